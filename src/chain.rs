@@ -1,0 +1,188 @@
+//! Reading the chain: everything about a name that one pinned block says.
+//!
+//! [`Chain`] is the face that the walk knows. Absence proven at the block ([`Answer::Unregistered`],
+//! [`Answer::NoResolver`], [`crate::records::Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_primitives::{Address, B256};
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::name::EnsName;
+use crate::records::RecordSet;
+
+/// A source of readings: RPC endpoints, a proof engine, a script in a test.
+#[async_trait]
+pub trait Chain: Send + Sync {
+    /// Everything about `name` at the block that `block` selects.
+    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError>;
+
+    /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading.
+    async fn holding(&self, owner: &EnsName, block: &Block) -> Result<Holding, ChainError>;
+}
+
+/// Which block to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockSelector {
+    /// The newest block that cannot be reverted. The default.
+    Finalized,
+    /// The newest block that is unlikely to be reverted.
+    Safe,
+    /// The newest block.
+    Latest,
+    /// A block of the past, by number. Neither its age nor later changes are judged.
+    Number(u64),
+}
+
+impl fmt::Display for BlockSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finalized => f.write_str("finalized"),
+            Self::Safe => f.write_str("safe"),
+            Self::Latest => f.write_str("latest"),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl FromStr for BlockSelector {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "finalized" => Ok(Self::Finalized),
+            "safe" => Ok(Self::Safe),
+            "latest" => Ok(Self::Latest),
+            number => number
+                .parse()
+                .map(Self::Number)
+                .map_err(|_| "expected finalized, safe, latest or a block number in decimal".to_owned()),
+        }
+    }
+}
+
+/// The header of the block that was read, as far as the walk needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Height.
+    pub number: u64,
+    /// Hash of the header.
+    pub hash: B256,
+    /// The header's time.
+    pub timestamp: Timestamp,
+}
+
+/// What one block says about a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The block.
+    pub block: Block,
+    /// What the name's resolver says there.
+    pub answer: Answer,
+    /// What it says at the newest block. `None` where the block was chosen by number or is itself the newest.
+    pub latest: Option<Result<Answer, ChainError>>,
+    /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
+    /// `None` where nobody does (a wildcard or off-chain subname) or the name's registry cannot be asked.
+    pub holder: Option<Address>,
+    /// Expiry of the registration, where it can be read (second-level `.eth` and wrapped names).
+    pub expiry: Option<Timestamp>,
+    /// How far the answer is vouched for.
+    pub proof: Proof,
+    /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
+    pub failed_endpoints: Vec<(String, String)>,
+}
+
+/// What a resolver says about a name at one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Proven: nobody owns the name and no ancestor's resolver answers for it.
+    Unregistered,
+    /// Proven: the name is owned, but has no resolver, or one without code (its address).
+    NoResolver(Option<Address>),
+    /// The resolver answered.
+    Records(Found),
+}
+
+/// The records of a name and where they came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The resolver that answered.
+    pub resolver: Address,
+    /// The ancestor whose resolver it is (ENSIP-10); `None` when it is the name's own.
+    pub wildcard: Option<EnsName>,
+    /// Whether any answer came through CCIP-Read (EIP-3668).
+    pub offchain: bool,
+    /// The records.
+    pub records: RecordSet,
+}
+
+/// Address and holder of the name in `cl.owner`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// `addr(owner)`, when set.
+    pub address: Option<Address>,
+    /// The holder of the owner's name, when there is one.
+    pub holder: Option<Address>,
+}
+
+/// How far the chain's answer is vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Proof {
+    /// The grade.
+    pub grade: Grade,
+    /// Endpoints asked.
+    pub asked: u32,
+    /// Endpoints that agreed.
+    pub agreed: u32,
+    /// Whether the endpoint is the operator's own (`own = true`).
+    #[serde(skip)]
+    pub own: bool,
+}
+
+/// Grades of proof, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Grade {
+    /// One endpoint's word.
+    SingleRpc,
+}
+
+/// Why nothing is known about a name. None of these means that something is absent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// No endpoint gave a usable answer; the cause of each, by label.
+    #[error("no RPC endpoint answered: {}", join_causes(.0))]
+    Unreachable(Vec<(String, String)>),
+    /// The endpoint (label) serves chain `observed`.
+    #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
+    WrongChain {
+        /// Label of the endpoint.
+        endpoint: String,
+        /// The chain id that was configured.
+        expected: u64,
+        /// The chain id that the endpoint reports.
+        observed: u64,
+    },
+    /// The endpoint does not have the block.
+    #[error("block {block} is not available: {detail}")]
+    BlockUnavailable {
+        /// The selector, in words.
+        block: String,
+        /// What the endpoint said, cut short.
+        detail: String,
+    },
+    /// The resolver contract reverted, ran out of gas, or answered garbage.
+    #[error("the resolver failed: {0}")]
+    Resolver(String),
+    /// A CCIP-Read gateway could not be asked, or its answer was refused.
+    #[error("CCIP-Read failed: {0}")]
+    Ccip(String),
+}
+
+fn join_causes(causes: &[(String, String)]) -> String {
+    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
+}

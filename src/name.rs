@@ -1,0 +1,104 @@
+//! ENS names. [`EnsName`] is the only name the rest of the crate accepts, and it cannot hold a bad one.
+
+use std::fmt;
+
+use alloy_primitives::B256;
+
+/// Longest name accepted, in bytes, before and after normalisation.
+///
+/// DNS wire format allows 255 bytes; the cap also bounds the work of normalisation.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// An ENS name in ENSIP-15 normal form: not empty, without empty labels, at most [`MAX_NAME_BYTES`] bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EnsName(String);
+
+impl EnsName {
+    /// Normalises `input` under ENSIP-15.
+    ///
+    /// # Errors
+    /// Says which rule the input breaks; the message is safe to print.
+    pub fn parse(input: &str) -> Result<Self, NameError> {
+        if input.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if input.len() > MAX_NAME_BYTES {
+            return Err(NameError::TooLong(input.len()));
+        }
+        let normal = normalize(input)?;
+        if normal.is_empty() || normal.split('.').any(str::is_empty) {
+            return Err(NameError::EmptyLabel);
+        }
+        if normal.len() > MAX_NAME_BYTES {
+            return Err(NameError::TooLong(normal.len()));
+        }
+        Ok(Self(normal))
+    }
+
+    /// The normal form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// EIP-137 namehash of the normal form.
+    pub fn node(&self) -> B256 {
+        alloy_ens::namehash(&self.0)
+    }
+
+    /// DNS wire encoding, as ENSIP-10 resolvers expect it.
+    pub fn dns_encoded(&self) -> Vec<u8> {
+        alloy_ens::dns_encode(&self.0)
+    }
+
+    /// The labels, most specific first.
+    pub fn labels(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('.')
+    }
+
+    /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`], as the Universal Resolver's
+    /// `findResolver` reports it; `None` for offset 0 (the name itself) and for an offset that is no label border.
+    pub fn ancestor_at(&self, offset: usize) -> Option<Self> {
+        let mut at = 0;
+        let mut rest = self.0.as_str();
+        while let Some((label, parent)) = rest.split_once('.') {
+            at += label.len() + 1;
+            rest = parent;
+            if at == offset {
+                return Some(Self(rest.to_owned()));
+            }
+        }
+        None
+    }
+}
+
+/// ENSIP-15 normal form of any text, the empty name included, as the official vectors state it.
+///
+/// # Errors
+/// [`NameError::NotNormalizable`] with the rule that the text breaks.
+pub fn normalize(input: &str) -> Result<String, NameError> {
+    ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string()))
+}
+
+impl fmt::Display for EnsName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why an input is not an ENS name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Nothing was given.
+    #[error("the name is empty")]
+    Empty,
+    /// A label between two dots is empty.
+    #[error("the name has an empty label")]
+    EmptyLabel,
+    /// The name, as given or in normal form, has this many bytes.
+    #[error("the name has {0} bytes; at most {MAX_NAME_BYTES} are allowed")]
+    TooLong(usize),
+    /// ENSIP-15 refuses the name.
+    #[error("the name does not normalise under ENSIP-15: {0}")]
+    NotNormalizable(String),
+}

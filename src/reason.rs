@@ -1,0 +1,576 @@
+//! The registry of reason codes: the only place in which a code is made.
+//!
+//! One table holds slug, effect, step, requirement, who can fix it, a title and an explanation. `clresolve explain`, the
+//! schema's enum and the documents are made from it. A code is never renamed and never reused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a reason does to the state of a verdict. Ordered: fail over unknown over warn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// A value in hand contradicts the rules, or absence was proven: the state is `untrusted`.
+    Fail,
+    /// A required step could not be decided: the state is `indeterminate`, unless something fails.
+    Unknown,
+    /// Reported; never changes the state.
+    Warn,
+}
+
+/// The steps of the walk, in the order in which they are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// ENSIP-15 normal form of the input.
+    Name,
+    /// The `cl.*` records, read from the chain at one block.
+    Records,
+    /// The card, over HTTPS.
+    FetchHttps,
+    /// The card, over IPFS, block by block.
+    FetchIpfs,
+    /// CID and checksum against the bytes.
+    Integrity,
+    /// The card as a document.
+    Card,
+    /// The records against the card.
+    Binding,
+    /// The `x402://` entry.
+    Entry,
+    /// Verbs, class and schema locations against the manifests.
+    Verbs,
+    /// The bytes of the bound schemas; depth `schemas` only.
+    Schemas,
+    /// What this resolver remembers of the name.
+    Continuity,
+}
+
+impl Step {
+    /// Every step, in report order.
+    pub const ALL: [Self; 11] = [
+        Self::Name,
+        Self::Records,
+        Self::FetchHttps,
+        Self::FetchIpfs,
+        Self::Integrity,
+        Self::Card,
+        Self::Binding,
+        Self::Entry,
+        Self::Verbs,
+        Self::Schemas,
+        Self::Continuity,
+    ];
+
+    /// The step's stable slug, as in the verdict.
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Records => "records",
+            Self::FetchHttps => "fetch-https",
+            Self::FetchIpfs => "fetch-ipfs",
+            Self::Integrity => "integrity",
+            Self::Card => "card",
+            Self::Binding => "binding",
+            Self::Entry => "entry",
+            Self::Verbs => "verbs",
+            Self::Schemas => "schemas",
+            Self::Continuity => "continuity",
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.slug())
+    }
+}
+
+/// Who can make the reason go away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fixer {
+    /// Whoever asks: another name, another option.
+    Asker,
+    /// Whoever publishes the card and its records.
+    Publisher,
+    /// Whoever runs this resolver: endpoints, gateways, configuration.
+    Operator,
+}
+
+/// One line of the registry.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    /// The code itself.
+    pub code: Code,
+    /// What it does to the state, unless a profile says otherwise.
+    pub effect: Effect,
+    /// The step that finds it.
+    pub step: Step,
+    /// The rule of the conformance checklist behind it; empty for an operational reason.
+    pub requirement: &'static str,
+    /// Who can fix it.
+    pub fixer: Fixer,
+    /// Whether asking again later may give another answer without anybody changing what is published.
+    pub retryable: bool,
+    /// One short sentence.
+    pub title: &'static str,
+    /// A paragraph: what was found, why it matters, what to do.
+    pub explanation: &'static str,
+}
+
+macro_rules! registry {
+    ($($variant:ident $slug:literal $effect:ident $step:ident $requirement:literal $fixer:ident $retryable:literal
+       $title:literal $explanation:literal;)*) => {
+        /// A stable reason code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum Code {
+            $(#[doc = $title] #[serde(rename = $slug)] $variant,)*
+        }
+
+        impl Code {
+            /// Every code, in registry order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable kebab-case slug.
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$variant => $slug,)* }
+            }
+
+            /// The registry's line for this code.
+            pub const fn entry(self) -> &'static Entry {
+                match self {
+                    $(Self::$variant => const { &Entry {
+                        code: Code::$variant, effect: Effect::$effect, step: Step::$step, requirement: $requirement,
+                        fixer: Fixer::$fixer, retryable: $retryable, title: $title, explanation: $explanation,
+                    } },)*
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    // name
+    NameInvalid "name-invalid" Fail Name "X-1" Asker false
+        "The name is not an ENS name."
+        "The input does not normalise under ENSIP-15, is empty, has an empty label or is longer than 255 bytes. No question was sent anywhere. Look-alike names are often refused here: type the name yourself rather than copying it.";
+
+    // records: the chain
+    RpcUnreachable "rpc-unreachable" Unknown Records "" Operator true
+        "No RPC endpoint gave a usable answer."
+        "Every configured RPC endpoint timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for. Nothing is known about the name. Add endpoints with --rpc, or try again.";
+    RpcWrongChain "rpc-wrong-chain" Unknown Records "" Operator false
+        "An RPC endpoint serves another chain."
+        "The endpoint's chain id is not the configured one, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id that you mean.";
+    BlockUnavailable "block-unavailable" Unknown Records "" Operator true
+        "The chosen block cannot be had."
+        "The endpoint does not have the block that was asked for: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";
+    ChainBehind "chain-behind" Unknown Records "X-6" Operator true
+        "The endpoint's finalized block is too old."
+        "The finalized header is more than 45 minutes old. The chain or the endpoint has stopped, so the records may have changed since. Use another endpoint, or wait.";
+    RecordPending "record-pending" Unknown Records "X-6" Asker true
+        "The records have changed since the finalized block."
+        "The records at the newest block differ from those at the finalized one. Until the newer block is final neither can be relied on. Ask again in about 15 minutes.";
+    SingleRpc "single-rpc" Warn Records "X-7" Operator false
+        "One RPC operator alone vouches for the records."
+        "Only one endpoint was asked, and nothing proves its answer. A lying endpoint could show any record. Configure endpoints of several operators, or your own node (own = true).";
+    CcipFailed "ccip-failed" Unknown Records "" Publisher true
+        "The off-chain gateway of the name failed."
+        "The name's records live off chain (EIP-3668, CCIP-Read) and the gateway that the resolver names could not be asked: it is down, forbidden, sends too much, loops, or the reply does not come from the contract that was called. Nothing is known about the records.";
+    ResolverFailed "resolver-failed" Unknown Records "" Publisher true
+        "The name's resolver contract failed."
+        "The resolver reverts, uses up its gas, or answers with bytes that are not the ABI of a text record. That is not the same as a missing record, so nothing is concluded from it. The publisher should set a working resolver.";
+    ResolverMissing "resolver-missing" Fail Records "" Publisher false
+        "The name has no resolver."
+        "The name is registered, but no resolver contract is set for it, or none has code at that address; so it has no records. This absence is proven at the block. The publisher must set a resolver and the six cl.* records.";
+    NameUnregistered "name-unregistered" Fail Records "" Asker false
+        "The name is not registered."
+        "Nobody owns the name at the block, and no ancestor answers for it with a wildcard resolver. Check the spelling: an unregistered look-alike can be bought by anyone.";
+    NameWildcard "name-wildcard" Warn Records "X-5" Publisher false
+        "An ancestor's resolver answers for the name."
+        "The name has no resolver of its own: the resolver of an ancestor answers for every name below it (ENSIP-10). Whoever controls the ancestor controls this name.";
+    RecordOffchain "record-offchain" Warn Records "X-5" Publisher false
+        "The records come from an off-chain gateway."
+        "The resolver fetched the records from a gateway through CCIP-Read and accepted them by its own rule, often a signature. They are as good as that signer, not as good as the chain.";
+    NameExpired "name-expired" Warn Records "X-4" Publisher false
+        "The registration of the name has expired."
+        "The name still resolves, but its registration is past its expiry; after the grace period anybody can register it and point it elsewhere. The publisher must renew it.";
+    NameExpiring "name-expiring" Warn Records "X-4" Publisher false
+        "The registration of the name expires within 30 days."
+        "If it is not renewed anybody can register the name later and point it elsewhere. The publisher should renew it.";
+    OwnerUnproven "owner-unproven" Warn Records "X-3" Publisher false
+        "The chain does not show that cl.owner controls the name."
+        "cl.owner is the publisher's own word. It is proven only if the holder of the name, at the same block, is the address of the owner's name or the holder of the owner's name. Here it is neither, or it could not be read.";
+    TxtMissing "txt-missing" Fail Records "CL-35" Publisher false
+        "A required text record is not set."
+        "The specification demands six text records: cl.entry, cl.agentcard, cl.cid.agentcard, cl.agentcard.mirror.ipfs, cl.checksum.agentcard and cl.owner. The resolver answered that this one is not set.";
+    TxtUnsafeCharacters "txt-unsafe-characters" Fail Records "X-2" Publisher false
+        "A text record holds characters that must not be there."
+        "The value holds control, bidirectional, invisible or other unsafe characters, or is not valid UTF-8. Such a value can look like another one. Set the record again as plain text.";
+    TxtValueInexact "txt-value-inexact" Fail Records "CL-52" Publisher false
+        "A text record equals its value only after clean-up."
+        "The value has surrounding white space, or differs from the card only in upper and lower case. Records must match exactly, byte for byte. Set the record again without the difference.";
+
+    // fetch
+    AgentcardUrlNotHttps "agentcard-url-not-https" Fail FetchHttps "CL-42" Publisher false
+        "cl.agentcard is not an absolute https URL."
+        "The card must be served over https from a host name, so that the bytes on the way are protected. Set cl.agentcard to an https URL.";
+    SourceForbidden "source-forbidden" Fail FetchHttps "CL-43" Publisher false
+        "A URL leads to an address that must not be contacted."
+        "The card's URL, or a hop of its redirects, names an IP address, a private or otherwise non-public host, an odd port, user info, or plain http. No honest card needs that; a hostile one uses it to reach inside the resolver's network. The request was not sent.";
+    SourceOversize "source-oversize" Fail FetchHttps "CL-43" Publisher false
+        "A source sends more bytes than a card may have."
+        "The body, before or after decompression, is longer than 256 KiB. Reading stopped there.";
+    SourceUnavailable "source-unavailable" Warn FetchHttps "CL-43" Publisher true
+        "One of the card's sources gave no card."
+        "The host is down, slow, answers with an error, or loops in redirects. The card may still be proven from the other source.";
+    GatewayLied "gateway-lied" Warn FetchIpfs "" Operator true
+        "An IPFS gateway sent a wrong block."
+        "The bytes that the gateway sent do not have the hash that was asked for. They were thrown away, and the gateway is not asked again for a while. The publisher is not to blame.";
+    CardUnreachable "card-unreachable" Unknown FetchHttps "CL-43" Publisher true
+        "No source gave the card's bytes."
+        "Neither the card's URL nor any gateway for its CID gave any bytes. Nothing is known about the card. Ask again, or tell the publisher.";
+
+    // integrity
+    CidMalformed "cid-malformed" Fail Integrity "CL-44" Publisher false
+        "cl.cid.agentcard is not a CID."
+        "The record does not parse as a CID of version 0 or 1. Set it to the CID that your IPFS tool printed for the card or its folder.";
+    CidHashForbidden "cid-hash-forbidden" Fail Integrity "CL-44" Publisher false
+        "The CID uses a hash that proves nothing."
+        "The CID, or one on the way to the card, uses sha1, a shortened digest, an identity hash over 128 bytes or an unknown function. Use sha2-256 (the default of every tool), sha2-512, blake2b-256 or blake3.";
+    CidUnproven "cid-unproven" Unknown Integrity "CL-45" Operator true
+        "No gateway gave the blocks that prove the card."
+        "The card's bytes are in hand, but the blocks that link them to cl.cid.agentcard could not be had from any gateway, so the CID is neither confirmed nor refuted. Add gateways, or ask again.";
+    CidMismatch "cid-mismatch" Fail Integrity "CL-45" Publisher false
+        "The card's bytes are not the content of cl.cid.agentcard."
+        "The bytes of this source differ from the bytes that the CID names. Either the card was changed without changing the record, or somebody replaced it. Restore the released bytes, or release a new card with its new CID.";
+    CidPathMissing "cid-path-missing" Fail Integrity "CL-45" Publisher false
+        "The path of the mirror record does not exist under the CID."
+        "The directory that the CID names was walked block by block and has no such entry. Correct the path in cl.agentcard.mirror.ipfs, or the CID.";
+    CidPathNotFile "cid-path-not-file" Fail Integrity "CL-45" Publisher false
+        "The path under the CID is not a file."
+        "The CID and path lead to a directory. cl.agentcard.mirror.ipfs must hold the path of the card below the directory CID.";
+    CidDagInvalid "cid-dag-invalid" Fail Integrity "CL-45" Publisher false
+        "What the CID names is not a well-formed UnixFS file."
+        "The blocks have the right hashes, but what they say is malformed, ambiguous, of an unsupported kind, or beyond the limits of depth and size. Add the card again with a common IPFS tool.";
+    MirrorMalformed "mirror-malformed" Fail Integrity "CL-46" Publisher false
+        "cl.agentcard.mirror.ipfs holds no CID and path."
+        "The record must be an ipfs:// URI or a gateway URL with /ipfs/CID/path. Empty, . and .. segments, %2f and %00 are refused.";
+    MirrorCidMismatch "mirror-cid-mismatch" Fail Integrity "CL-47" Publisher false
+        "The mirror record names another CID."
+        "The CID in cl.agentcard.mirror.ipfs is not the one in cl.cid.agentcard (compared as binary, after version 0 is lifted to version 1). Make the two records agree.";
+    MirrorContentMismatch "mirror-content-mismatch" Fail Integrity "CL-48" Publisher false
+        "The mirror's bytes differ from those of cl.agentcard."
+        "The bytes proven under the CID of the mirror record are not the bytes that the card's URL serves. Two different cards are published under one name.";
+    ChecksumMalformed "checksum-malformed" Fail Integrity "CL-49" Publisher false
+        "cl.checksum.agentcard is not a SHA-256."
+        "The record must be 64 hex digits, with or without the prefix sha256:.";
+    ChecksumMismatch "checksum-mismatch" Fail Integrity "CL-50" Publisher false
+        "The SHA-256 of the card is not the one in cl.checksum.agentcard."
+        "The checksum is taken over the exact bytes received, without any clean-up of line ends or JSON. Either the card was changed without changing the record, or somebody replaced it.";
+
+    // card
+    CardNotUtf8 "card-not-utf8" Fail Card "CL-43" Publisher false
+        "The card is not UTF-8."
+        "JSON that is exchanged between systems is UTF-8 (RFC 8259, 8.1). Save the card as UTF-8 without a byte order mark.";
+    CardNotJson "card-not-json" Fail Card "CL-43" Publisher false
+        "The card is not one JSON object."
+        "The bytes do not parse as exactly one JSON object: a syntax error, a byte order mark, another kind of value, or data after the end.";
+    CardTooDeep "card-too-deep" Fail Card "X-8" Publisher false
+        "The card is nested too deeply."
+        "A card has at most 16 levels. Deeper nesting serves only to exhaust readers.";
+    CardDuplicateKey "card-duplicate-key" Fail Card "X-8" Publisher false
+        "The card has the same member twice."
+        "Two readers of such a card see two different values under one checksum: the last one wins for some, the first for others. Remove one.";
+    CardSchemaInvalid "card-schema-invalid" Fail Card "CL-1" Publisher false
+        "The card does not validate under the base schema."
+        "A member has the wrong type or format, or is not known to the base schema. The place in the card is named.";
+    SchemaNotStrict "schema-not-strict" Fail Schemas "CL-2" Publisher false
+        "A schema does not compile in strict mode."
+        "The schema uses an unknown keyword or format, or a reference that the manifest does not hold, so what it demands is unclear. No remote reference is ever fetched.";
+    CardFieldMissing "card-field-missing" Fail Card "CL-3" Publisher false
+        "A required member of the card is missing."
+        "The specification demands this member in every card.";
+    CardFieldEmpty "card-field-empty" Fail Card "CL-4" Publisher false
+        "A required member of the card is empty."
+        "The member is an empty string or only white space.";
+    IdDiffersFromEns "id-differs-from-ens" Warn Card "CL-5" Publisher false
+        "The card's id is not its ENS name."
+        "By custom id equals ens. Nothing is bound to id, but readers expect the two to agree.";
+    SlugNotUrlSafe "slug-not-url-safe" Fail Card "CL-6" Publisher false
+        "The card's slug is not URL-safe."
+        "slug holds lower-case letters, digits and - . _ ~ only.";
+    CardVersionNotSemver "card-version-not-semver" Fail Card "CL-7" Publisher false
+        "The card's version is not a semantic version."
+        "version must be a Semantic Version 2.0, such as 1.0.0.";
+    ClassUnknown "class-unknown" Fail Card "CL-8" Publisher false
+        "The card's class is neither commons nor commercial."
+        "The class says which layer the verbs come from; without it no verb can be judged.";
+    StatusUnknown "status-unknown" Warn Card "CL-9" Publisher false
+        "The card's status is not a known word."
+        "Known are protocol_reference, active, experimental, deprecated and the like. The value is kept as it is.";
+    StatusDeprecated "status-deprecated" Warn Card "CL-9" Publisher false
+        "The card is deprecated."
+        "The publisher marks the agent as deprecated. Look for its successor.";
+    ImplementsEmpty "implements-empty" Fail Card "CL-10" Publisher false
+        "The card implements no verb."
+        "implements must be a list of at least one string; its first entry is the primary verb.";
+    NetworksEmpty "networks-empty" Fail Card "CL-24" Publisher false
+        "The card names no network."
+        "networks must name at least one CAIP-2 chain on which the agent is valid.";
+    NetworkNotCaip2 "network-not-caip2" Fail Card "CL-25" Publisher false
+        "A network is not a CAIP-2 identifier."
+        "Each entry has the form namespace:reference, such as eip155:1.";
+    LicenseUnrecognized "license-unrecognized" Warn Card "CL-26" Publisher false
+        "The card's licence is not a known SPDX expression."
+        "Use an SPDX identifier such as Apache-2.0, or document the licence under LicenseRef-.";
+    TimestampMalformed "timestamp-malformed" Fail Card "CL-27" Publisher false
+        "A timestamp of the card is malformed."
+        "created_at and updated_at are RFC 3339 date-times such as 2025-11-22T00:00:00Z.";
+    TimestampsReversed "timestamps-reversed" Fail Card "CL-28" Publisher false
+        "The card was updated before it was created."
+        "updated_at must not lie before created_at; both are compared as instants.";
+    SecretInCard "secret-in-card" Fail Card "CL-31" Publisher false
+        "The card holds a credential."
+        "A member looks like a token, a key or a password. A card is public: revoke the credential, then remove it.";
+    PrivateAddressInCard "private-address-in-card" Fail Card "CL-32" Publisher false
+        "The card names a private address."
+        "A URL or host in the card is a loopback, private, link-local or otherwise non-public one. It leads nowhere for others, or into their own network.";
+    PiiInCard "pii-in-card" Warn Card "CL-33" Publisher false
+        "The card seems to hold personal data."
+        "An e-mail address or telephone number stands outside the publisher's contact members.";
+    ScriptInCard "script-in-card" Fail Card "CL-34" Publisher false
+        "The card holds a script."
+        "A string holds executable code: a script element, a javascript: or data: script URL, or a shebang line. A card is data.";
+
+    // binding
+    TxtEntryMismatch "txt-entry-mismatch" Fail Binding "CL-41" Publisher false
+        "cl.entry is not the card's entry."
+        "The record and the card must name the same x402 entry, byte for byte.";
+    TxtOwnerMismatch "txt-owner-mismatch" Fail Binding "CL-51" Publisher false
+        "cl.owner is not the card's owner."
+        "The record and the card must name the same owner, byte for byte.";
+    CardEnsMismatch "card-ens-mismatch" Fail Binding "CL-53" Publisher false
+        "The card is bound to another name."
+        "The card's ens member is not the name that was asked for. The card of one agent proves nothing about another name.";
+    PublisherNotAllowed "publisher-not-allowed" Fail Binding "CL-58" Operator false
+        "The owner is not on the allow-list of this resolver."
+        "The policy of this resolver accepts commons cards only of certain proven owners.";
+
+    // entry
+    EntryMalformed "entry-malformed" Fail Entry "CL-19" Publisher false
+        "The card's entry has another form than x402://<ens>/<verb>/v1."
+        "The entry is cut at its bytes: the scheme x402://, a name, a verb and a route, and nothing else: no port, query, fragment or trailing slash.";
+    EntryEnsMismatch "entry-ens-mismatch" Fail Entry "CL-20" Publisher false
+        "The name in the entry is not the card's name."
+        "Payments to this entry would go to another name.";
+    EntryVerbMismatch "entry-verb-mismatch" Fail Entry "CL-21" Publisher false
+        "The verb in the entry is not the card's primary verb."
+        "The verb of the entry must be the first one of implements.";
+    EntryVersionNoncompliant "entry-version-noncompliant" Fail Entry "CL-22" Publisher false
+        "The route version of the entry is not v1."
+        "The specification fixes the route segment as v1, whatever the card's version. The cards as released end in v1.0.0: the profile agent-cards/1.0.0+released accepts them.";
+
+    // verbs, class, schema locations
+    VerbUnknown "verb-unknown" Fail Verbs "CL-12" Publisher false
+        "The card implements a verb that no layer knows."
+        "Every verb must exist in the manifest of the layer that the card's class names.";
+    VerbAlias "verb-alias" Fail Verbs "CL-13" Publisher false
+        "A verb is spelt in another way."
+        "Verbs equal the names of their schema folders byte for byte; aliases and other cases are not accepted.";
+    CommonsVerbForeign "commons-verb-foreign" Fail Verbs "CL-56" Publisher false
+        "A commons card implements a verb of another layer."
+        "A card of class commons may implement only verbs of Protocol-Commons.";
+    CommercialAsCommons "commercial-as-commons" Fail Verbs "CL-57" Publisher false
+        "A commercial card is shown as commons."
+        "The card's class is commercial, but its schemas or its $id sit under commons.";
+    SchemaUriNotCanonical "schema-uri-not-canonical" Fail Verbs "CL-14" Publisher false
+        "A schema location is not the canonical one of the verb."
+        "schemas.request and schemas.receipt must be the locations that the manifest of the layer gives for the primary verb.";
+    SchemaManifestMismatch "schema-manifest-mismatch" Fail Verbs "CL-16" Publisher false
+        "A schema location disagrees with the manifest."
+        "The location has the right shape, but names another CID or version than the manifest, or the mirror names another verb.";
+    SchemaMirrorPlaceholder "schema-mirror-placeholder" Fail Verbs "CL-18" Publisher false
+        "A schema mirror holds a placeholder in place of a CID."
+        "The mirror was published before its CID was known and was never completed. The profile agent-cards/1.0.0+released accepts this as a warning.";
+
+    // depth schemas
+    PrimaryVerbMismatch "primary-verb-mismatch" Fail Schemas "CL-11" Publisher false
+        "cl.verb is not the card's primary verb."
+        "The first entry of implements is the primary verb; cl.verb must name it.";
+    SchemaUnavailable "schema-unavailable" Unknown Schemas "CL-59" Publisher true
+        "A bound schema could not be fetched."
+        "Neither its canonical location nor its mirror gave the schema's bytes, so the binding to the schema is undecided.";
+    SchemaMirrorUnreachable "schema-mirror-unreachable" Warn Schemas "CL-15" Publisher true
+        "A schema mirror does not answer."
+        "The mirror gave no 2xx answer, or is not an https URL. The canonical location decides.";
+    SchemaMirrorMismatch "schema-mirror-mismatch" Fail Schemas "CL-17" Publisher false
+        "A schema mirror serves another schema."
+        "The mirror's bytes are not those of the canonical location, nor the same JSON value under the same $id.";
+    SchemaIdMismatch "schema-id-mismatch" Fail Schemas "PC-2" Publisher false
+        "A schema's $id is not the URL of its path."
+        "The $id must be the canonical URL of the schema.";
+    SchemaTxtMissing "schema-txt-missing" Fail Schemas "PC-3" Publisher false
+        "A text record of the schema binding is not set."
+        "When the schema binding is asked for, cl.verb, cl.version, cl.schema.request, cl.schema.receipt, cl.cid.schemas and cl.schemas.mirror.ipfs must all be set.";
+    SchemaTxtMismatch "schema-txt-mismatch" Fail Schemas "PC-3" Publisher false
+        "A text record of the schema binding differs from the manifest."
+        "The record does not hold the value that the manifest gives for the primary verb.";
+    SchemaChecksumMismatch "schema-checksum-mismatch" Fail Schemas "PC-4" Publisher false
+        "A schema's SHA-256 is not the published one."
+        "The bytes that were fetched, or the checksum in a text record, contradict the manifest.";
+    ChecksumLineEndings "checksum-line-endings" Warn Schemas "PC-5" Publisher false
+        "The checksum fits only after changing line ends."
+        "The published digest is that of the same text with CRLF line ends. It is a mismatch all the same; this note says where it comes from.";
+    PublishedVersionMutated "published-version-mutated" Fail Schemas "PC-9" Publisher false
+        "A published schema was changed."
+        "The bytes at the canonical location of a released version are not the released ones.";
+
+    // the run itself
+    DeadlinePassed "deadline-passed" Unknown Records "PC-10" Asker true
+        "The time limit passed before the walk ended."
+        "What was found until then is reported; the rest is not known. Ask again with a longer --timeout.";
+}
+
+impl Code {
+    /// The code with this slug.
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|c| c.slug() == slug)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.slug())
+    }
+}
+
+/// One finding, as it stands in a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// The stable code.
+    pub code: Code,
+    /// What it does to the state under the profile in force.
+    pub effect: Effect,
+    /// The step that found it.
+    pub step: Step,
+    /// The rule behind it; absent for an operational reason.
+    pub requirement: Option<String>,
+    /// One plain sentence.
+    pub message: String,
+    /// What the rules or the other side demand.
+    pub expected: Option<String>,
+    /// What was found.
+    pub observed: Option<String>,
+    /// Where: a record's key, a member's JSON Pointer, a source or an endpoint's label.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// Whether asking again may give another answer.
+    pub retryable: bool,
+    /// What to change; proposes a value only when the CID proves it.
+    pub fix: Option<String>,
+}
+
+impl Reason {
+    /// A reason with the registry's effect, step and requirement, and its title as the message.
+    pub fn new(code: Code) -> Self {
+        let entry = code.entry();
+        Self {
+            code,
+            effect: entry.effect,
+            step: entry.step,
+            requirement: Some(entry.requirement).filter(|r| !r.is_empty()).map(str::to_owned),
+            message: entry.title.to_owned(),
+            expected: None,
+            observed: None,
+            place: None,
+            retryable: entry.retryable,
+            fix: None,
+        }
+    }
+
+    /// With another sentence than the registry's title.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// With the value that was expected.
+    #[must_use]
+    pub fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    /// With the value that was found.
+    #[must_use]
+    pub fn observed(mut self, observed: impl Into<String>) -> Self {
+        self.observed = Some(observed.into());
+        self
+    }
+
+    /// With the place in which it was found.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// With the rule behind it, where one code serves several rules.
+    #[must_use]
+    pub fn requirement(mut self, requirement: &str) -> Self {
+        self.requirement = Some(requirement.to_owned());
+        self
+    }
+
+    /// Found by another step than the registry's.
+    #[must_use]
+    pub fn in_step(mut self, step: Step) -> Self {
+        self.step = step;
+        self
+    }
+
+    /// With a proposal for the fix.
+    #[must_use]
+    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+}
+
+/// Sorts by effect, then step, then code, then place: the order in which reasons are reported.
+pub fn sort(reasons: &mut [Reason]) {
+    reasons.sort_by(|a, b| {
+        (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn slugs_are_unique_kebab_case_and_found_again() {
+        let slugs: BTreeSet<_> = Code::ALL.iter().map(|c| c.slug()).collect();
+        assert_eq!(slugs.len(), Code::ALL.len());
+        for code in Code::ALL {
+            assert!(code.slug().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            assert_eq!(Code::from_slug(code.slug()), Some(*code));
+            assert_eq!(code.entry().code, *code);
+        }
+    }
+
+    #[test]
+    fn reasons_sort_by_effect_then_step_then_code() {
+        let mut reasons = [Code::SingleRpc, Code::CidMismatch, Code::CidUnproven, Code::TxtMissing].map(Reason::new);
+        sort(&mut reasons);
+        let order = reasons.map(|r| r.code);
+        assert_eq!(order, [Code::TxtMissing, Code::CidMismatch, Code::CidUnproven, Code::SingleRpc]);
+    }
+}

@@ -1,0 +1,140 @@
+//! The `cl.*` text records of a name: their keys, and what was read for each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+/// A text record that the walk reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// `cl.entry`: the x402 entry.
+    Entry,
+    /// `cl.agentcard`: the card's https URL.
+    Agentcard,
+    /// `cl.cid.agentcard`: the card's CID, or that of a directory holding it.
+    CidAgentcard,
+    /// `cl.agentcard.mirror.ipfs`: CID and path of the card on IPFS.
+    MirrorIpfs,
+    /// `cl.checksum.agentcard`: SHA-256 of the card.
+    Checksum,
+    /// `cl.owner`: the ENS name responsible for the identity.
+    Owner,
+    /// `cl.verb`: primary verb; depth `schemas`.
+    Verb,
+    /// `cl.version`: schema version; depth `schemas`.
+    Version,
+    /// `cl.schema.request`: request schema location; depth `schemas`.
+    SchemaRequest,
+    /// `cl.schema.receipt`: receipt schema location; depth `schemas`.
+    SchemaReceipt,
+    /// `cl.cid.schemas`: directory CID of the schema release; depth `schemas`.
+    CidSchemas,
+    /// `cl.schemas.mirror.ipfs`: IPFS location of the schema release; depth `schemas`.
+    SchemasMirrorIpfs,
+    /// `cl.checksum.request`; depth `schemas`.
+    ChecksumRequest,
+    /// `cl.checksum.receipt`; depth `schemas`.
+    ChecksumReceipt,
+    /// `cl.checksum.schema.request`, the other spelling; depth `schemas`.
+    ChecksumSchemaRequest,
+    /// `cl.checksum.schema.receipt`, the other spelling; depth `schemas`.
+    ChecksumSchemaReceipt,
+}
+
+impl Key {
+    /// Every key, the six of the Agent-Card specification first.
+    pub const ALL: [Self; 16] = [
+        Self::Entry,
+        Self::Agentcard,
+        Self::CidAgentcard,
+        Self::MirrorIpfs,
+        Self::Checksum,
+        Self::Owner,
+        Self::Verb,
+        Self::Version,
+        Self::SchemaRequest,
+        Self::SchemaReceipt,
+        Self::CidSchemas,
+        Self::SchemasMirrorIpfs,
+        Self::ChecksumRequest,
+        Self::ChecksumReceipt,
+        Self::ChecksumSchemaRequest,
+        Self::ChecksumSchemaReceipt,
+    ];
+
+    /// The key as it stands in the resolver.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Entry => "cl.entry",
+            Self::Agentcard => "cl.agentcard",
+            Self::CidAgentcard => "cl.cid.agentcard",
+            Self::MirrorIpfs => "cl.agentcard.mirror.ipfs",
+            Self::Checksum => "cl.checksum.agentcard",
+            Self::Owner => "cl.owner",
+            Self::Verb => "cl.verb",
+            Self::Version => "cl.version",
+            Self::SchemaRequest => "cl.schema.request",
+            Self::SchemaReceipt => "cl.schema.receipt",
+            Self::CidSchemas => "cl.cid.schemas",
+            Self::SchemasMirrorIpfs => "cl.schemas.mirror.ipfs",
+            Self::ChecksumRequest => "cl.checksum.request",
+            Self::ChecksumReceipt => "cl.checksum.receipt",
+            Self::ChecksumSchemaRequest => "cl.checksum.schema.request",
+            Self::ChecksumSchemaReceipt => "cl.checksum.schema.receipt",
+        }
+    }
+
+    /// The key with this spelling.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.as_str() == name)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the resolver answered for one key. A failed read is none of these: it fails the whole reading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Record {
+    /// The resolver answered that the record is not set (ENSIP-5: the empty string).
+    Absent,
+    /// Set, and valid UTF-8.
+    Text(String),
+    /// Set, but not valid UTF-8: the bytes.
+    NotUtf8(Vec<u8>),
+}
+
+/// One answer per [`Key`], all of one block and one resolver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordSet(BTreeMap<Key, Record>);
+
+impl RecordSet {
+    /// The answer for `key`; a key that was never asked for is absent.
+    pub fn get(&self, key: Key) -> &Record {
+        self.0.get(&key).unwrap_or(&Record::Absent)
+    }
+
+    /// The text for `key`, when it is set and valid UTF-8.
+    pub fn text(&self, key: Key) -> Option<&str> {
+        match self.get(key) {
+            Record::Text(text) => Some(text),
+            Record::Absent | Record::NotUtf8(_) => None,
+        }
+    }
+
+    /// All answers, in key order.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &Record)> {
+        self.0.iter().map(|(k, r)| (*k, r))
+    }
+}
+
+impl FromIterator<(Key, Record)> for RecordSet {
+    fn from_iter<I: IntoIterator<Item = (Key, Record)>>(iter: I) -> Self {
+        Self(iter.into_iter().collect())
+    }
+}
