@@ -1,6 +1,11 @@
 //! clresolve answers one question: is the binding of an ENS name, an Agent-Card and an `x402://` entry real?
+pub mod card;
 pub mod chain;
+pub mod check;
 pub mod cid;
+pub mod manifest;
 pub mod name;
+pub mod profile;
 pub mod reason;
 pub mod records;
+pub mod schema;
