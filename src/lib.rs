@@ -5,3 +5,4 @@ pub mod fetch;
 pub mod name;
 pub mod reason;
 pub mod records;
+pub mod sandbox;
