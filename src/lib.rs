@@ -4,3 +4,4 @@ pub mod cid;
 pub mod name;
 pub mod reason;
 pub mod records;
+pub mod verdict;
