@@ -65,8 +65,7 @@ impl State {
         if reasons.iter().any(|r| r.effect == Effect::Unknown) {
             return Self::Indeterminate;
         }
-        let passed =
-            |step: &Step| steps.iter().filter(|s| s.step == *step).any(|s| s.status == Status::Pass);
+        let passed = |step: &Step| steps.iter().filter(|s| s.step == *step).any(|s| s.status == Status::Pass);
         if required.iter().all(passed) { Self::Trusted } else { Self::Indeterminate }
     }
 
