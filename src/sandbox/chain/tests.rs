@@ -531,7 +531,7 @@ async fn faults_are_switched_on_and_off() {
     let aliased = read().await.unwrap();
     assert!(aliased.len() < 256 << 10);
     let decoded = tryBlockAndAggregateCall::abi_decode_returns(&aliased).unwrap();
-    assert_eq!(decoded.results.iter().map(|result| result.returnData.len()).sum::<usize>(), 256 << 20);
+    assert_eq!(decoded.results.iter().map(|result| result.returnData.len()).sum::<usize>(), 64 << 20);
 }
 
 #[tokio::test]

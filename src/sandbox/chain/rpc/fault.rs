@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::{json, plain, with_type};
 
-/// Size of the body under [`RpcFault::HugeBody`], in chunks of [`HUGE_CHUNK`]: 64 MiB, far past any client's cap.
+/// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.
 const HUGE_CHUNKS: usize = 1024;
-/// A piece of a very long hex string.
+/// One piece: 64 KiB of a hex string.
 const HUGE_CHUNK: &[u8] = &[b'0'; 64 << 10];
 /// Elements of the array under [`RpcFault::AliasedOffsets`], each the same [`ALIASED_BYTES`] bytes.
 const ALIASED_ELEMENTS: usize = 4096;
