@@ -6,4 +6,6 @@ pub mod name;
 pub mod reason;
 pub mod records;
 pub mod resolve;
+pub mod sandbox;
+pub mod text;
 pub mod verdict;
