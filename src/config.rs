@@ -11,7 +11,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use url::Url;
 
-use crate::chain::BlockSelector;
+pub use crate::chain::BlockSelector;
 use crate::verdict::Depth;
 
 mod file;
@@ -19,7 +19,7 @@ mod layer;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
-pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
+pub use value::{ProofDemand, parse_address, parse_duration, parse_host_port, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
 const MAINNET: u64 = 1;

@@ -61,7 +61,8 @@ pub fn unsafe_character(text: &str) -> Option<char> {
     text.chars().find(|c| is_unsafe(*c))
 }
 
-fn is_unsafe(c: char) -> bool {
+/// Whether `c` is one of the characters that [`unsafe_character`] finds.
+pub fn is_unsafe(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }

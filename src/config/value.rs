@@ -108,8 +108,11 @@ pub(super) fn parse_digest(s: &str) -> Result<String, String> {
     Err("expected sha256: and 64 hex digits".to_owned())
 }
 
-/// `HOST:PORT`, as in an URL.
-pub(super) fn parse_host_port(s: &str) -> Result<(String, u16), String> {
+/// `HOST:PORT`, the host as it stands in an URL.
+///
+/// # Errors
+/// Says what was expected.
+pub fn parse_host_port(s: &str) -> Result<(String, u16), String> {
     let expected = || "expected HOST:PORT, such as localhost:8080 or [::1]:8080".to_owned();
     match split_host_port(s) {
         Some((host, port, None)) => Ok((host, port)),
