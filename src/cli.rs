@@ -23,7 +23,7 @@ mod trace;
 mod verify;
 mod world;
 
-use args::{Cli, Command};
+use args::Command;
 use exit::Exit;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
@@ -32,7 +32,7 @@ use exit::Exit;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit::report_bugs();
     let exit = exit::guarded(|| match args::parse(arguments.into_iter().collect()) {
-        Ok(cli) => dispatch(cli),
+        Ok(cli) => dispatch(cli.into_command()),
         Err(error) => {
             // A closed stderr must not change the code.
             let _ = error.print();
@@ -42,9 +42,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit.into()
 }
 
-fn dispatch(cli: Cli) -> Exit {
-    start_log(cli.verbosity());
-    let done = match cli.into_command() {
+fn dispatch(command: Command) -> Exit {
+    start_log(command.verbosity());
+    let done = match command {
         Command::Verify(args) => verify::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Records(args) => records::run(args),

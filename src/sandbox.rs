@@ -1,5 +1,7 @@
 //! The embedded world: a chain, an HTTPS origin and an IPFS gateway in this process.
 
+pub mod unixfs;
+
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
