@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::expect::ExpectArgs;
@@ -12,6 +13,7 @@ use crate::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port,
     parse_profile, parse_quorum,
 };
+use crate::text;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -316,6 +318,29 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(command_first(arguments))
 }
 
+/// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
+pub(super) fn plain_message(mut error: clap::Error) -> String {
+    let typed = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let argument = typed(ContextKind::InvalidArg);
+    if argument.starts_with("--rpc") || argument.starts_with("--gateway") {
+        let value = typed(ContextKind::InvalidValue);
+        let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    let mut message = String::new();
+    for c in error.render().to_string().chars() {
+        if c != '\n' && text::is_unsafe(c) {
+            message.extend(c.escape_unicode());
+        } else {
+            message.push(c);
+        }
+    }
+    message
+}
+
 /// The clap command, for completion scripts.
 pub(super) fn command() -> clap::Command {
     Cli::command()
@@ -420,6 +445,20 @@ mod tests {
             let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{line}");
         }
+    }
+
+    #[test]
+    fn usage_errors_show_neither_keys_nor_control_characters() {
+        for flag in
+            ["--rpc ftp://rpc.example/SECRET", "--rpc rpc.example/SECRET", "--gateway https://u:SECRET@g.example"]
+        {
+            let line = format!("clresolve a.eth {flag}");
+            let message = plain_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
+            assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
+        }
+        let line = ["clresolve", "a.eth", "--expect-owner", "\u{1b}[31m\u{202e}"].map(OsString::from);
+        let message = plain_message(parse(line.to_vec()).unwrap_err());
+        assert!(message.contains("\\u{1b}[31m\\u{202e}"), "{message}");
     }
 
     #[test]
