@@ -49,7 +49,6 @@ _CHAIN_ID and _UNIVERSAL_RESOLVER; the file has a key for each world option.";
 #[command(
     name = "clresolve",
     version,
-    about,
     after_help = AFTER_HELP,
     override_usage = "clresolve [OPTIONS] NAME...\n       clresolve COMMAND ...",
     args_conflicts_with_subcommands = true,
