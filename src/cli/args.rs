@@ -455,9 +455,10 @@ mod tests {
             let message = plain_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
             assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
         }
-        let line = ["clresolve", "a.eth", "--expect-owner", "\u{1b}[31m\u{202e}"].map(OsString::from);
+        let line = ["clresolve", "a.eth", "--expect-owner", "a\u{1b}[31m\u{7}\u{202e}b"].map(OsString::from);
         let message = plain_message(parse(line.to_vec()).unwrap_err());
-        assert!(message.contains("\\u{1b}[31m\\u{202e}"), "{message}");
+        assert!(message.contains("\\u{202e}b'"), "{message}");
+        assert!(!message.contains(|c| c != '\n' && text::is_unsafe(c)), "{message}");
     }
 
     #[test]
