@@ -55,9 +55,10 @@ impl FromStr for BlockSelector {
             "finalized" => Ok(Self::Finalized),
             "safe" => Ok(Self::Safe),
             "latest" => Ok(Self::Latest),
-            number => number.parse().map(Self::Number).map_err(|_| {
-                "expected finalized, safe, latest or a block number in decimal".to_owned()
-            }),
+            number => number
+                .parse()
+                .map(Self::Number)
+                .map_err(|_| "expected finalized, safe, latest or a block number in decimal".to_owned()),
         }
     }
 }
@@ -141,9 +142,7 @@ pub struct Proof {
 }
 
 /// Grades of proof, weakest first.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Grade {
@@ -185,9 +184,5 @@ pub enum ChainError {
 }
 
 fn join_causes(causes: &[(String, String)]) -> String {
-    causes
-        .iter()
-        .map(|(label, cause)| format!("{label}: {cause}"))
-        .collect::<Vec<_>>()
-        .join("; ")
+    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
 }

@@ -482,9 +482,7 @@ impl Reason {
             code,
             effect: entry.effect,
             step: entry.step,
-            requirement: Some(entry.requirement)
-                .filter(|r| !r.is_empty())
-                .map(str::to_owned),
+            requirement: Some(entry.requirement).filter(|r| !r.is_empty()).map(str::to_owned),
             message: entry.title.to_owned(),
             expected: None,
             observed: None,
@@ -546,14 +544,8 @@ impl Reason {
 
 /// Sorts by effect, then step, then code, then place: the order in which reasons are reported.
 pub fn sort(reasons: &mut [Reason]) {
-    reasons.sort_by(|a, b| {
-        (a.effect, a.step, a.code.slug(), &a.place).cmp(&(
-            b.effect,
-            b.step,
-            b.code.slug(),
-            &b.place,
-        ))
-    });
+    reasons
+        .sort_by(|a, b| (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place)));
 }
 
 #[cfg(test)]
@@ -567,11 +559,7 @@ mod tests {
         let slugs: BTreeSet<_> = Code::ALL.iter().map(|c| c.slug()).collect();
         assert_eq!(slugs.len(), Code::ALL.len());
         for code in Code::ALL {
-            assert!(
-                code.slug()
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            );
+            assert!(code.slug().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
             assert_eq!(Code::from_slug(code.slug()), Some(*code));
             assert_eq!(code.entry().code, *code);
         }
@@ -579,23 +567,9 @@ mod tests {
 
     #[test]
     fn reasons_sort_by_effect_then_step_then_code() {
-        let mut reasons = [
-            Code::SingleRpc,
-            Code::CidMismatch,
-            Code::CidUnproven,
-            Code::TxtMissing,
-        ]
-        .map(Reason::new);
+        let mut reasons = [Code::SingleRpc, Code::CidMismatch, Code::CidUnproven, Code::TxtMissing].map(Reason::new);
         sort(&mut reasons);
         let order = reasons.map(|r| r.code);
-        assert_eq!(
-            order,
-            [
-                Code::TxtMissing,
-                Code::CidMismatch,
-                Code::CidUnproven,
-                Code::SingleRpc
-            ]
-        );
+        assert_eq!(order, [Code::TxtMissing, Code::CidMismatch, Code::CidUnproven, Code::SingleRpc]);
     }
 }
