@@ -1,10 +1,13 @@
 //! clresolve answers one question: is the binding of an ENS name, an Agent-Card and an `x402://` entry real?
+pub mod cache;
 pub mod card;
 pub mod chain;
 pub mod check;
 pub mod cid;
 pub mod cli;
+pub mod clock;
 pub mod config;
+pub mod evidence;
 pub mod fetch;
 pub mod manifest;
 pub mod name;
