@@ -544,9 +544,8 @@ impl Reason {
 
 /// Sorts by effect, then step, then code, then place: the order in which reasons are reported.
 pub fn sort(reasons: &mut [Reason]) {
-    reasons.sort_by(|a, b| {
-        (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place))
-    });
+    reasons
+        .sort_by(|a, b| (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place)));
 }
 
 #[cfg(test)]

@@ -1,0 +1,151 @@
+//! The configuration: which chain, gateways, rules and limits. Defaults < file < flags, validated once, then immutable.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use url::Url;
+
+use crate::chain::BlockSelector;
+use crate::verdict::Depth;
+
+/// A validated configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// The chain and how to read it.
+    pub chain: ChainConfig,
+    /// IPFS gateways, asked in this order.
+    pub gateways: Vec<Gateway>,
+    /// What the doors to the network permit beyond their defaults.
+    pub network: NetworkConfig,
+    /// Which rules apply.
+    pub rules: RulesConfig,
+    /// Time limit of one question.
+    pub timeout: Duration,
+    /// Sizes of the caches.
+    pub cache: CacheConfig,
+}
+
+/// The chain and how to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChainConfig {
+    /// `anchor.world` of the verdicts: `mainnet`, `sandbox`, or a name of the operator's.
+    pub world: String,
+    /// EIP-155 chain id.
+    pub id: u64,
+    /// RPC endpoints, in order of preference.
+    pub endpoints: Vec<Endpoint>,
+    /// The Universal Resolver.
+    pub universal_resolver: Address,
+    /// Which block to read.
+    pub block: BlockSelector,
+    /// Whether CCIP-Read gateways may be asked.
+    pub ccip_read: bool,
+}
+
+/// An RPC endpoint. Only its label leaves the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// What verdicts, logs and metrics call it.
+    pub label: String,
+    /// Where it is; may hold a key.
+    pub url: Url,
+    /// Whether it is the operator's own node, whose single word is believed.
+    pub own: bool,
+}
+
+/// An IPFS gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gateway {
+    /// What verdicts, logs and metrics call it.
+    pub label: String,
+    /// Its base URL, before `/ipfs/`.
+    pub url: Url,
+    /// Whether it goes by the operator's door: any address and plain http are permitted.
+    pub own: bool,
+}
+
+/// What the doors to the network permit beyond their defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NetworkConfig {
+    /// Connections to the first host and port go to the second (curl's `--connect-to`).
+    pub connect_to: Vec<ConnectTo>,
+    /// Origins that the foreign door permits although they are not public.
+    pub allow_hosts: Vec<(String, u16)>,
+    /// PEM files with further trust roots.
+    pub ca_files: Vec<PathBuf>,
+    /// PEM texts with further trust roots, held in memory (the sandbox's).
+    pub ca_pems: Vec<String>,
+    /// Addresses that no door ever connects to: this process's own listeners.
+    pub denied: Vec<SocketAddr>,
+}
+
+/// One `--connect-to` rule: name, SNI and certificate check stay those of `host`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectTo {
+    /// Host name of the URL.
+    pub host: String,
+    /// Port of the URL.
+    pub port: u16,
+    /// Host name or IP address to connect to.
+    pub target_host: String,
+    /// Port to connect to.
+    pub target_port: u16,
+}
+
+/// Which rules apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RulesConfig {
+    /// Identifier of the profile.
+    pub profile: String,
+    /// How deep the walk goes.
+    pub depth: Depth,
+    /// Whether both sources of the card must answer.
+    pub require_all_sources: bool,
+    /// Further profiles, from files.
+    pub profile_files: Vec<PathBuf>,
+    /// Manifests that replace a built-in one of the same id: files or https URLs.
+    pub manifests: Vec<ManifestSource>,
+    /// Owners whose commons cards are accepted (CL-58); empty accepts all.
+    pub allowed_publishers: Vec<String>,
+}
+
+/// Where a replacing manifest comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ManifestSource {
+    /// A local file.
+    File(PathBuf),
+    /// An https URL with the SHA-256 that its bytes must have.
+    Url {
+        /// Where.
+        url: Url,
+        /// `sha256:` and 64 hex digits.
+        digest: String,
+    },
+}
+
+/// Sizes of the caches, in entries; bytes for the block cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheConfig {
+    /// Trusted verdicts kept.
+    pub trusted: u64,
+    /// Other verdicts kept, in a pool of their own.
+    pub untrusted: u64,
+    /// Bytes of proven content kept.
+    pub content_bytes: u64,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { trusted: 10_000, untrusted: 10_000, content_bytes: 64 * 1024 * 1024 }
+    }
+}
