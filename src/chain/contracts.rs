@@ -321,7 +321,7 @@ fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
 /// same layout, since a decoder of `string` may replace what is not UTF-8.
 fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
     if element.is_empty() {
-        return Err(BadAnswer::Garbage("no bytes in place of a text".to_owned()));
+        return Err(BadAnswer::Reverted(explain(element)));
     }
     if !element.len().is_multiple_of(WORD) {
         return Err(element_error(element));
@@ -410,4 +410,97 @@ fn value<C: SolCall>(result: &CallResult) -> Option<C::Return> {
 fn time(seconds: U256) -> Option<Timestamp> {
     let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds != 0)?;
     Timestamp::from_second(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
+
+    fn resolved(elements: Vec<Bytes>) -> Vec<u8> {
+        (Bytes::from(elements.abi_encode()), RESOLVER).abi_encode_params()
+    }
+
+    /// All records absent, but the first.
+    fn first(element: impl Into<Bytes>) -> Vec<u8> {
+        let mut elements = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
+        elements[0] = element.into();
+        resolved(elements)
+    }
+
+    fn error(element: impl Into<Bytes>) -> BadAnswer {
+        decode_texts(&first(element)).unwrap_err()
+    }
+
+    #[test]
+    fn a_record_of_a_mebibyte_is_read_once() {
+        let text = "a".repeat(1 << 20);
+        let (resolver, records) = decode_texts(&first(text.abi_encode())).unwrap();
+        assert_eq!(resolver, RESOLVER);
+        assert_eq!(records.text(Key::ALL[0]), Some(text.as_str()));
+        assert_eq!(records.get(Key::ALL[1]), &Record::Absent);
+    }
+
+    #[test]
+    fn another_number_of_answers_is_refused() {
+        let one = resolved(vec![String::new().abi_encode().into()]);
+        assert_eq!(decode_texts(&one), Err(BadAnswer::Garbage("1 answers to 16 questions".to_owned())));
+    }
+
+    #[test]
+    fn errors_in_place_of_texts_are_told_apart() {
+        let http = HttpError { status: 502, message: "bad gateway".to_owned() }.abi_encode();
+        assert_eq!(error(http), BadAnswer::Gateway("the gateway answered status 502: bad gateway".to_owned()));
+        let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
+        assert!(matches!(error(unsupported), BadAnswer::Garbage(_)));
+        let revert = Revert::from("no".repeat(500)).abi_encode();
+        assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.len() < 300));
+        assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
+        assert!(matches!(error(vec![0; 33]), BadAnswer::Garbage(_)));
+        assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
+    }
+
+    #[test]
+    fn errors_within_errors_are_opened_once() {
+        let inner = Revert::from("why").abi_encode();
+        let once = ResolverError { errorData: inner.clone().into() }.abi_encode();
+        let twice = ResolverError { errorData: once.clone().into() }.abi_encode();
+        assert_eq!(Resolved::reverted(&once), Resolved::Failed("it reverted: why".to_owned()));
+        assert_eq!(Resolved::reverted(&twice), Resolved::Failed("it reverted with a malformed error".to_owned()));
+    }
+
+    #[test]
+    fn malformed_errors_are_failures_not_absence() {
+        let error = ResolverNotContract { name: Bytes::new(), resolver: RESOLVER }.abi_encode();
+        assert_eq!(Resolved::reverted(&error), Resolved::NotContract(RESOLVER));
+        assert!(matches!(Resolved::reverted(&error[..40]), Resolved::Failed(_)));
+        assert!(matches!(Resolved::reverted(&[]), Resolved::Failed(_)));
+        assert!(matches!(Resolved::reverted(&[1, 2]), Resolved::Failed(_)));
+    }
+
+    #[test]
+    fn an_address_with_dirty_high_bytes_is_refused() {
+        let answer = |word: [u8; 32]| (Bytes::from(word.to_vec()), RESOLVER).abi_encode_params();
+        assert_eq!(decode_address(&answer([0; 32])), Ok(None));
+        assert_eq!(decode_address(&answer(RESOLVER.into_word().0)), Ok(Some(RESOLVER)));
+        assert!(decode_address(&answer([0xff; 32])).is_err());
+    }
+
+    #[test]
+    fn only_second_level_eth_names_have_a_registration() {
+        let contracts = Contracts::default();
+        for (name, expected) in [("a.eth", true), ("eth", false), ("a.b.eth", false), ("a.xyz", false)] {
+            let name = EnsName::parse(name).unwrap();
+            assert_eq!(Subject::new(&name, &contracts).is_second_level_eth(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn times_that_mean_never_are_none() {
+        assert_eq!(time(U256::ZERO), None);
+        assert_eq!(time(U256::from(u64::MAX)), None);
+        assert_eq!(time(U256::MAX), None);
+        assert_eq!(time(U256::from(1)), Some(Timestamp::from_second(1).unwrap()));
+    }
 }

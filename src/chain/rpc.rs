@@ -17,7 +17,7 @@ use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
 
-/// Public endpoints of mainnet, each of another operator, by label. They need no key and answer at `finalized`.
+/// Public endpoints of mainnet that need no key, each of another operator, by label.
 pub const DEFAULT_ENDPOINTS: &[(&str, &str)] = &[
     ("publicnode", "https://ethereum-rpc.publicnode.com"),
     ("drpc", "https://eth.drpc.org"),
@@ -199,12 +199,7 @@ impl RpcChain {
         Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
     }
 
-    async fn look_up(
-        &self,
-        node: &Node,
-        asked: &Asked<'_>,
-        at: BlockId,
-    ) -> Result<Bytes, ChainError> {
+    async fn look_up(&self, node: &Node, asked: &Asked<'_>, at: BlockId) -> Result<Bytes, ChainError> {
         let Some(lookups) = &self.lookups else {
             return Err(ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
         };
@@ -288,5 +283,22 @@ fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_default_endpoints_are_https_urls_of_different_hosts() {
+        let endpoints = ChainConfig::default().endpoints;
+        assert!(endpoints.len() >= 4);
+        assert!(endpoints.iter().all(|endpoint| endpoint.url.scheme() == "https" && !endpoint.own));
+        let labels: BTreeSet<_> = endpoints.iter().map(|endpoint| &endpoint.label).collect();
+        let hosts: BTreeSet<_> = endpoints.iter().map(|endpoint| endpoint.url.host_str()).collect();
+        assert_eq!((labels.len(), hosts.len()), (endpoints.len(), endpoints.len()));
     }
 }
