@@ -6,4 +6,5 @@ pub mod name;
 pub mod reason;
 pub mod records;
 pub mod resolve;
+pub mod sandbox;
 pub mod verdict;

@@ -1,0 +1,3 @@
+//! The embedded world: everything that an agent publishes, made up in this process.
+
+pub mod unixfs;
