@@ -2,6 +2,7 @@
 pub mod chain;
 pub mod cid;
 pub mod config;
+pub mod fetch;
 pub mod name;
 pub mod reason;
 pub mod records;

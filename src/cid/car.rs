@@ -59,6 +59,9 @@ impl CarWalk {
     /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
     /// [`WalkError::HashMismatch`]. The walk inside is unharmed.
     pub fn push(&mut self, chunk: Bytes) -> Result<Progress, WalkError> {
+        if self.walk.wanted().is_none() {
+            return Ok(Progress::Over);
+        }
         self.reader.push(chunk);
         while self.walk.wanted().is_some() {
             let Some(section) = self.reader.section()? else { return Ok(Progress::Wanting) };
@@ -157,7 +160,12 @@ impl CarReader {
     }
 
     /// Takes the next bytes. Ask for [`CarReader::section`] until there is none before the next push.
+    ///
+    /// Bytes that nothing can come of, after a failure or the end of an envelope, are dropped.
     pub fn push(&mut self, chunk: Bytes) {
+        if self.failure.is_some() || matches!(self.state, State::Sections { left: Some(0) }) {
+            return;
+        }
         if self.buffer.is_empty() {
             self.buffer = BytesMut::from(chunk);
         } else {
@@ -208,7 +216,7 @@ impl CarReader {
     }
 
     fn read_header(&mut self) -> Result<bool, CarError> {
-        let Some(header) = self.read_frame(MAX_HEADER_BYTES, usize::MAX)? else { return Ok(false) };
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, usize::MAX)? else { return Ok(false) };
         self.state = match header_version(&header).map_err(CarError::Malformed)? {
             1 => State::Sections { left: None },
             2 => State::Envelope,
@@ -251,7 +259,7 @@ impl CarReader {
 
     fn read_inner_header(&mut self, payload: usize) -> Result<bool, CarError> {
         let before = self.bytes;
-        let Some(header) = self.read_frame(MAX_HEADER_BYTES, payload)? else { return Ok(false) };
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, payload)? else { return Ok(false) };
         if header_version(&header).map_err(CarError::Malformed)? != 1 {
             return Err(CarError::Malformed("a CARv2 holds something else than a CARv1"));
         }
@@ -262,7 +270,9 @@ impl CarReader {
     fn read_section(&mut self, left: Option<usize>) -> Result<Read, CarError> {
         let before = self.bytes;
         let longest = self.limits.block_size.saturating_add(MAX_CID_BYTES);
-        let Some(section) = self.read_frame(longest, left.unwrap_or(usize::MAX))? else { return Ok(Read::Nothing) };
+        let Some(section) = self.read_frame(longest, Bound::BlockSize, left.unwrap_or(usize::MAX))? else {
+            return Ok(Read::Nothing);
+        };
         self.state = State::Sections { left: left.map(|left| left - (self.bytes - before)) };
         self.sections += 1;
         if self.sections > self.limits.sections {
@@ -282,7 +292,7 @@ impl CarReader {
     }
 
     /// Takes a length and as many bytes, or nothing while they are not all here. `room` is what the envelope leaves.
-    fn read_frame(&mut self, longest: usize, room: usize) -> Result<Option<Bytes>, CarError> {
+    fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
         let (length, rest) = match varint::split(&self.buffer) {
             Ok(split) => split,
             Err(VarintError::Truncated) => return Ok(None),
@@ -292,7 +302,7 @@ impl CarReader {
             return Err(CarError::Malformed("a section is empty"));
         }
         if length > longest as u64 {
-            return Err(CarError::Limit(Bound::BlockSize));
+            return Err(CarError::Limit(bound));
         }
         let prefix = self.buffer.len() - rest.len();
         let length = length as usize;
@@ -564,7 +574,7 @@ mod tests {
     fn claims_are_judged_before_the_bytes_come() {
         let huge = [header(), vec![0x80, 0x80, 0x80, 0x80, 0x80, 0x20]].concat();
         assert_eq!(read(&huge), Err(CarError::Limit(Bound::BlockSize)));
-        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x04]), Err(CarError::Limit(Bound::BlockSize)));
+        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x04]), Err(CarError::Limit(Bound::CarHeader)));
         let mut far = in_version_2(&header(), 0);
         far[27..35].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(read(&far), Err(CarError::Limit(Bound::DagBytes)));

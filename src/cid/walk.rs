@@ -12,12 +12,12 @@ use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
 use super::path::{ContentPath, PathError};
 use super::unixfs::{Kind, UnixFs, find_entry};
 
-/// A walk that has not failed: it wants a block, or it is over.
+/// A walk from a root along a path to a file. Either it wants a block, or it is over.
 ///
 /// Loop: ask [`Walk::wanted`], fetch that block from anywhere, [`Walk::supply`] it; then [`Walk::finish`]. A block is
 /// asked for once, however often the graph needs it, and identity CIDs are never asked for. When the wanted CID is
 /// raw, bytes that are at hand for another reason may be supplied on trial: the wrong ones change nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Walk {
     budget: Budget,
     /// Names of the path that lie ahead.
@@ -34,21 +34,21 @@ pub struct Walk {
     state: State,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Wanting(ContentId),
     Over(Result<Proven, WalkError>),
 }
 
 /// A node to visit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Task {
     cid: ContentId,
     role: Role,
 }
 
 /// Why a node is visited.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Role {
     /// The path so far leads here.
     Step,
@@ -59,7 +59,7 @@ enum Role {
 }
 
 impl Walk {
-    /// A walk from `root` along `path` to a file.
+    /// A walk at its beginning.
     pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
         let mut walk = Self {
             budget,
@@ -369,7 +369,8 @@ pub struct Budget {
 impl Budget {
     /// Largest block that the trustless gateway specification lets a client expect.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; tests use narrower ones.
+    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; narrow
+    /// trees of small chunks need a few more.
     pub const MAX_DEPTH: usize = 32;
 
     /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
@@ -405,6 +406,8 @@ pub enum Bound {
     BlockSize,
     /// [`Budget::blocks`].
     Blocks,
+    /// The header of a CAR, which may have 32 KiB.
+    CarHeader,
     /// [`Budget::dag_bytes`].
     DagBytes,
     /// [`Budget::depth`].
@@ -426,6 +429,7 @@ impl fmt::Display for Bound {
         match self {
             Self::BlockSize => f.write_str("the size of one block"),
             Self::Blocks => f.write_str("the number of blocks"),
+            Self::CarHeader => f.write_str("the size of a header"),
             Self::DagBytes => f.write_str("the size of all blocks"),
             Self::Depth => f.write_str("the depth of the file"),
             Self::Fanout => f.write_str("the width of a sharded directory"),

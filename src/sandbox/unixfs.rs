@@ -118,6 +118,9 @@ impl Dag {
     }
 
     /// A sharded directory.
+    ///
+    /// # Panics
+    /// If two names have the same hash, which nobody meets by chance.
     pub fn hamt(&mut self, entries: &Entries, fanout: Fanout) -> Built {
         let hashed = entries.iter().map(|(name, entry)| (HashPath::of(name), name.as_str(), *entry)).collect();
         self.shard(hashed, fanout.0)
