@@ -1,6 +1,7 @@
 //! The trustless IPFS gateway of a world: raw blocks and CARs, and every way in which a gateway can fail.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use bytes::Bytes;
 use hyper::header::ACCEPT;
@@ -56,6 +57,54 @@ pub enum GatewayManners {
     Stall,
 }
 
+impl GatewayManners {
+    /// Every kind, with the statuses that scenarios use.
+    pub const ALL: [Self; 18] = [
+        Self::Ok,
+        Self::Missing,
+        Self::Lie,
+        Self::Stranger,
+        Self::Html,
+        Self::Truncated,
+        Self::Partial,
+        Self::Endless,
+        Self::EndlessTail,
+        Self::RawOnly,
+        Self::CarOnly,
+        Self::Empty,
+        Self::Redirect,
+        Self::Status(429),
+        Self::Status(500),
+        Self::Status(503),
+        Self::Drop,
+        Self::Stall,
+    ];
+}
+
+/// The label of the gateway's host.
+impl fmt::Display for GatewayManners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ok => f.write_str("ok"),
+            Self::Missing => f.write_str("missing"),
+            Self::Lie => f.write_str("lie"),
+            Self::Stranger => f.write_str("stranger"),
+            Self::Html => f.write_str("html"),
+            Self::Truncated => f.write_str("truncated"),
+            Self::Partial => f.write_str("partial"),
+            Self::Endless => f.write_str("endless"),
+            Self::EndlessTail => f.write_str("endless-tail"),
+            Self::RawOnly => f.write_str("raw-only"),
+            Self::CarOnly => f.write_str("car-only"),
+            Self::Empty => f.write_str("empty"),
+            Self::Redirect => f.write_str("redirect"),
+            Self::Status(code) => write!(f, "status-{code}"),
+            Self::Drop => f.write_str("drop"),
+            Self::Stall => f.write_str("stall"),
+        }
+    }
+}
+
 /// The blocks of a world, and which of them are answered for badly.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
@@ -76,7 +125,7 @@ impl Store {
     /// The answer of a gateway with `manners` to a request below `/ipfs/`.
     pub(crate) fn answer(&self, manners: GatewayManners, request: &Request<()>) -> Reply {
         let Some((cid, path)) = asked_for(request.uri().path()) else { return web::html(StatusCode::BAD_REQUEST) };
-        let own = self.manners.get(&cid.to_v1()).or_else(|| self.manners.get(&cid)).copied();
+        let own = self.manners.get(&cid).copied();
         let manners = if manners == GatewayManners::Ok { own.unwrap_or_default() } else { manners };
         let raw = match format(request) {
             Some(Format::Raw) if path.is_empty() => true,
@@ -152,7 +201,7 @@ impl Store {
     }
 
     fn get(&self, cid: &ContentId) -> Option<&Bytes> {
-        self.blocks.get(cid).or_else(|| self.blocks.get(&cid.to_v1()))
+        self.blocks.get(cid)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! [`Spec`] is what stands in a TOML file: the sandbox's own `agents.toml`, and every scenario of the tests. Each
 //! [`Agent`] says only how it differs from a good one. Texts may hold placeholders: `{name}`, `{label}` (its first
-//! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{path}`, `{sha256}`, `{SHA256}` (in upper case), `{other.cid}`,
-//! `{other.path}` and `{other.sha256}` (of another version of the card).
+//! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (in the old form), `{path}`, `{sha256}`, `{SHA256}` (in upper case), `{other.cid}`,
+//! `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}` and
+//! `{schemas.crlf}` (the digest of the verb's request schema with CRLF line ends).
 
 use std::collections::BTreeMap;
 
@@ -248,8 +249,6 @@ pub enum Layout {
     Symlink,
     /// The path leads to a block that is not UnixFS.
     Garbage,
-    /// The CID is that of an inline (identity) block.
-    Identity,
 }
 
 /// How a card differs from a good one. Members are changed first, then the text, then the bytes.
@@ -378,6 +377,7 @@ impl Agent {
             ("verb", self.verb()),
             ("url", &format!("https://{CARDS_HOST}{url_path}")),
             ("schemas.cid", &schemas.cid(self.class).to_string()),
+            ("schemas.crlf", &schemas.crlf_digest(self.class, self.verb())),
         ]);
 
         let members = self.card.members(&good, &fill);
@@ -472,7 +472,6 @@ impl Agent {
         match self.layout {
             Layout::Raw => Stored::file(dag.raw(card.clone()).cid, dag.into_blocks()),
             Layout::File => Stored::file(dag.file(card, SMALL_CHUNK).cid, dag.into_blocks()),
-            Layout::Identity => Stored::file(identity(card), Blocks::new()),
             Layout::Symlink => Stored::node(SYMLINK),
             Layout::Garbage => Stored::node(GARBAGE),
             Layout::Directory => Stored::tree(path, card, unixfs::Layout::default(), 0),
@@ -493,15 +492,6 @@ const SYMLINK: &[u8] = b"\x0a\x0d\x08\x04\x12\x09card.json";
 
 /// dag-pb whose data is no UnixFS message.
 const GARBAGE: &[u8] = b"\x0a\x04\xff\xff\xff\xff";
-
-/// CIDv1, raw, identity: the content itself in the CID.
-fn identity(bytes: &[u8]) -> ContentId {
-    let inline = &bytes[..bytes.len().min(crate::cid::MAX_DIGEST_BYTES)];
-    let mut cid = vec![1, 0x55, 0];
-    crate::cid::write_varint(inline.len() as u64, &mut cid);
-    cid.extend_from_slice(inline);
-    ContentId::from_bytes(&cid).expect("an identity digest of up to 128 bytes is allowed")
-}
 
 /// A card in IPFS.
 struct Stored {
@@ -533,6 +523,12 @@ impl Stored {
     }
 }
 
+/// The CID in the form of version 0, as far as it has one.
+fn old_form(cid: &ContentId) -> String {
+    let hash = cid.to_bytes().strip_prefix(&[1, 0x70]).and_then(|hash| ContentId::from_bytes(hash).ok());
+    hash.map(|cid| cid.to_string()).unwrap_or_default()
+}
+
 /// Values of placeholders.
 struct Fill(BTreeMap<String, String>);
 
@@ -546,6 +542,7 @@ impl Fill {
         self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
         self.0.insert(format!("{prefix}sha256"), digest);
         self.0.insert(format!("{prefix}cid"), stored.cid.to_string());
+        self.0.insert(format!("{prefix}cid.v0"), old_form(&stored.cid));
         self.0.insert(format!("{prefix}path"), stored.path.clone());
     }
 
@@ -708,11 +705,5 @@ mod tests {
         let text = render(members);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), card);
         assert!(text.starts_with("{\n  \"$id\": \"i\",\n  \"ens\""), "{text}");
-    }
-
-    #[test]
-    fn identity_holds_the_content() {
-        let cid = identity(b"hello");
-        assert_eq!(cid.identity(), Some(&b"hello"[..]));
     }
 }

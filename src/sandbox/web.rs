@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -136,7 +135,6 @@ pub(crate) trait Site: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
-    requests: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
@@ -145,19 +143,13 @@ impl Server {
     pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, site: Arc<dyn Site>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let requests = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), site, Arc::clone(&requests)));
-        Ok(Self { address, requests, task })
+        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), site));
+        Ok(Self { address, task })
     }
 
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Requests answered or refused so far.
-    pub(crate) fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
     }
 }
 
@@ -168,26 +160,25 @@ impl Drop for Server {
 }
 
 /// Takes connections until the task is aborted, which ends every connection too.
-async fn accept(listener: TcpListener, tls: TlsAcceptor, site: Arc<dyn Site>, requests: Arc<AtomicU64>) {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, site: Arc<dyn Site>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let (tls, site, requests) = (tls.clone(), Arc::clone(&site), Arc::clone(&requests));
+        let (tls, site) = (tls.clone(), Arc::clone(&site));
         connections.spawn(async move {
-            connection(stream, tls, site, requests).await;
+            connection(stream, tls, site).await;
             drop(slot);
         });
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>, requests: Arc<AtomicU64>) {
+async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = tls.accept(stream).await else { return };
     let service = service_fn(move |request| {
-        requests.fetch_add(1, Ordering::Relaxed);
         let site = Arc::clone(&site);
         async move { handle(&*site, request).await }
     });
