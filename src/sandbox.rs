@@ -14,6 +14,9 @@ pub mod unixfs;
 mod web;
 pub mod world;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
