@@ -242,9 +242,15 @@ pub(crate) fn endless_after(content_type: &str, start: Bytes) -> Reply {
 /// 200 with the length of `body`, but its first half only; then the connection closes.
 pub(crate) fn truncated(content_type: &str, body: &Bytes) -> Reply {
     let length = body.len().to_string();
-    let parts = [Ok(body.slice(..body.len() / 2)), Err(Dropped)];
+    let half = Ok(body.slice(..body.len() / 2));
+    let cut = async {
+        // What was sent so far has to leave first: the server writes when the body has nothing to give.
+        tokio::task::yield_now().await;
+        Err(Dropped)
+    };
     let headers = [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length.as_str())];
-    Reply::Answer(response(StatusCode::OK, &headers, Body::from_stream(stream::iter(parts))))
+    let body = Body::from_stream(stream::iter([half]).chain(stream::once(cut)));
+    Reply::Answer(response(StatusCode::OK, &headers, body))
 }
 
 fn gzip(body: &[u8]) -> Reply {
