@@ -48,7 +48,7 @@ impl Content for Network {
             let limits = Limits { total: limit, ..Limits::card() };
             return https::get(&self.egress, location, limits).await.map(|body| body.bytes).map_err(|e| e.to_string());
         }
-        let Mirror { cid, path } = Mirror::parse(location)?;
+        let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
         match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {
             Walked::Proven { bytes, .. } => Ok(bytes),
             other => Err(other.to_string()),
