@@ -2,8 +2,10 @@
 pub mod chain;
 pub mod cid;
 pub mod config;
+pub mod fetch;
 pub mod name;
 pub mod reason;
 pub mod records;
 pub mod resolve;
+pub mod sandbox;
 pub mod verdict;

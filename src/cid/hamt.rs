@@ -1,0 +1,240 @@
+//! Sharded directories (HAMT): one step along the hash path of a name.
+//!
+//! A shard has `fanout` buckets. The next `log2(fanout)` bits of the name's hash choose one; it holds nothing, the
+//! entry, or a shard of the next level. Readers differ in what they go by, the bitfield or the prefixes of the link
+//! names, so a shard in which these two disagree is refused.
+
+use super::dagpb::{Link, Node};
+use super::path::check_name;
+use super::unixfs::UnixFs;
+use super::walk::Bound;
+
+/// Multihash code of the only hash in use, the first 64 bits of MurmurHash3 x64 128.
+pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
+
+/// Widest shard. The UnixFS specification and boxo set this bound after CVE-2023-23625.
+const MAX_FANOUT: u64 = 1024;
+
+/// Why a shard does not lead on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ShardError {
+    Bad(&'static str),
+    Bound(Bound),
+    UnknownHash(u64),
+}
+
+/// What a bucket holds.
+pub(super) enum Bucket<'n, 'a> {
+    Empty,
+    Entry(&'n Link<'a>),
+    Shard(&'n Link<'a>),
+}
+
+/// A shard whose buckets are known to be consistent.
+pub(super) struct Shard<'n, 'a> {
+    fanout: u64,
+    /// Bucket, name of the entry (empty for an inner shard) and link, by ascending bucket.
+    buckets: Vec<(u64, &'a str, &'n Link<'a>)>,
+}
+
+impl<'n, 'a> Shard<'n, 'a> {
+    pub(super) fn of(node: &'n Node<'a>, unixfs: &UnixFs) -> Result<Self, ShardError> {
+        let fanout = check_fanout(unixfs.fanout)?;
+        match unixfs.hash_type {
+            Some(HASH_MURMUR3_X64_64) => {}
+            Some(other) => return Err(ShardError::UnknownHash(other)),
+            None => return Err(ShardError::Bad("a shard names no hash function")),
+        }
+        let buckets = read_buckets(&node.links, fanout).map_err(ShardError::Bad)?;
+        check_bitfield(unixfs.data, fanout, &buckets).map_err(ShardError::Bad)?;
+        Ok(Self { fanout, buckets })
+    }
+
+    pub(super) fn fanout(&self) -> u64 {
+        self.fanout
+    }
+
+    /// What `name` meets here, where `path` has been followed down to this shard.
+    pub(super) fn bucket(&self, name: &str, path: &mut HashPath) -> Result<Bucket<'n, 'a>, ShardError> {
+        let wanted = path.next_index(self.fanout).ok_or(ShardError::Bound(Bound::ShardDepth))?;
+        Ok(match self.buckets.iter().find(|(index, ..)| *index == wanted) {
+            Some((_, "", link)) => Bucket::Shard(link),
+            Some((_, entry, link)) if *entry == name => Bucket::Entry(link),
+            _ => Bucket::Empty,
+        })
+    }
+}
+
+fn read_buckets<'n, 'a>(links: &'n [Link<'a>], fanout: u64) -> Result<Vec<(u64, &'a str, &'n Link<'a>)>, &'static str> {
+    let width = prefix_width(fanout);
+    let mut lowest = 0;
+    let mut buckets = Vec::new();
+    for link in links {
+        let (index, name) = split_name(link.name, width)?;
+        if index < lowest || index >= fanout {
+            return Err("the buckets of a shard are not in order");
+        }
+        lowest = index + 1;
+        buckets.push((index, name, link));
+    }
+    Ok(buckets)
+}
+
+fn split_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
+    let (prefix, entry) = name.split_at_checked(width).ok_or("a shard's link has no prefix")?;
+    if prefix.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'A'..=b'F')) {
+        return Err("the prefix of a shard's link is not upper-case hexadecimal");
+    }
+    let index = u64::from_str_radix(prefix, 16).map_err(|_| "the prefix of a shard's link is not a number")?;
+    if !entry.is_empty() {
+        check_name(entry).map_err(|_| "a directory lists a name that no file system has")?;
+    }
+    Ok((index, entry))
+}
+
+/// Checks that `bitfield` (big-endian) lists exactly `buckets`.
+fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &Link)]) -> Result<(), &'static str> {
+    if bitfield.len() as u64 > fanout / 8 {
+        return Err("the bitfield of a shard is wider than its fanout");
+    }
+    if buckets.iter().any(|(index, ..)| !has_bit(bitfield, *index)) {
+        return Err("a bucket of a shard is not in its bitfield");
+    }
+    let listed: u64 = bitfield.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    if listed != buckets.len() as u64 {
+        return Err("the bitfield of a shard lists buckets that are not there");
+    }
+    Ok(())
+}
+
+fn check_fanout(fanout: Option<u64>) -> Result<u64, ShardError> {
+    let fanout = fanout.ok_or(ShardError::Bad("a shard has no fanout"))?;
+    if fanout > MAX_FANOUT {
+        return Err(ShardError::Bound(Bound::Fanout));
+    }
+    if !fanout.is_power_of_two() || fanout % 8 != 0 {
+        return Err(ShardError::Bad("the fanout of a shard is not a power of two and a multiple of eight"));
+    }
+    Ok(fanout)
+}
+
+/// Hexadecimal digits of the largest bucket index.
+pub(crate) fn prefix_width(fanout: u64) -> usize {
+    format!("{:X}", fanout.saturating_sub(1)).len()
+}
+
+fn has_bit(bitfield: &[u8], index: u64) -> bool {
+    let from_the_end = index as usize / 8;
+    bitfield.iter().rev().nth(from_the_end).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+}
+
+/// The hash of a name, used up bit by bit from the top on the way down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HashPath {
+    bits: u64,
+    left: u32,
+}
+
+impl HashPath {
+    pub(crate) fn of(name: &str) -> Self {
+        Self { bits: murmur3_x64_64(name.as_bytes()), left: u64::BITS }
+    }
+
+    /// The bucket on the next level, or nothing when the hash is used up. `fanout` is a power of two above 1.
+    pub(crate) fn next_index(&mut self, fanout: u64) -> Option<u64> {
+        let width = fanout.trailing_zeros();
+        self.left = self.left.checked_sub(width)?;
+        Some(self.bits >> self.left & (fanout - 1))
+    }
+}
+
+/// The first half of MurmurHash3 x64 128 with seed 0, by Austin Appleby, public domain.
+fn murmur3_x64_64(input: &[u8]) -> u64 {
+    let (mut h1, mut h2) = (0_u64, 0_u64);
+    let (blocks, tail) = input.as_chunks::<16>();
+    for block in blocks {
+        let (k1, k2) = halves(*block);
+        h1 = (h1 ^ mix_k1(k1)).rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
+        h2 = (h2 ^ mix_k2(k2)).rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+    let mut last = [0; 16];
+    last[..tail.len()].copy_from_slice(tail);
+    let (k1, k2) = halves(last);
+    h1 ^= mix_k1(k1);
+    h2 ^= mix_k2(k2);
+
+    let length = input.len() as u64;
+    h1 ^= length;
+    h2 ^= length;
+    h1 = h1.wrapping_add(h2);
+    h2 = h2.wrapping_add(h1);
+    finish(h1).wrapping_add(finish(h2))
+}
+
+fn halves(block: [u8; 16]) -> (u64, u64) {
+    let both = u128::from_le_bytes(block);
+    (both as u64, (both >> 64) as u64)
+}
+
+const C1: u64 = 0x87c3_7b91_1142_53d5;
+const C2: u64 = 0x4cf5_ad43_2745_937f;
+
+fn mix_k1(k: u64) -> u64 {
+    k.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
+}
+
+fn mix_k2(k: u64) -> u64 {
+    k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
+}
+
+fn finish(mut h: u64) -> u64 {
+    h ^= h >> 33;
+    h = h.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    h ^= h >> 33;
+    h = h.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    h ^ h >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn murmur3_gives_the_published_values() {
+        assert_eq!(murmur3_x64_64(b""), 0);
+        assert_eq!(murmur3_x64_64(b"The quick brown fox jumps over the lazy dog"), 0xe34b_bc7b_bc07_1b6c);
+    }
+
+    #[test]
+    fn a_hash_has_eight_levels_at_256_and_six_at_1024() {
+        for (fanout, levels) in [(8, 21), (256, 8), (1024, 6)] {
+            let mut path = HashPath::of("name");
+            assert_eq!(std::iter::from_fn(|| path.next_index(fanout)).count(), levels);
+        }
+        let mut path = HashPath { bits: 0x0123_4567_89ab_cdef, left: 64 };
+        assert_eq!(path.next_index(256), Some(0x01));
+        assert_eq!(path.next_index(256), Some(0x23));
+    }
+
+    #[test]
+    fn prefixes_are_as_wide_as_the_largest_index() {
+        assert_eq!([8, 16, 32, 256, 512, 1024].map(prefix_width), [1, 1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn a_fanout_is_checked_before_it_is_used() {
+        assert_eq!(check_fanout(Some(256)), Ok(256));
+        assert_eq!(check_fanout(Some(1 << 24)), Err(ShardError::Bound(Bound::Fanout)));
+        for bad in [None, Some(0), Some(1), Some(4), Some(100)] {
+            assert!(matches!(check_fanout(bad), Err(ShardError::Bad(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn bits_count_from_the_end() {
+        assert!(has_bit(&[0x01, 0x00], 8));
+        assert!(has_bit(&[0x80], 7));
+        assert!(!has_bit(&[0x80], 8));
+        assert!(!has_bit(&[], 0));
+    }
+}

@@ -1,0 +1,461 @@
+//! [`ContentId`]: a CID that a verifier can hold against bytes.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use ::cid::multibase::Base;
+use ::cid::{CidGeneric, Version};
+use multihash::Multihash;
+use sha2::Digest;
+
+use super::varint;
+
+/// Codec of a block that is nothing but its bytes.
+pub const CODEC_RAW: u64 = 0x55;
+/// Codec of a block that holds links and data, as UnixFS files and directories do.
+pub const CODEC_DAG_PB: u64 = 0x70;
+
+/// Most bytes of a digest: the longest identity digest that boxo, helia and IPIP-512 accept.
+///
+/// An identity "digest" is the content itself, so without a bound a CID could be of any size.
+pub const MAX_DIGEST_BYTES: usize = 128;
+
+/// Longest text that is tried as a CID, in bytes.
+///
+/// The longest allowed CID has 265 characters in base16; the slack lets a digest that is merely too long be named as
+/// such, and the bound keeps base58, whose cost is quadratic, cheap.
+pub const MAX_TEXT_BYTES: usize = 2048;
+
+/// The multibase encodings in use for CIDs. Base2, base8, base10, emoji and the like are left out: nobody publishes
+/// them, and each is one more decoder for foreign text.
+const BASES: [Base; 14] = [
+    Base::Base16Lower,
+    Base::Base16Upper,
+    Base::Base32Lower,
+    Base::Base32Upper,
+    Base::Base32PadLower,
+    Base::Base32PadUpper,
+    Base::Base36Lower,
+    Base::Base36Upper,
+    Base::Base58Btc,
+    Base::Base58Flickr,
+    Base::Base64,
+    Base::Base64Pad,
+    Base::Base64Url,
+    Base::Base64UrlPad,
+];
+
+/// A content identifier whose hash function is allowed and whose digest is whole.
+///
+/// Two of them are equal when they are the same bytes after CIDv0 is lifted to CIDv1; the text form, the multibase and
+/// the version they came in do not matter.
+#[derive(Clone, Copy)]
+pub struct ContentId(CidGeneric<MAX_DIGEST_BYTES>);
+
+impl ContentId {
+    /// Parses the text form: `Qm…` (version 0) or a multibase text (version 1), nothing around it.
+    ///
+    /// # Errors
+    /// [`CidError::Malformed`] for what is no CID, [`CidError::HashForbidden`] for a CID that proves too little.
+    pub fn parse(text: &str) -> Result<Self, CidError> {
+        let (bytes, version) = decode_text(text)?;
+        let parts = Parts::whole(&bytes).map_err(malformed)?;
+        if parts.version != version {
+            return Err(malformed("only a bare base58 text that begins with Qm is a CID of version 0"));
+        }
+        Ok(parts.admit()?)
+    }
+
+    /// Parses the binary form; the whole of `bytes` must be one CID.
+    ///
+    /// # Errors
+    /// As [`ContentId::parse`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CidError> {
+        Ok(Parts::whole(bytes).map_err(malformed)?.admit()?)
+    }
+
+    /// The CID of `bytes` as a raw block, with SHA-256.
+    pub fn raw_of(bytes: &[u8]) -> Self {
+        Self::sha2_256(CODEC_RAW, bytes)
+    }
+
+    /// The CID of `block` as a dag-pb block, with SHA-256.
+    pub fn dag_pb_of(block: &[u8]) -> Self {
+        Self::sha2_256(CODEC_DAG_PB, block)
+    }
+
+    fn sha2_256(codec: u64, bytes: &[u8]) -> Self {
+        let hash = Multihash::wrap(HashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
+            .expect("a SHA-256 digest has 32 bytes, fewer than MAX_DIGEST_BYTES");
+        Self(CidGeneric::new_v1(codec, hash))
+    }
+
+    /// Whether `block` is the content that this CID names.
+    pub fn verify(&self, block: &[u8]) -> bool {
+        HashFunction::of(self.0.hash().code()).is_some_and(|function| function.matches(block, self.0.hash().digest()))
+    }
+
+    /// The bytes inside an identity CID, which needs no block.
+    pub fn identity(&self) -> Option<&[u8]> {
+        let hash = self.0.hash();
+        (hash.code() == HashFunction::IDENTITY).then(|| hash.digest())
+    }
+
+    /// The multicodec that says how to read the block.
+    pub fn codec(&self) -> u64 {
+        self.0.codec()
+    }
+
+    /// Whether the block is the file itself.
+    pub fn is_raw(&self) -> bool {
+        self.codec() == CODEC_RAW
+    }
+
+    /// The same content as a CID of version 1.
+    #[must_use]
+    pub fn to_v1(&self) -> Self {
+        Self(CidGeneric::new_v1(self.0.codec(), *self.0.hash()))
+    }
+
+    /// The binary form, in the version that this CID came in.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+
+    /// The hash alone, which names the bytes whatever codec they are to be read with.
+    pub(super) fn multihash(&self) -> Multihash<MAX_DIGEST_BYTES> {
+        *self.0.hash()
+    }
+
+    fn key(&self) -> (u64, u64, &[u8]) {
+        (self.0.codec(), self.0.hash().code(), self.0.hash().digest())
+    }
+}
+
+impl PartialEq for ContentId {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for ContentId {}
+
+impl Hash for ContentId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for ContentId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ContentId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Base58 for version 0, base32 for version 1.
+impl fmt::Display for ContentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for ContentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentId({self})")
+    }
+}
+
+impl FromStr for ContentId {
+    type Err = CidError;
+
+    fn from_str(text: &str) -> Result<Self, CidError> {
+        Self::parse(text)
+    }
+}
+
+/// Why something is not a [`ContentId`]. The messages hold no foreign text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CidError {
+    /// It is not a CID, or not one alone.
+    #[error("not a CID: {0}")]
+    Malformed(String),
+    /// It is a CID, but its hash is unknown, broken, cut short or an identity digest above [`MAX_DIGEST_BYTES`].
+    #[error("the CID proves nothing: {0}")]
+    HashForbidden(String),
+}
+
+fn malformed(why: &str) -> CidError {
+    CidError::Malformed(why.to_owned())
+}
+
+/// The bytes behind a text form, and the version that this form may carry.
+fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(malformed("the text is too long"));
+    }
+    if !text.is_ascii() {
+        return Err(malformed("the text has characters outside ASCII"));
+    }
+    let bad_text = |_| malformed("the text has characters outside its alphabet, or a part of one is missing");
+    if Version::is_v0_str(text) {
+        return Ok((Base::Base58Btc.decode(text).map_err(bad_text)?, Version::V0));
+    }
+    let prefix = text.chars().next().ok_or_else(|| malformed("the text is empty"))?;
+    let base = BASES
+        .into_iter()
+        .find(|base| base.code() == prefix)
+        .ok_or_else(|| malformed("the first character names no base in use for CIDs"))?;
+    Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
+}
+
+/// A well-formed CID that borrows its bytes and about whose hash nothing is known yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    version: Version,
+    codec: u64,
+    hash: u64,
+    digest: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Splits a CID off the front of `bytes`.
+    pub(super) fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), &'static str> {
+        if let Some(rest) = bytes.strip_prefix(&[HashFunction::SHA2_256 as u8, 32]) {
+            let (digest, rest) = rest.split_at_checked(32).ok_or("the digest is cut short")?;
+            let parts = Self { version: Version::V0, codec: CODEC_DAG_PB, hash: HashFunction::SHA2_256, digest };
+            return Ok((parts, rest));
+        }
+        let (version, rest) = split_number(bytes)?;
+        if version != 1 {
+            return Err("the version is neither 0 nor 1");
+        }
+        let (codec, rest) = split_number(rest)?;
+        let (hash, rest) = split_number(rest)?;
+        let (length, rest) = split_number(rest)?;
+        let (digest, rest) = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.split_at_checked(length))
+            .ok_or("the digest is cut short")?;
+        Ok((Self { version: Version::V1, codec, hash, digest }, rest))
+    }
+
+    /// Reads `bytes` as one CID and nothing else.
+    pub(super) fn whole(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let (parts, rest) = Self::split(bytes)?;
+        if rest.is_empty() { Ok(parts) } else { Err("bytes follow the digest") }
+    }
+
+    /// Whether the digest is longer than any allowed one.
+    pub(super) fn is_oversized(&self) -> bool {
+        self.digest.len() > MAX_DIGEST_BYTES
+    }
+
+    /// The CID, if its hash proves something.
+    pub(super) fn admit(self) -> Result<ContentId, ForbiddenHash> {
+        let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
+        if !HashFunction::of(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
+            return Err(forbidden);
+        }
+        let hash = Multihash::wrap(self.hash, self.digest).map_err(|_| forbidden)?;
+        CidGeneric::new(self.version, self.codec, hash).map(ContentId).map_err(|_| forbidden)
+    }
+}
+
+/// A number as multiformats write it: at most 63 bits.
+fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+    match varint::split(bytes) {
+        Ok((value, rest)) if value <= i64::MAX as u64 => Ok((value, rest)),
+        Ok(_) | Err(varint::VarintError::Invalid) => Err("a number is padded or too large"),
+        Err(varint::VarintError::Truncated) => Err("a number is cut short"),
+    }
+}
+
+/// The hash of a well-formed CID that is not on the allow-list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ForbiddenHash {
+    code: u64,
+    length: usize,
+}
+
+impl ForbiddenHash {
+    /// Whether it is inline content that is merely too long.
+    pub(super) fn is_long_identity(self) -> bool {
+        self.code == HashFunction::IDENTITY
+    }
+}
+
+impl fmt::Display for ForbiddenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, length } = self;
+        if self.is_long_identity() {
+            return write!(f, "{length} bytes of inline content, at most {MAX_DIGEST_BYTES} are allowed");
+        }
+        match HashFunction::of(*code) {
+            Some(function) => write!(f, "a digest of {length} bytes is not a whole one of {function:?}"),
+            None => write!(f, "the hash function 0x{code:x} is not on the allow-list"),
+        }
+    }
+}
+
+impl From<ForbiddenHash> for CidError {
+    fn from(forbidden: ForbiddenHash) -> Self {
+        Self::HashForbidden(forbidden.to_string())
+    }
+}
+
+/// The allow-list: functions for which no second preimage is in sight.
+#[derive(Clone, Copy, Debug)]
+enum HashFunction {
+    Identity,
+    Sha2_256,
+    Sha2_512,
+    Blake2b256,
+    Blake3,
+}
+
+impl HashFunction {
+    const IDENTITY: u64 = 0x00;
+    const SHA2_256: u64 = 0x12;
+    const SHA2_512: u64 = 0x13;
+    const BLAKE3: u64 = 0x1e;
+    const BLAKE2B_256: u64 = 0xb220;
+
+    fn of(code: u64) -> Option<Self> {
+        match code {
+            Self::IDENTITY => Some(Self::Identity),
+            Self::SHA2_256 => Some(Self::Sha2_256),
+            Self::SHA2_512 => Some(Self::Sha2_512),
+            Self::BLAKE3 => Some(Self::Blake3),
+            Self::BLAKE2B_256 => Some(Self::Blake2b256),
+            _ => None,
+        }
+    }
+
+    /// Whether a digest of `length` bytes is a whole one. A cut digest is easier to forge; an empty one matches all.
+    fn accepts(self, length: usize) -> bool {
+        match self {
+            Self::Identity => length <= MAX_DIGEST_BYTES,
+            Self::Sha2_512 => length == 64,
+            Self::Sha2_256 | Self::Blake2b256 | Self::Blake3 => length == 32,
+        }
+    }
+
+    fn matches(self, block: &[u8], digest: &[u8]) -> bool {
+        match self {
+            Self::Identity => block == digest,
+            Self::Sha2_256 => sha2::Sha256::digest(block)[..] == *digest,
+            Self::Sha2_512 => sha2::Sha512::digest(block)[..] == *digest,
+            Self::Blake2b256 => blake2::Blake2b256::digest(block)[..] == *digest,
+            Self::Blake3 => blake3::hash(block).as_bytes()[..] == *digest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V0: &str = "Qmb2qmoVeWDmAVtcFEq2tnoc5vQnE5RZ89y8Dk6xFppPqj";
+
+    fn of(hash: u64, digest: &[u8]) -> Result<ContentId, CidError> {
+        let mut bytes = vec![1, CODEC_RAW as u8];
+        varint::write(hash, &mut bytes);
+        varint::write(digest.len() as u64, &mut bytes);
+        bytes.extend(digest);
+        ContentId::from_bytes(&bytes)
+    }
+
+    #[test]
+    fn version_0_equals_its_lift_to_version_1() {
+        let v0 = ContentId::parse(V0).unwrap();
+        let v1 = ContentId::parse(&v0.to_v1().to_string()).unwrap();
+        assert_eq!(v0, v1);
+        assert_eq!(v0.cmp(&v1), Ordering::Equal);
+        assert_eq!(v0.to_string(), V0);
+        assert!(v1.to_string().starts_with("bafybei"));
+        assert_ne!(v0.to_bytes(), v1.to_bytes());
+    }
+
+    #[test]
+    fn codec_and_hash_function_tell_cids_apart() {
+        assert_ne!(ContentId::raw_of(b"x"), ContentId::dag_pb_of(b"x"));
+        assert_ne!(of(0x12, &[7; 32]), of(0x1e, &[7; 32]));
+    }
+
+    #[test]
+    fn only_whole_digests_of_listed_functions_pass() {
+        for (hash, length) in [(0x00, 0), (0x00, 128), (0x12, 32), (0x13, 64), (0x1e, 32), (0xb220, 32)] {
+            assert!(of(hash, &vec![0; length]).is_ok(), "{hash:x} {length}");
+        }
+        for (hash, length) in [
+            (0x00, 129),
+            (0x11, 20),
+            (0x12, 0),
+            (0x12, 31),
+            (0x12, 33),
+            (0x12, 200),
+            (0x13, 32),
+            (0x1e, 64),
+            (0x22, 8),
+            (0xb220, 20),
+            (0x56, 32),
+        ] {
+            let error = of(hash, &vec![0; length]).unwrap_err();
+            assert!(matches!(error, CidError::HashForbidden(_)), "{hash:x} {length}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_function_accepts_its_block_and_no_other() {
+        let block = b"block";
+        let digests: [(u64, Vec<u8>); 5] = [
+            (0x00, block.to_vec()),
+            (0x12, sha2::Sha256::digest(block).to_vec()),
+            (0x13, sha2::Sha512::digest(block).to_vec()),
+            (0xb220, blake2::Blake2b256::digest(block).to_vec()),
+            (0x1e, blake3::hash(block).as_bytes().to_vec()),
+        ];
+        for (hash, digest) in digests {
+            let cid = of(hash, &digest).unwrap();
+            assert!(cid.verify(block), "{hash:x}");
+            assert!(!cid.verify(b"blocK"), "{hash:x}");
+            assert!(!cid.verify(b""), "{hash:x}");
+            assert_eq!(cid.identity().is_some(), hash == 0);
+        }
+    }
+
+    #[test]
+    fn text_around_a_cid_is_refused() {
+        for text in ["", " ", "Qm", "b", "🚀x", "\0x", "/ipfs/bafkqaaa", "bafkqaaa ", " bafkqaaa", "bafkqaaa/x"] {
+            assert!(matches!(ContentId::parse(text), Err(CidError::Malformed(_))), "{text:?}");
+        }
+        assert!(matches!(ContentId::parse(&"b".repeat(MAX_TEXT_BYTES + 1)), Err(CidError::Malformed(_))));
+        assert_eq!(ContentId::parse("bafkqaaa").unwrap().identity(), Some(&[][..]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_parsers_panic(bytes: Vec<u8>, text: String) {
+            let _ = ContentId::parse(&text);
+            if let Ok(cid) = ContentId::from_bytes(&bytes) {
+                proptest::prop_assert_eq!(cid.to_bytes(), bytes);
+            }
+        }
+
+        #[test]
+        fn text_and_bytes_come_back(content: Vec<u8>) {
+            let cid = ContentId::raw_of(&content);
+            proptest::prop_assert!(cid.verify(&content));
+            proptest::prop_assert_eq!(ContentId::parse(&cid.to_string()).unwrap(), cid);
+            proptest::prop_assert_eq!(ContentId::from_bytes(&cid.to_bytes()).unwrap(), cid);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! [`ContentPath`]: the names between a root and a file.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Most names in a path. Each costs a round trip, and nobody nests a card this deep.
+pub const MAX_SEGMENTS: usize = 128;
+
+/// Longest path in bytes, as written: the `PATH_MAX` of Linux.
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// What needs no escape in a path of a URL (RFC 3986, unreserved).
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path below a root, as names that a directory can have: none is empty, `.` or `..`, or has a slash or NUL in it.
+///
+/// [`fmt::Display`] gives the percent-encoded form, which [`ContentPath::parse`] reads back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContentPath(Vec<String>);
+
+impl ContentPath {
+    /// Parses a path of a URI, without a slash at either end. Escapes are decoded once. The empty text is no path.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        Self::collect(text, percent_decode)
+    }
+
+    /// Parses a path whose names mean what they say: a `%` is a `%`.
+    ///
+    /// # Errors
+    /// Says which rule the text breaks.
+    pub fn literal(text: &str) -> Result<Self, PathError> {
+        Self::collect(text, |segment| Ok(segment.to_owned()))
+    }
+
+    fn collect(text: &str, decode: impl Fn(&str) -> Result<String, PathError>) -> Result<Self, PathError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        if text.len() > MAX_PATH_BYTES {
+            return Err(PathError::TooLong);
+        }
+        if text.split('/').count() > MAX_SEGMENTS {
+            return Err(PathError::TooManySegments);
+        }
+        text.split('/').map(|segment| checked(decode(segment)?)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The names, outermost first.
+    pub fn segments(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether the root itself is meant.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for ContentPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, segment) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("/")?;
+            }
+            utf8_percent_encode(segment, KEPT).fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a text is not a [`ContentPath`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// A `%` is not followed by two hexadecimal digits.
+    #[error("the path has a broken percent escape")]
+    BadEscape,
+    /// A segment is `.` or `..`.
+    #[error("the path has a . or .. segment")]
+    DotSegment,
+    /// Two slashes in a row, or one at an end.
+    #[error("the path has an empty segment")]
+    EmptySegment,
+    /// A segment has a slash in it (`%2f`).
+    #[error("the path has an escaped slash")]
+    EscapedSlash,
+    /// What the escapes give is not UTF-8.
+    #[error("the path is not UTF-8 once decoded")]
+    NotUtf8,
+    /// A segment has a NUL in it.
+    #[error("the path has a NUL")]
+    Nul,
+    /// The text is longer than [`MAX_PATH_BYTES`].
+    #[error("the path has more than {MAX_PATH_BYTES} bytes")]
+    TooLong,
+    /// There are more than [`MAX_SEGMENTS`] segments.
+    #[error("the path has more than {MAX_SEGMENTS} segments")]
+    TooManySegments,
+}
+
+/// Whether a directory may list `name`; what it may not list, no path may ask for.
+pub(super) fn check_name(name: &str) -> Result<(), PathError> {
+    match name {
+        "" => Err(PathError::EmptySegment),
+        "." | ".." => Err(PathError::DotSegment),
+        name if name.contains('/') => Err(PathError::EscapedSlash),
+        name if name.contains('\0') => Err(PathError::Nul),
+        _ => Ok(()),
+    }
+}
+
+fn checked(name: String) -> Result<String, PathError> {
+    check_name(&name)?;
+    Ok(name)
+}
+
+fn percent_decode(segment: &str) -> Result<String, PathError> {
+    let mut decoded = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let high = rest.next().and_then(hex_digit).ok_or(PathError::BadEscape)?;
+        let low = rest.next().and_then(hex_digit).ok_or(PathError::BadEscape)?;
+        decoded.push(high << 4 | low);
+    }
+    String::from_utf8(decoded).map_err(|_| PathError::NotUtf8)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(text: &str) -> Vec<String> {
+        ContentPath::parse(text).unwrap().segments().to_vec()
+    }
+
+    #[test]
+    fn escapes_are_decoded_once() {
+        assert_eq!(segments("a/b.json"), ["a", "b.json"]);
+        assert_eq!(segments("%61%20b/%E2%82%AC"), ["a b", "€"]);
+        assert_eq!(segments("%252e%252e"), ["%2e%2e"]);
+        assert!(ContentPath::parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_literal_path_decodes_nothing() {
+        assert_eq!(ContentPath::literal("%2f/%zz").unwrap().segments(), ["%2f", "%zz"]);
+        assert_eq!(ContentPath::literal("a/../b"), Err(PathError::DotSegment));
+    }
+
+    #[test]
+    fn what_no_directory_lists_is_refused() {
+        for (text, error) in [
+            ("/", PathError::EmptySegment),
+            ("/a", PathError::EmptySegment),
+            ("a/", PathError::EmptySegment),
+            ("a//b", PathError::EmptySegment),
+            (".", PathError::DotSegment),
+            ("a/..", PathError::DotSegment),
+            ("%2e%2E/a", PathError::DotSegment),
+            ("a%2fb", PathError::EscapedSlash),
+            ("a%2Fb", PathError::EscapedSlash),
+            ("a%00", PathError::Nul),
+            ("a\0", PathError::Nul),
+            ("%", PathError::BadEscape),
+            ("%4", PathError::BadEscape),
+            ("%4g", PathError::BadEscape),
+            ("%+1", PathError::BadEscape),
+            ("%€", PathError::BadEscape),
+            ("%ff", PathError::NotUtf8),
+            ("%C0%AF", PathError::NotUtf8),
+        ] {
+            assert_eq!(ContentPath::parse(text), Err(error), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn length_and_depth_are_bounded() {
+        let deepest = vec!["d"; MAX_SEGMENTS].join("/");
+        assert_eq!(segments(&deepest).len(), MAX_SEGMENTS);
+        assert_eq!(ContentPath::parse(&format!("{deepest}/d")), Err(PathError::TooManySegments));
+        assert!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES)).is_ok());
+        assert_eq!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES + 1)), Err(PathError::TooLong));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_written_form_reads_back(text in "\\PC{0,40}(/\\PC{1,40}){0,4}") {
+            if let Ok(path) = ContentPath::literal(&text) {
+                proptest::prop_assert_eq!(ContentPath::parse(&path.to_string()), Ok(path));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text: String) {
+            let _ = ContentPath::parse(&text);
+        }
+    }
+}

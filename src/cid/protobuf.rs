@@ -1,0 +1,72 @@
+//! The part of the protobuf wire format that dag-pb and UnixFS use: numbers and byte strings.
+
+use super::varint;
+
+/// The fields of a message, in the order written. Ends at the end of the message or after the first error.
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// One field: its number and its value.
+pub(super) type Field<'a> = (u64, Value<'a>);
+
+/// A value of one of the two wire types that the formats use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    /// Wire type 0.
+    Number(u64),
+    /// Wire type 2.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    fn read(&mut self) -> Result<Field<'a>, &'static str> {
+        let key = self.number()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.number()?),
+            2 => Value::Bytes(self.bytes()?),
+            _ => return Err("a field has a wire type that the format does not use"),
+        };
+        Ok((key >> 3, value))
+    }
+
+    fn number(&mut self) -> Result<u64, &'static str> {
+        let (value, rest) = varint::split(self.rest).map_err(|_| "a number is cut short, padded or too large")?;
+        self.rest = rest;
+        Ok(value)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or("a length runs past the end")?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<Field<'a>, &'static str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.read();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+/// Stores the value of a field that may occur once.
+pub(super) fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err("a field occurs twice"),
+    }
+}

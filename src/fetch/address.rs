@@ -1,0 +1,317 @@
+//! Which hosts and addresses are public. Pure: no look-up is made here.
+//!
+//! An allow-list: what is reserved, private or unknown falls out by itself. The IANA special-purpose registries
+//! (RFC 6890 and its updates) are the source of the tables.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::Host;
+
+/// Whether packets to `ip` leave for the public internet.
+///
+/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. NAT64, 6to4, Teredo, unique-local, link-local
+/// and IPv4-compatible addresses are not public.
+#[must_use]
+pub fn is_public_ip(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => !NOT_PUBLIC_V4
+            .iter()
+            .any(|&(net, bits)| in_v4(ip, net, bits)),
+        IpAddr::V6(ip) => {
+            let (net, bits) = GLOBAL_V6;
+            in_v6(ip, net, bits)
+                && !NOT_PUBLIC_V6
+                    .iter()
+                    .any(|&(net, bits)| in_v6(ip, net, bits))
+        }
+    }
+}
+
+/// Whether `host` (the host of a URL, or a whole token that is a host) may name something on the public internet.
+///
+/// An IP literal in any notation that a URL parser takes for one (`2130706433`, `0x7f.1`, `[::1]`, also `::1`) is
+/// judged by [`is_public_ip`]. A name is judged by its form alone: a single label, a private suffix such as
+/// `.internal` or `.local`, and anything that is no host at all are not public. A short number such as `10.0.0` is an
+/// IPv4 address to a URL parser: do not ask about version numbers.
+#[must_use]
+pub fn is_public_host(host: &str) -> bool {
+    match HostName::parse(host) {
+        Ok(_) => true,
+        Err(HostNameError::IpLiteral(ip)) => is_public_ip(ip),
+        Err(HostNameError::Malformed | HostNameError::NotPublic) => false,
+    }
+}
+
+/// A DNS name of public form: lower case, ASCII, at least two labels, no trailing dot, no private suffix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    /// Parses the host of a URL. Says nothing about where the name leads.
+    pub fn parse(host: &str) -> Result<Self, HostNameError> {
+        let name = match parse_host(host)? {
+            Host::Domain(name) => name,
+            Host::Ipv4(ip) => return Err(HostNameError::IpLiteral(ip.into())),
+            Host::Ipv6(ip) => return Err(HostNameError::IpLiteral(ip.into())),
+        };
+        if is_private_name(&name) {
+            return Err(HostNameError::NotPublic);
+        }
+        Ok(Self(name))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a host is no [`HostName`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostNameError {
+    /// An IP address, in whatever notation.
+    #[error("the host is the IP literal {0}")]
+    IpLiteral(IpAddr),
+    /// No host that DNS could know.
+    #[error("the host is not a DNS name")]
+    Malformed,
+    /// A name that is private by its form.
+    #[error("the host name is not public")]
+    NotPublic,
+}
+
+/// Parses a host in URL notation (or a bare IPv6 address) into lower-case ASCII without a trailing dot.
+pub(super) fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
+    if host.len() > MAX_HOST_INPUT {
+        return Err(HostNameError::Malformed);
+    }
+    if let Ok(ip) = host.parse::<Ipv6Addr>() {
+        return Ok(Host::Ipv6(ip));
+    }
+    match Host::parse(host).map_err(|_| HostNameError::Malformed)? {
+        Host::Domain(name) => dns_name(&name).map(Host::Domain),
+        literal => Ok(literal),
+    }
+}
+
+fn dns_name(name: &str) -> Result<String, HostNameError> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let fits = !name.is_empty() && name.len() <= MAX_NAME && name.split('.').all(is_label);
+    fits.then(|| name.to_owned())
+        .ok_or(HostNameError::Malformed)
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=MAX_LABEL).contains(&label.len())
+        && label
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
+}
+
+fn is_private_name(name: &str) -> bool {
+    !name.contains('.')
+        || PRIVATE_SUFFIXES.iter().any(|suffix| {
+            name.strip_suffix(suffix)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+}
+
+/// Longest text that is looked at as a host. A name of 253 octets can be longer before percent-decoding and Punycode.
+const MAX_HOST_INPUT: usize = 1024;
+
+/// Longest DNS name in octets, RFC 1035 section 2.3.4, without the root's dot.
+const MAX_NAME: usize = 253;
+
+/// Longest DNS label in octets, RFC 1035 section 2.3.4.
+const MAX_LABEL: usize = 63;
+
+/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`), RFC 6762 (`local`, and the private ones of
+/// its appendix G), RFC 8375 (`home.arpa`), and `internal`, which ICANN reserved in 2024.
+const PRIVATE_SUFFIXES: [&str; 10] = [
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "private",
+];
+
+/// IPv4 networks that are not public.
+const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 14] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 3),
+];
+
+/// The only IPv6 network from which global unicast addresses are given out.
+const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Networks inside [`GLOBAL_V6`] that are not public: Teredo and protocol assignments, documentation (two), 6to4.
+const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+fn in_v4(ip: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
+    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
+}
+
+fn in_v6(ip: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
+    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_public_addresses_from_all_others() {
+        let cases = [
+            ("1.1.1.1", true),
+            ("8.8.8.8", true),
+            ("9.255.255.255", true),
+            ("11.0.0.0", true),
+            ("100.63.255.255", true),
+            ("100.128.0.0", true),
+            ("172.15.255.255", true),
+            ("172.32.0.0", true),
+            ("192.0.1.0", true),
+            ("198.17.255.255", true),
+            ("198.20.0.0", true),
+            ("223.255.255.255", true),
+            ("0.0.0.0", false),
+            ("0.1.2.3", false),
+            ("10.0.0.1", false),
+            ("100.64.0.1", false),
+            ("100.127.255.255", false),
+            ("127.0.0.1", false),
+            ("127.255.255.254", false),
+            ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("172.31.255.255", false),
+            ("192.0.0.8", false),
+            ("192.0.2.1", false),
+            ("192.88.99.1", false),
+            ("192.168.1.1", false),
+            ("198.18.0.1", false),
+            ("198.19.255.255", false),
+            ("198.51.100.1", false),
+            ("203.0.113.1", false),
+            ("224.0.0.1", false),
+            ("240.0.0.1", false),
+            ("255.255.255.255", false),
+            ("2606:4700:4700::1111", true),
+            ("2001:200::1", true),
+            ("2a00:1450::1", true),
+            ("3ffe:ffff::1", true),
+            ("::ffff:8.8.8.8", true),
+            ("::", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+            ("::127.0.0.1", false),
+            ("::8.8.8.8", false),
+            ("64:ff9b::8.8.8.8", false),
+            ("64:ff9b:1::1", false),
+            ("100::1", false),
+            ("2001::1", false),
+            ("2001:1ff:ffff::1", false),
+            ("2001:db8::1", false),
+            ("2002:7f00:1::1", false),
+            ("3fff::1", false),
+            ("3fff:fff:ffff::1", false),
+            ("4000::1", false),
+            ("5f00::1", false),
+            ("fc00::1", false),
+            ("fd00:ec2::254", false),
+            ("fe80::1", false),
+            ("fec0::1", false),
+            ("ff02::1", false),
+        ];
+        for (ip, public) in cases {
+            assert_eq!(is_public_ip(ip.parse().unwrap()), public, "{ip}");
+        }
+    }
+
+    #[test]
+    fn tells_public_hosts_from_all_others() {
+        let cases = [
+            ("example.com", true),
+            ("EXAMPLE.com", true),
+            ("example.com.", true),
+            ("xn--bcher-kva.example", true),
+            ("bücher.example", true),
+            ("a_b.example", true),
+            ("local.example.com", true),
+            ("notlocal.example", true),
+            ("mylocalhost.com", true),
+            ("8.8.8.8", true),
+            ("134744072", true),
+            ("[2606:4700:4700::1111]", true),
+            ("2606:4700:4700::1111", true),
+            ("", false),
+            (".", false),
+            ("..", false),
+            ("a..b", false),
+            ("example.com..", false),
+            ("localhost", false),
+            ("LOCALHOST", false),
+            ("localhost.", false),
+            ("foo.localhost", false),
+            ("%6cocalhost", false),
+            ("printer.local", false),
+            ("printer.local.", false),
+            ("metadata.google.internal", false),
+            ("internal", false),
+            ("router.home.arpa", false),
+            ("nas.lan", false),
+            ("intranet", false),
+            ("127.0.0.1", false),
+            ("127.1", false),
+            ("2130706433", false),
+            ("0x7f.1", false),
+            ("0x7f000001", false),
+            ("017700000001", false),
+            ("127.0.0.1.", false),
+            ("１２７.0.0.1", false),
+            ("10.1", false),
+            ("1.2.3.4.5", false),
+            ("[::1]", false),
+            ("::1", false),
+            ("[::ffff:127.0.0.1]", false),
+            ("user@example.com", false),
+            ("example.com:443", false),
+            ("exa mple.com", false),
+        ];
+        for (host, public) in cases {
+            assert_eq!(is_public_host(host), public, "{host:?}");
+        }
+        assert!(!is_public_host(&format!("{}.com", "a".repeat(64))));
+        assert!(!is_public_host(&"a.".repeat(5000)));
+    }
+}

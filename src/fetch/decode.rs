@@ -1,0 +1,192 @@
+//! A body's bytes with a cap on both sides of its content coding. Pure.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+
+/// Undoes the content coding of a body piece by piece and stops at a limit.
+///
+/// The limit holds for the bytes on the wire and for the decoded bytes: a bomb is small on the wire, and an endless
+/// run of empty gzip members decodes to nothing.
+pub(super) struct Decoder {
+    coding: Coding,
+    limit: usize,
+    wire: usize,
+}
+
+impl Decoder {
+    /// A decoder for the value of `Content-Encoding` (`None`: no such header).
+    pub(super) fn new(content_encoding: Option<&str>, limit: usize) -> Result<Self, DecodeError> {
+        let coding = match content_encoding.map(str::trim) {
+            None | Some("") => Coding::Identity,
+            Some(name) if name.eq_ignore_ascii_case("identity") => Coding::Identity,
+            Some(name)
+                if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") =>
+            {
+                Coding::Gzip(Box::new(MultiGzDecoder::new(CappedSink {
+                    out: Vec::new(),
+                    left: limit,
+                })))
+            }
+            Some(_) => return Err(DecodeError::Coding),
+        };
+        Ok(Self {
+            coding,
+            limit,
+            wire: 0,
+        })
+    }
+
+    /// The most bytes that the body may have.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes bytes from the wire, gives the decoded bytes that they complete.
+    pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, DecodeError> {
+        self.wire = self.wire.saturating_add(chunk.len());
+        if self.wire > self.limit {
+            return Err(DecodeError::Oversize);
+        }
+        match &mut self.coding {
+            Coding::Identity => Ok(chunk),
+            Coding::Gzip(gzip) => {
+                let written = gzip.write_all(&chunk).and_then(|()| gzip.flush());
+                written.map_err(|e| DecodeError::of(&e))?;
+                Ok(std::mem::take(&mut gzip.get_mut().out).into())
+            }
+        }
+    }
+
+    /// Ends the body, gives what was still held back.
+    pub(super) fn finish(&mut self) -> Result<Bytes, DecodeError> {
+        match &mut self.coding {
+            Coding::Identity => Ok(Bytes::new()),
+            Coding::Gzip(_) if self.wire == 0 => Ok(Bytes::new()),
+            Coding::Gzip(gzip) => {
+                gzip.try_finish().map_err(|e| DecodeError::of(&e))?;
+                Ok(std::mem::take(&mut gzip.get_mut().out).into())
+            }
+        }
+    }
+}
+
+/// Why a body could not be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecodeError {
+    /// More bytes than the limit, on the wire or decoded.
+    Oversize,
+    /// The coding's data ends too early.
+    Truncated,
+    /// A coding that was not asked for, or data that it cannot hold.
+    Coding,
+}
+
+impl DecodeError {
+    fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Self::Oversize,
+            io::ErrorKind::UnexpectedEof => Self::Truncated,
+            _ => Self::Coding,
+        }
+    }
+}
+
+enum Coding {
+    Identity,
+    Gzip(Box<MultiGzDecoder<CappedSink>>),
+}
+
+struct CappedSink {
+    out: Vec<u8>,
+    left: usize,
+}
+
+impl Write for CappedSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::StorageFull)?;
+        self.out.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn decode(
+        coding: Option<&str>,
+        wire: &[u8],
+        piece: usize,
+        limit: usize,
+    ) -> Result<Vec<u8>, DecodeError> {
+        let mut decoder = Decoder::new(coding, limit)?;
+        let mut out = Vec::new();
+        for chunk in wire.chunks(piece) {
+            out.extend_from_slice(&decoder.push(Bytes::copy_from_slice(chunk))?);
+        }
+        out.extend_from_slice(&decoder.finish()?);
+        Ok(out)
+    }
+
+    #[test]
+    fn decodes_whatever_the_pieces() {
+        let text: Vec<u8> = (0..5000u32).flat_map(u32::to_le_bytes).collect();
+        for piece in [1, 7, 4096, usize::MAX] {
+            assert_eq!(decode(None, &text, piece, text.len()), Ok(text.clone()));
+            assert_eq!(
+                decode(Some("GZIP"), &gzip(&text), piece, text.len()),
+                Ok(text.clone())
+            );
+        }
+    }
+
+    #[test]
+    fn caps_both_sides() {
+        assert_eq!(decode(None, &[0; 11], 4, 10), Err(DecodeError::Oversize));
+        assert_eq!(
+            decode(Some("gzip"), &gzip(&[0; 1 << 20]), 512, 10_000),
+            Err(DecodeError::Oversize)
+        );
+        let empty_members = gzip(b"").repeat(1000);
+        assert_eq!(
+            decode(Some("gzip"), &empty_members, 512, 1000),
+            Err(DecodeError::Oversize)
+        );
+    }
+
+    #[test]
+    fn refuses_broken_and_unknown_codings() {
+        let whole = gzip(b"some text that is long enough to be cut");
+        assert_eq!(
+            decode(Some("gzip"), &whole[..whole.len() - 9], 5, 1000),
+            Err(DecodeError::Truncated)
+        );
+        assert_eq!(
+            decode(Some("gzip"), b"plain text", 5, 1000),
+            Err(DecodeError::Coding)
+        );
+        assert_eq!(decode(Some("br"), b"", 5, 1000), Err(DecodeError::Coding));
+        assert_eq!(
+            decode(Some("gzip, gzip"), b"", 5, 1000),
+            Err(DecodeError::Coding)
+        );
+        assert_eq!(decode(Some("gzip"), b"", 5, 1000), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,181 @@
+//! Documents at foreign `https` URLs: cards and schemas, with a few re-checked redirects.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header;
+use tokio::time::Instant;
+use url::Url;
+
+use super::egress::{Call, Egress, Reply};
+use super::{Cause, FetchError, Forbidden, Refusal, excerpt};
+
+/// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
+pub const CARD_LIMIT: usize = 256 << 10;
+
+/// Most redirects that are followed. A host that moved needs one or two (`www.`, a trailing slash).
+pub const MAX_HOPS: u8 = 3;
+
+/// Longest URL that is asked, in bytes: the most that common clients and servers agree on.
+pub const URL_LIMIT: usize = 2048;
+
+/// Time limit of a whole fetch, redirects included, where the caller has no other.
+pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How much of a document is read, and how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the body, on the wire and decoded.
+    pub bytes: usize,
+    /// Time for everything, redirects included.
+    pub total: Duration,
+}
+
+impl Limits {
+    /// Those of an Agent-Card.
+    #[must_use]
+    pub const fn card() -> Self {
+        Self {
+            bytes: CARD_LIMIT,
+            total: FETCH_TIMEOUT,
+        }
+    }
+}
+
+/// A document as it was received, but for its content coding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// The URL that gave them, without a fragment.
+    pub final_url: Url,
+    /// How many redirects led there.
+    pub hops: u8,
+    /// The `Content-Type` header, cut short. Nothing is concluded from it.
+    pub content_type: Option<String>,
+}
+
+/// Gets the document at the foreign `url`.
+///
+/// # Errors
+/// [`FetchError::Forbidden`] for a URL or redirect hop that the guard refuses, [`FetchError::Oversize`] for too many
+/// bytes, and [`FetchError::Unavailable`] for everything that leaves us without a whole 2xx body.
+pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, FetchError> {
+    let deadline = Instant::now() + limits.total;
+    let mut chain = Chain::start(url)?;
+    loop {
+        let call = Call::get("application/json, */*;q=0.5").gzip();
+        let reply = egress
+            .foreign(chain.current(), call, deadline)
+            .await
+            .map_err(|e| chain.locate(e))?;
+        if let 301 | 302 | 303 | 307 | 308 = reply.status() {
+            chain.follow(&reply)?;
+            continue;
+        }
+        check_status(reply.status())?;
+        let content_type = reply
+            .header(header::CONTENT_TYPE)
+            .map(|value| excerpt(value).to_owned());
+        let bytes = reply.bytes(limits.bytes).await?;
+        let (final_url, hops) = chain.end();
+        return Ok(Body {
+            bytes,
+            final_url,
+            hops,
+            content_type,
+        });
+    }
+}
+
+/// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).
+fn check_status(status: u16) -> Result<(), Cause> {
+    match status {
+        204..=206 => Err(Cause::Status(status)),
+        200..=299 => Ok(()),
+        _ => Err(Cause::Status(status)),
+    }
+}
+
+/// The URLs asked so far: at most [`MAX_HOPS`] and one more.
+struct Chain {
+    visited: Vec<Url>,
+    current: Url,
+}
+
+impl Chain {
+    fn start(url: &str) -> Result<Self, FetchError> {
+        check_length(url).map_err(|why| forbidden(0, why))?;
+        let mut current = Url::parse(url).map_err(|_| forbidden(0, Refusal::NotUrl))?;
+        current.set_fragment(None);
+        Ok(Self {
+            visited: Vec::new(),
+            current,
+        })
+    }
+
+    fn current(&self) -> &Url {
+        &self.current
+    }
+
+    fn hops(&self) -> u8 {
+        u8::try_from(self.visited.len()).unwrap_or(u8::MAX)
+    }
+
+    fn end(self) -> (Url, u8) {
+        let hops = self.hops();
+        (self.current, hops)
+    }
+
+    /// Says at which hop a refusal happened.
+    fn locate(&self, error: FetchError) -> FetchError {
+        match error {
+            FetchError::Forbidden(forbidden) => Forbidden {
+                hop: self.hops(),
+                ..forbidden
+            }
+            .into(),
+            other => other,
+        }
+    }
+
+    /// Moves on to where a redirect leads. The next request judges the URL.
+    fn follow(&mut self, reply: &Reply) -> Result<(), FetchError> {
+        let leads_nowhere = Cause::Status(reply.status());
+        let location = reply
+            .header(header::LOCATION)
+            .ok_or(leads_nowhere.clone())?;
+        let hop = self.hops() + 1;
+        check_length(location).map_err(|why| forbidden(hop, why))?;
+        let mut next = self.current.join(location).map_err(|_| leads_nowhere)?;
+        next.set_fragment(None);
+        check_length(next.as_str()).map_err(|why| forbidden(hop, why))?;
+        if next == self.current || self.visited.contains(&next) {
+            return Err(Cause::RedirectLoop.into());
+        }
+        if hop > MAX_HOPS {
+            return Err(Cause::TooManyRedirects.into());
+        }
+        self.visited
+            .push(std::mem::replace(&mut self.current, next));
+        Ok(())
+    }
+}
+
+fn check_length(url: &str) -> Result<(), Refusal> {
+    if url.len() > URL_LIMIT {
+        Err(Refusal::TooLong(URL_LIMIT))
+    } else {
+        Ok(())
+    }
+}
+
+/// A URL that is too long or no URL: nothing of it is repeated.
+fn forbidden(hop: u8, why: Refusal) -> FetchError {
+    Forbidden {
+        hop,
+        target: "the URL".to_owned(),
+        why,
+    }
+    .into()
+}

@@ -1,0 +1,42 @@
+//! The functions of the sandbox's contracts that the builder and the gateway call.
+
+use alloy_sol_types::sol;
+
+sol! {
+    interface Registry {
+        function setResolver(bytes32 node, address resolver);
+        function setSubnodeOwner(bytes32 node, bytes32 label, address owner) returns (bytes32);
+        function setSubnodeRecord(bytes32 node, bytes32 label, address owner, address resolver, uint64 ttl);
+    }
+
+    interface Registrar {
+        function register(uint256 labelhash, address owner, uint256 expires);
+    }
+
+    interface NameWrapper {
+        function registerAndWrap(bytes32 label, address owner, uint64 expires, address resolver);
+        function setResolver(bytes32 node, address resolver);
+        function setSubnodeRecord(bytes32 parent, bytes32 label, address owner, address resolver, uint64 expiry);
+    }
+
+    interface PublicResolver {
+        function setAddr(bytes32 node, address value);
+        function setText(bytes32 node, string key, string value);
+        function multicall(bytes[] calls) returns (bytes[]);
+    }
+
+    /// Resolvers with one set of records, written by their deployer.
+    interface OwnResolver {
+        function setAddr(address value);
+        function setText(string key, string value);
+    }
+
+    interface Profiles {
+        function addr(bytes32 node) returns (address);
+        function text(bytes32 node, string key) returns (string);
+    }
+
+    interface Gateway {
+        function resolve(bytes name, bytes data) returns (bytes result, uint64 expires, bytes signature);
+    }
+}

@@ -1,0 +1,39 @@
+//! The compiled contracts, embedded.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use alloy_primitives::Bytes;
+use serde::Deserialize;
+
+/// A contract of `src/sandbox/contracts/src`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) enum Contract {
+    HostileResolver,
+    Multicall3,
+    NameWrapper,
+    OffchainResolver,
+    PublicResolver,
+    Registrar,
+    Registry,
+    UniversalResolver,
+    WildcardResolver,
+}
+
+impl Contract {
+    /// Creation code followed by the ABI-encoded arguments of the constructor.
+    pub(super) fn creation_code(self, arguments: &[u8]) -> Bytes {
+        let code = ARTIFACTS.creation.get(&self).expect("compile.mjs writes the code of every contract");
+        [code, arguments].concat().into()
+    }
+}
+
+#[derive(Deserialize)]
+struct Artifacts {
+    creation: BTreeMap<Contract, Bytes>,
+}
+
+static ARTIFACTS: LazyLock<Artifacts> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../contracts/artifacts.json"))
+        .expect("artifacts.json is compiled in, and a test compiles it again")
+});

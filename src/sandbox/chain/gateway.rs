@@ -1,0 +1,98 @@
+//! The CCIP-Read gateway of the off-chain names: their records and the key that signs its answers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_sol_types::{SolCall, SolInterface};
+use k256::ecdsa::SigningKey;
+use k256::elliptic_curve::rand_core::OsRng;
+
+use super::abi;
+
+/// How long after the latest block an answer stays valid, in seconds.
+const VALIDITY: u64 = 3600;
+
+/// Records by node, and the signer. The key is made anew with every chain and never leaves this type.
+#[derive(Clone)]
+pub(super) struct Gateway {
+    key: SigningKey,
+    records: HashMap<B256, Records>,
+}
+
+#[derive(Clone, Default)]
+struct Records {
+    addr: Address,
+    texts: BTreeMap<String, String>,
+}
+
+/// Why the gateway has no answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// The request is not the `resolve(bytes,bytes)` of an off-chain resolver around a resolver's call.
+    #[error("the request is not one that an off-chain resolver of the sandbox makes")]
+    Malformed,
+}
+
+impl Gateway {
+    pub(super) fn new() -> Self {
+        Self { key: SigningKey::random(&mut OsRng), records: HashMap::new() }
+    }
+
+    pub(super) fn set_text(&mut self, node: B256, key: &str, value: &str) {
+        self.records.entry(node).or_default().texts.insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(super) fn set_addr(&mut self, node: B256, value: Address) {
+        self.records.entry(node).or_default().addr = value;
+    }
+
+    pub(super) fn signer(&self) -> Address {
+        let point = self.key.verifying_key().to_encoded_point(false);
+        // SEC 1: a tag byte, then the 64 bytes that the address is the hash of.
+        Address::from_raw_public_key(&point.as_bytes()[1..])
+    }
+
+    pub(super) fn answer(&self, sender: Address, request: &[u8], now: u64) -> Result<Bytes, GatewayError> {
+        let call = abi::Gateway::resolveCall::abi_decode(request).map_err(|_| GatewayError::Malformed)?;
+        let result = self.result(&call.data)?;
+        let expires = now.saturating_add(VALIDITY);
+        let signature = self.sign(digest(sender, expires, request, &result));
+        let answer = abi::Gateway::resolveReturn { result: result.into(), expires, signature };
+        Ok(abi::Gateway::resolveCall::abi_encode_returns(&answer).into())
+    }
+
+    /// The ABI-encoded record that `call` asks for; the empty one where nothing is set.
+    fn result(&self, call: &[u8]) -> Result<Vec<u8>, GatewayError> {
+        use abi::Profiles::{ProfilesCalls, addrCall, textCall};
+        match ProfilesCalls::abi_decode(call).map_err(|_| GatewayError::Malformed)? {
+            ProfilesCalls::addr(asked) => {
+                let addr = self.records.get(&asked.node).map(|r| r.addr).unwrap_or_default();
+                Ok(addrCall::abi_encode_returns(&addr))
+            }
+            ProfilesCalls::text(asked) => {
+                let text = self.records.get(&asked.node).and_then(|r| r.texts.get(&asked.key));
+                Ok(textCall::abi_encode_returns(text.unwrap_or(&String::new())))
+            }
+        }
+    }
+
+    /// `r`, `s` and `v` (27 or 28), as `ecrecover` takes them.
+    fn sign(&self, digest: B256) -> Bytes {
+        let (signature, recovery) =
+            self.key.sign_prehash_recoverable(digest.as_slice()).expect("a 32-byte digest is what secp256k1 signs");
+        let mut bytes = signature.to_vec();
+        bytes.push(27 + u8::from(recovery.is_y_odd()));
+        bytes.into()
+    }
+}
+
+/// What is signed: as `OffchainResolver.resolveCallback` computes it.
+fn digest(resolver: Address, expires: u64, request: &[u8], result: &[u8]) -> B256 {
+    let mut message = vec![0x19, 0x00];
+    message.extend_from_slice(resolver.as_slice());
+    message.extend_from_slice(&expires.to_be_bytes());
+    message.extend_from_slice(keccak256(request).as_slice());
+    message.extend_from_slice(keccak256(result).as_slice());
+    keccak256(message)
+}

@@ -1,0 +1,152 @@
+//! The sandbox's JSON-RPC endpoint: HTTP on a loopback port, with faults that tests switch on.
+
+mod fault;
+mod methods;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use self::fault::RpcFault;
+
+use self::fault::{Dropped, Transport};
+use super::SandboxChain;
+
+/// Longest request body, in bytes: a batch of resolutions with room to spare.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// Most connections at once; more are closed as they come. Bounds the memory that a client can take.
+const MAX_CONNECTIONS: usize = 256;
+/// Pause after a failed accept (out of file descriptors, for one), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A running endpoint. It stops, and cuts its connections, when dropped.
+pub struct RpcServer {
+    address: SocketAddr,
+    serving: watch::Sender<Serving>,
+    requests: Arc<AtomicU64>,
+    accepting: JoinHandle<()>,
+}
+
+/// The endpoint could not open its port: the system's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sandbox cannot open a loopback port: {0}")]
+pub struct BindError(String);
+
+/// What the endpoint serves at the moment.
+#[derive(Clone)]
+struct Serving {
+    chain: Arc<SandboxChain>,
+    fault: RpcFault,
+}
+
+impl RpcServer {
+    /// Serves `chain` on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// [`BindError`] when no port can be opened.
+    pub async fn bind(chain: Arc<SandboxChain>) -> Result<Self, BindError> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| BindError(error.to_string()))?;
+        let address = listener.local_addr().map_err(|error| BindError(error.to_string()))?;
+        let (serving, watched) = watch::channel(Serving { chain, fault: RpcFault::None });
+        let requests = Arc::new(AtomicU64::new(0));
+        let accepting = tokio::spawn(accept(listener, watched, Arc::clone(&requests)));
+        Ok(Self { address, serving, requests, accepting })
+    }
+
+    /// The endpoint's URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Serves another chain from the next request on.
+    pub fn publish(&self, chain: Arc<SandboxChain>) {
+        self.serving.send_modify(|serving| serving.chain = chain);
+    }
+
+    /// Misbehaves in this way from the next request on.
+    pub fn set_fault(&self, fault: RpcFault) {
+        self.serving.send_modify(|serving| serving.fault = fault);
+    }
+
+    /// HTTP requests received so far; a batch counts as one.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for RpcServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Accepts connections until aborted; they end with it.
+async fn accept(listener: TcpListener, serving: watch::Receiver<Serving>, requests: Arc<AtomicU64>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = listener.accept().await;
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
+                connections.spawn(converse(stream, serving.clone(), Arc::clone(&requests)));
+            }
+            Ok(_) => {}
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, serving: watch::Receiver<Serving>, requests: Arc<AtomicU64>) {
+    let service = service_fn(|request| {
+        requests.fetch_add(1, Ordering::Relaxed);
+        let serving = serving.borrow().clone();
+        respond(request, serving)
+    });
+    // An error is the client's, or one that a fault asked for; there is nobody to tell.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn respond(request: Request<Incoming>, serving: Serving) -> Result<Response<Body>, Dropped> {
+    if request.method() != Method::POST {
+        return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let Ok(body) = to_bytes(Body::new(request.into_body()), MAX_REQUEST_BYTES).await else {
+        return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
+    };
+    match serving.fault.transport().await? {
+        Transport::Spoiled(response) => Ok(response),
+        Transport::Sound => {
+            let answered =
+                tokio::task::spawn_blocking(move || methods::answer(&serving.chain, serving.fault, &body)).await;
+            Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
+        }
+    }
+}
+
+fn json(body: String) -> Response<Body> {
+    with_type(Body::from(body), "application/json")
+}
+
+fn with_type(body: Body, content_type: &'static str) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}
+
+fn plain(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

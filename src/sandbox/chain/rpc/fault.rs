@@ -1,0 +1,111 @@
+//! Ways in which an RPC endpoint fails its clients, by name.
+
+use alloy_primitives::{B256, Bytes, U256};
+use alloy_sol_types::SolValue;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use futures_util::stream;
+use serde::Deserialize;
+
+use super::{json, plain, with_type};
+
+/// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.
+const HUGE_CHUNKS: usize = 1024;
+/// One piece: 64 KiB of a hex string.
+const HUGE_CHUNK: &[u8] = &[b'0'; 64 << 10];
+/// Elements of the array under [`RpcFault::AliasedOffsets`], each the same [`ALIASED_BYTES`] bytes.
+const ALIASED_ELEMENTS: usize = 4096;
+/// A client that copies each element needs 64 MiB for a reply of 150 KB.
+const ALIASED_BYTES: usize = 16 << 10;
+
+/// What is wrong with the endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RpcFault {
+    /// Nothing.
+    #[default]
+    None,
+    /// Every response has this HTTP status and no body.
+    Status(u16),
+    /// Every response is an HTML page with status 200.
+    Html,
+    /// Every response says JSON and is not.
+    NotJson,
+    /// Every response is a JSON string that goes on for 64 MiB.
+    HugeBody,
+    /// Requests are read and never answered.
+    Stall,
+    /// The connection is closed in place of an answer.
+    DropConnection,
+    /// Every request gets the JSON-RPC error `-32005 limit exceeded`.
+    ErrorReply,
+    /// Every `eth_call` returns four bytes that decode as nothing.
+    Garbage,
+    /// Every `eth_call` returns an answer of Multicall3 in which thousands of elements share one place.
+    AliasedOffsets,
+    /// The endpoint says that it serves the chain with this id.
+    WrongChainId(u64),
+    /// Headers asked for by tag are those of the block before the one that calls by that tag run in.
+    LaggingHeader,
+}
+
+/// The client shall see the connection close.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is dropped on purpose")]
+pub(super) struct Dropped;
+
+/// What a fault makes of the HTTP response.
+pub(super) enum Transport {
+    /// The JSON-RPC answer goes out.
+    Sound,
+    /// This goes out in its place.
+    Spoiled(Response<Body>),
+}
+
+impl RpcFault {
+    /// What the fault does below JSON-RPC.
+    pub(super) async fn transport(self) -> Result<Transport, Dropped> {
+        match self {
+            Self::Status(code) => {
+                Ok(Transport::Spoiled(plain(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
+            }
+            Self::Html => {
+                let page = "<!doctype html><title>Sign in</title><p>Please sign in to this network.";
+                Ok(Transport::Spoiled(with_type(Body::from(page), "text/html")))
+            }
+            Self::NotJson => Ok(Transport::Spoiled(json("this is not JSON".to_owned()))),
+            Self::HugeBody => Ok(Transport::Spoiled(with_type(huge(), "application/json"))),
+            Self::Stall => std::future::pending().await,
+            Self::DropConnection => Err(Dropped),
+            Self::None
+            | Self::ErrorReply
+            | Self::Garbage
+            | Self::AliasedOffsets
+            | Self::WrongChainId(_)
+            | Self::LaggingHeader => Ok(Transport::Sound),
+        }
+    }
+
+    /// What the fault puts in place of the result of an `eth_call` that ran in block `number`.
+    pub(super) fn call_result(self, number: u64) -> Option<Bytes> {
+        match self {
+            Self::Garbage => Some(Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef])),
+            Self::AliasedOffsets => Some(aliased(number)),
+            _ => None,
+        }
+    }
+}
+
+fn huge() -> Body {
+    let head = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":"0x"#);
+    let chunks = std::iter::once(head).chain(std::iter::repeat_n(Bytes::from_static(HUGE_CHUNK), HUGE_CHUNKS));
+    Body::from_stream(stream::iter(chunks.map(|chunk| Ok::<_, std::convert::Infallible>(chunk.0))))
+}
+
+/// `(uint256 blockNumber, bytes32 blockHash, (bool, bytes)[])` whose elements all have the same offset.
+fn aliased(number: u64) -> Bytes {
+    let element = (true, Bytes::from(vec![0; ALIASED_BYTES])).abi_encode_params();
+    let head = (U256::from(number), B256::ZERO, U256::from(96), U256::from(ALIASED_ELEMENTS)).abi_encode();
+    let offset = U256::from(32 * ALIASED_ELEMENTS).to_be_bytes::<32>();
+    [head, offset.repeat(ALIASED_ELEMENTS), element].concat().into()
+}

@@ -1,0 +1,165 @@
+//! JSON-RPC over the chain: requests in, replies out, no I/O.
+
+use alloy_primitives::{Address, B256, Bytes, TxKind, U64, hex};
+use alloy_rpc_types_eth::{Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest};
+use alloy_sol_types::{Revert, SolError};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::RpcFault;
+use crate::sandbox::chain::evm::{Call, Outcome};
+use crate::sandbox::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
+
+/// Most requests in a batch: what public endpoints commonly allow.
+const MAX_BATCH: usize = 100;
+
+/// The reply to a request body: an object for an object, an array for an array.
+pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
+    let node = Node { chain, fault };
+    let reply = match serde_json::from_slice(body) {
+        Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
+            failure(&Value::Null, &RpcError::new(-32600, "a batch has 1 to 100 requests"))
+        }
+        Ok(Value::Array(requests)) => requests.iter().map(|request| node.reply(request)).collect(),
+        Ok(request) => node.reply(&request),
+        Err(_) => failure(&Value::Null, &RpcError::new(-32700, "parse error")),
+    };
+    reply.to_string()
+}
+
+struct Node<'a> {
+    chain: &'a SandboxChain,
+    fault: RpcFault,
+}
+
+struct RpcError {
+    code: i32,
+    message: String,
+    data: Option<Bytes>,
+}
+
+impl RpcError {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    fn unknown_block() -> Self {
+        Self::new(-32000, "header not found")
+    }
+
+    /// As go-ethereum says it: code 3, with the revert data.
+    fn reverted(data: Bytes) -> Self {
+        let message = match Revert::abi_decode(&data) {
+            Ok(revert) => format!("execution reverted: {}", revert.reason()),
+            Err(_) => "execution reverted".to_owned(),
+        };
+        Self { code: 3, message, data: Some(data) }
+    }
+}
+
+impl Node<'_> {
+    fn reply(&self, request: &Value) -> Value {
+        let id = request.get("id").unwrap_or(&Value::Null);
+        let Some(method) = request.get("method").and_then(Value::as_str) else {
+            return failure(id, &RpcError::new(-32600, "the request has no method"));
+        };
+        if self.fault == RpcFault::ErrorReply {
+            return failure(id, &RpcError::new(-32005, "limit exceeded"));
+        }
+        match self.run(method, request.get("params").unwrap_or(&Value::Null)) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(error) => failure(id, &error),
+        }
+    }
+
+    fn run(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match method {
+            "web3_clientVersion" => Ok(json!(concat!("clresolve-sandbox/", env!("CARGO_PKG_VERSION")))),
+            "eth_chainId" => Ok(json!(U64::from(self.chain_id()))),
+            "net_version" => Ok(json!(self.chain_id().to_string())),
+            "eth_blockNumber" => Ok(json!(U64::from(self.chain.newest().header.number))),
+            "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
+            "eth_getBlockByHash" => Ok(header(self.chain.block(BlockId::hash(parameter(params, 0)?)))),
+            "eth_call" => self.call(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_getCode" => Ok(json!(self.block(params, 1)?.state.code(parameter(params, 0)?))),
+            "eth_getStorageAt" => {
+                let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
+                Ok(json!(B256::from(value)))
+            }
+            "eth_getBalance" => Ok(json!(self.block(params, 1)?.state.account(parameter(params, 0)?).balance)),
+            "eth_getTransactionCount" => {
+                Ok(json!(U64::from(self.block(params, 1)?.state.account(parameter(params, 0)?).nonce)))
+            }
+            "eth_getLogs" => Ok(json!([])),
+            _ => Err(RpcError::new(-32601, "the method does not exist or is not available")),
+        }
+    }
+
+    fn chain_id(&self) -> u64 {
+        match self.fault {
+            RpcFault::WrongChainId(id) => id,
+            _ => CHAIN_ID,
+        }
+    }
+
+    fn block_by_number(&self, number: BlockNumberOrTag) -> Result<Value, RpcError> {
+        let Some(block) = self.chain.block(BlockId::Number(number)) else {
+            return Ok(Value::Null);
+        };
+        let lags = self.fault == RpcFault::LaggingHeader && !number.is_number();
+        let parent = lags.then(|| self.chain.block(BlockId::hash(block.header.parent_hash))).flatten();
+        Ok(header(parent.or(Some(block))))
+    }
+
+    /// The block that the parameter at `index` selects; the newest where it is left out.
+    fn block(&self, params: &Value, index: usize) -> Result<&Sealed, RpcError> {
+        let id = match params.get(index) {
+            None | Some(Value::Null) => BlockId::latest(),
+            Some(_) => parameter(params, index)?,
+        };
+        self.chain.block(id).ok_or_else(RpcError::unknown_block)
+    }
+
+    fn call(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
+        let Some(TxKind::Call(to)) = request.to else {
+            return Err(RpcError::new(-32602, "the call names no contract"));
+        };
+        let call = Call {
+            from: request.from.unwrap_or(Address::ZERO),
+            to,
+            gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
+            data: request.input.into_input().unwrap_or_default(),
+        };
+        match block.call(call).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
+            Outcome::Returned(output) => {
+                let spoiled = self.fault.call_result(block.header.number);
+                Ok(json!(spoiled.unwrap_or_else(|| output.into_data())))
+            }
+            Outcome::Reverted(data) => Err(RpcError::reverted(data)),
+            Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
+        }
+    }
+}
+
+/// The block as JSON, without transactions; null where there is none.
+fn header(block: Option<&Sealed>) -> Value {
+    let block = block.map(|block| {
+        let header = Header { hash: block.hash, inner: block.header.clone(), total_difficulty: None, size: None };
+        Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
+    });
+    json!(block)
+}
+
+fn parameter<T: DeserializeOwned>(params: &Value, index: usize) -> Result<T, RpcError> {
+    let value = params.get(index).cloned().unwrap_or(Value::Null);
+    serde_json::from_value(value)
+        .map_err(|_| RpcError::new(-32602, format!("parameter {index} is missing or malformed")))
+}
+
+fn failure(id: &Value, error: &RpcError) -> Value {
+    let mut object = json!({"code": error.code, "message": error.message});
+    if let Some(data) = &error.data {
+        object["data"] = json!(hex::encode_prefixed(data));
+    }
+    json!({"jsonrpc": "2.0", "id": id, "error": object})
+}

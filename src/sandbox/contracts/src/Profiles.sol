@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// The resolver profiles that the sandbox's resolvers answer: what a call may ask of a name.
+interface IProfiles {
+    /// EIP-137.
+    function addr(bytes32 node) external view returns (address);
+    /// ENSIP-5.
+    function text(bytes32 node, string calldata key) external view returns (string memory);
+}
+
+/// EIP-165.
+interface IERC165 {
+    function supportsInterface(bytes4 id) external view returns (bool);
+}
+
+/// ENSIP-10.
+interface IExtendedResolver {
+    function resolve(bytes calldata name, bytes calldata data) external view returns (bytes memory);
+}
+
+/// Several calls of one contract in one.
+interface IMulticallable {
+    function multicall(bytes[] calldata calls) external returns (bytes[] memory);
+}
+
+/// EIP-3668: ask one of `urls` with `callData` and bring the answer to `callbackFunction`.
+error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
+
+/// A call that the resolver does not know.
+error UnsupportedResolverProfile(bytes4 selector);
