@@ -1,7 +1,7 @@
 // An ENS chain on loopback: anvil, the contracts of ens.mjs, the names of a zone, and a CCIP-Read gateway.
 //   node chain.mjs --zone zone.json --chain-id N --ccip-host HOST --cert cert.pem --key key.pem
-// The zone is {name: entry} as `addName` takes it, in the order of registration; an entry's `pending` holds texts
-// that are set after the last finalized block.
+// The zone is {name: entry} as `addName` takes it; an entry's `pending` holds texts that are set after the last
+// finalized block.
 // Ready line: {"rpc", "ccip": {"host", "port"}, "finalized", "latest"}.
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -21,9 +21,10 @@ const port = await listen(gateway)
 const { url: rpc, client } = await startAnvil(Number(options['chain-id']))
 
 const ens = await deployEns(client, { url: `https://${host}/{sender}/{data}.json`, signer: SIGNER })
-for (const [name, entry] of Object.entries(zone)) await addName(ens, name, entry)
+const parentsFirst = Object.entries(zone).sort(([a], [b]) => a.split('.').length - b.split('.').length)
+for (const [name, entry] of parentsFirst) await addName(ens, name, entry)
 await finalize(client)
-for (const [name, { owner, pending }] of Object.entries(zone)) {
+for (const [name, { owner, pending }] of parentsFirst) {
   if (pending !== undefined) await setRecords(ens, name, { owner, text: pending })
 }
 

@@ -2,10 +2,7 @@
 //   node gateway.mjs [--hamt DIR]... DIR...
 // Each DIR is imported as a UnixFS directory; one after --hamt has all its directories sharded.
 // Ready line: {"url", "directories": [{"path", "cid"}]}, in the order of the command line, sharded ones first.
-import { createReadStream } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
@@ -14,6 +11,7 @@ import { MemoryBlockstore } from 'blockstore-core'
 import { MemoryDatastore } from 'datastore-core'
 import { createHeliaLight } from 'helia'
 import { importer } from 'ipfs-unixfs-importer'
+import { readFiles } from './files.mjs'
 import { listen, serveUntilStdinCloses } from './lifecycle.mjs'
 
 const { values: options, positionals } = parseArgs({
@@ -22,18 +20,10 @@ const { values: options, positionals } = parseArgs({
 })
 const blockstore = new MemoryBlockstore()
 
-async function * filesUnder(directory) {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  for (const entry of entries.filter((entry) => entry.isFile())) {
-    const file = path.join(entry.parentPath, entry.name)
-    yield { path: path.relative(directory, file), content: createReadStream(file) }
-  }
-}
-
 /** Imports a directory and returns the CID of its root. */
 async function importDirectory(directory, settings) {
   let root
-  const imported = importer(filesUnder(directory), blockstore, { ...settings, wrapWithDirectory: true })
+  const imported = importer(await readFiles(directory), blockstore, { ...settings, wrapWithDirectory: true })
   for await (const entry of imported) root = entry
   return { path: directory, cid: root.cid.toString() }
 }
