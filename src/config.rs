@@ -1,4 +1,8 @@
-//! The configuration: which chain, gateways, rules and limits. Defaults < file < flags, validated once, then immutable.
+//! The configuration: which chain, gateways, rules and limits. Defaults < file < environment < flags, validated once,
+//! then immutable.
+//!
+//! [`Config::default`] reads Ethereum mainnet through public endpoints. A [`Layer`] holds what one source says;
+//! [`Config::with`] lays layers over a configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,8 +11,47 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use url::Url;
 
-use crate::chain::BlockSelector;
+pub use crate::chain::BlockSelector;
 use crate::verdict::Depth;
+
+mod file;
+mod layer;
+mod value;
+
+pub use layer::{CacheLayer, Layer};
+pub use value::{ProofDemand, parse_address, parse_duration, parse_host_port, parse_profile, parse_quorum};
+
+/// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
+const MAINNET: u64 = 1;
+
+/// Chain id of the embedded world; no real network uses it.
+const SANDBOX: u64 = 31_337;
+
+/// The profile in force unless another is chosen: the letter of the specification.
+pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
+
+/// Time limit of one question unless another is chosen.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Public endpoints of mainnet, each of another operator, none with a key.
+const PUBLIC_RPC: [&str; 6] = [
+    "https://ethereum-rpc.publicnode.com",
+    "https://eth.drpc.org",
+    "https://eth.llamarpc.com",
+    "https://rpc.mevblocker.io",
+    "https://1rpc.io/eth",
+    "https://gateway.tenderly.co/public/mainnet",
+];
+
+/// Public gateways, each of another operator, that answer path requests for raw blocks and CARs without a redirect.
+/// Those that redirect to subdomains or turn programs away are not among them.
+const PUBLIC_GATEWAYS: [&str; 5] = [
+    "https://trustless-gateway.net",
+    "https://ipfs.filebase.io",
+    "https://4everland.io",
+    "https://gateway.pinata.cloud",
+    "https://ipfs.orbitor.dev",
+];
 
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,4 +191,86 @@ impl Default for CacheConfig {
     fn default() -> Self {
         Self { trusted: 10_000, untrusted: 10_000, content_bytes: 64 * 1024 * 1024 }
     }
+}
+
+impl Default for Config {
+    /// Ethereum mainnet at its finalized block, judged by the letter, through public endpoints and gateways.
+    fn default() -> Self {
+        Self {
+            chain: ChainConfig::default(),
+            gateways: PUBLIC_GATEWAYS.map(|url| url.parse().expect("a gateway of the table parses")).to_vec(),
+            network: NetworkConfig::default(),
+            rules: RulesConfig::default(),
+            timeout: DEFAULT_TIMEOUT,
+            cache: CacheConfig::default(),
+        }
+    }
+}
+
+impl Default for ChainConfig {
+    fn default() -> Self {
+        Self {
+            world: "mainnet".to_owned(),
+            id: MAINNET,
+            endpoints: PUBLIC_RPC.map(|url| url.parse().expect("an endpoint of the table parses")).to_vec(),
+            universal_resolver: alloy_ens::UNIVERSAL_RESOLVER_ADDRESS,
+            block: BlockSelector::Finalized,
+            ccip_read: true,
+        }
+    }
+}
+
+impl Default for RulesConfig {
+    fn default() -> Self {
+        Self {
+            profile: DEFAULT_PROFILE.to_owned(),
+            depth: Depth::Identity,
+            require_all_sources: false,
+            profile_files: Vec::new(),
+            manifests: Vec::new(),
+            allowed_publishers: Vec::new(),
+        }
+    }
+}
+
+/// Why a configuration is refused. The message holds no part of a URL but its scheme and host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read, is too long or is not UTF-8.
+    #[error("{path}: {detail}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+    /// A key of the file is unknown or holds what it must not.
+    #[error("{path}, line {line}, key `{key}`: {detail}")]
+    Invalid {
+        /// The file.
+        path: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key or table that stands there.
+        key: String,
+        /// What was expected, and what was found.
+        detail: String,
+    },
+    /// A key holds what it must not, in the environment or together with another key.
+    #[error("{key}: {detail}")]
+    Conflict {
+        /// The key, as in the file and, after two dashes, as a flag.
+        key: String,
+        /// What was expected.
+        detail: String,
+    },
+    /// The file cannot be written.
+    #[error("{path}: {detail}")]
+    Unwritable {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
 }

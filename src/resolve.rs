@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::chain::{ChainError, Reading};
+pub use crate::chain::{Answer, ChainError, Reading};
 use crate::config::Config;
 use crate::name::EnsName;
 use crate::verdict::Verdict;

@@ -872,7 +872,7 @@ mod tests {
                 port: 8443
             }
         );
-        assert_eq!(spec("127.0.0.1:1").host, Host::Ipv4([127, 0, 0, 1].into()));
+        assert_eq!(spec("127.0.0.1:1").host, Host::<String>::Ipv4([127, 0, 0, 1].into()));
         let detour: ConnectTo = "a.example:443:[::1]:9".parse().unwrap();
         assert_eq!(
             detour,

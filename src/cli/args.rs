@@ -1,0 +1,472 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+use super::expect::ExpectArgs;
+use crate::config::{
+    BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port,
+    parse_profile, parse_quorum,
+};
+use crate::text;
+
+const AFTER_HELP: &str = "\
+Examples:
+  clresolve --sandbox summarizeagent.eth     try it: an embedded world, no network
+  clresolve summarizeagent.eth               may I call and pay this agent?
+  clresolve a.eth b.eth -o short             a line each
+  clresolve a.eth -o json | jq .reasons      everything, for programs
+  clresolve trace a.eth                      each step with its evidence and time
+  clresolve card a.eth > card.json           the card's bytes, if and only if proven
+  clresolve explain checksum-mismatch        what a reason code means, and who can fix it
+  clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
+                                             ask your own node and gateway
+
+A bare argument is an ENS name. For a name that is spelt like a command write
+`clresolve verify trace` or `clresolve -- trace`.
+
+Exit codes:
+    0  trusted               3  indeterminate: could not be decided
+    1  untrusted             4  trusted, but not what an --expect-* names
+    2  usage, configuration  70  a bug in clresolve      130  interrupted
+  Of several names the worst counts, in the order 70, 2, 1, 3, 4, 0.
+
+Configuration: defaults < --config FILE < environment < flags. The environment
+has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH, _TIMEOUT,
+_CHAIN_ID and _UNIVERSAL_RESOLVER; the file has a key for each world option.";
+
+/// Is the binding of an ENS name, an Agent-Card and an x402:// entry real?
+///
+/// clresolve reads the name's cl.* records at one block of the chain, fetches the Agent-Card over HTTPS and IPFS, proves
+/// its bytes against CID and checksum, and judges them by the published rules. The answer is trusted, untrusted or
+/// indeterminate, with reasons; never a score.
+#[derive(Debug, Parser)]
+#[command(
+    name = "clresolve",
+    version,
+    after_help = AFTER_HELP,
+    override_usage = "clresolve [OPTIONS] NAME...\n       clresolve COMMAND ...",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    verify: VerifyArgs,
+}
+
+impl Cli {
+    /// The command; names alone are to be verified.
+    pub(super) fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Verify(self.verify))
+    }
+}
+
+impl Command {
+    /// How often `-v` was given.
+    pub(super) const fn verbosity(&self) -> u8 {
+        match self {
+            Self::Verify(args) | Self::Trace(args) => args.world.verbose,
+            Self::Card(args) => args.world.verbose,
+            Self::Records(args) => args.world.verbose,
+            Self::Cat(args) => args.world.verbose,
+            Self::Sandbox(args) => args.verbose,
+            Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Judge names; the same as naming them without a command
+    Verify(VerifyArgs),
+    /// Judge names and show each step with its evidence and time
+    Trace(VerifyArgs),
+    /// Show the cl.* text records as they stand on the chain, judged by nothing
+    Records(RecordsArgs),
+    /// Write the verified bytes of a name's card; nothing if it is not trusted
+    Card(CardArgs),
+    /// Explain a reason code, or list all of them
+    Explain(ExplainArgs),
+    /// Show normal form, namehash and DNS encoding of names, asking nobody
+    Name(NameArgs),
+    /// Write content of IPFS, each block proven; from gateways or from a CAR file
+    Cat(CatArgs),
+    /// Run the embedded world, so that any client can be pointed at it
+    Sandbox(SandboxArgs),
+    /// Write a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// ENS names, such as summarizeagent.eth
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RecordsArgs {
+    /// ENS names
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CardArgs {
+    /// The ENS name
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// Reason codes, such as checksum-mismatch; without one all are listed
+    #[arg(value_name = "CODE")]
+    pub(super) codes: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without NAMEs they are read from standard input, one per line. A name that is
+none is a row with its error, and the exit code is then 1.")]
+pub(super) struct NameArgs {
+    /// Names; without one they are read from standard input
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Each line of standard input is a JSON string, so that a name may hold anything
+    #[arg(long, conflicts_with = "names")]
+    pub(super) json_input: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
+3 incomplete or unreachable. The error is `class: message`.")]
+pub(super) struct CatArgs {
+    /// A CID, and a path if the content lies in a directory: CID/path/to/file
+    #[arg(value_name = "CID/PATH")]
+    pub(super) target: String,
+    /// Read the blocks from this CAR file; no gateway is asked
+    #[arg(long, value_name = "FILE")]
+    pub(super) car: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The world has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin and
+an IPFS gateway, all on loopback and in this process. Its CA is made anew each run.
+A verdict from it says so: anchor.world is `sandbox`.
+
+  clresolve sandbox --list                            which names, which verdicts
+  clresolve sandbox --write-config sandbox.toml &     run it
+  clresolve --config sandbox.toml summarizeagent.eth  ask it, from any client")]
+pub(super) struct SandboxArgs {
+    /// List the names of the world with the verdict that each should get
+    #[arg(long, conflicts_with = "write_config")]
+    pub(super) list: bool,
+    /// Write a configuration file (and its trust root beside it) for use with --config
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// Log more; twice for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Where results go, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    /// Form of the results
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub(super) struct OutArgs {
+    /// Write results to FILE, not to standard output
+    #[arg(long = "out", value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+}
+
+/// Form of the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+}
+
+/// Which world is asked, and by which rules.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "World")]
+pub(super) struct WorldArgs {
+    /// Answer from the embedded world: no network, nothing to install
+    #[arg(long, conflicts_with_all = [
+        "rpc", "gateway", "config", "universal_resolver", "chain_id", "connect_to", "ca", "allow_host",
+    ])]
+    pub(super) sandbox: bool,
+    /// RPC endpoint; repeatable, in order of preference
+    #[arg(long, value_name = "URL")]
+    pub(super) rpc: Vec<Endpoint>,
+    /// How far the chain's answer must be vouched for: single-rpc
+    #[arg(long, value_name = "GRADE")]
+    pub(super) proof: Option<ProofDemand>,
+    /// How many endpoints must agree; not available yet
+    #[arg(long, value_name = "K", value_parser = parse_quorum, hide = true)]
+    pub(super) quorum: Option<u32>,
+    /// The Universal Resolver's address
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    pub(super) universal_resolver: Option<Address>,
+    /// Chain id; 1 is Ethereum mainnet
+    #[arg(long, value_name = "N")]
+    pub(super) chain_id: Option<u64>,
+    /// Block to read: finalized, safe, latest or a number
+    #[arg(long, value_name = "TAG")]
+    pub(super) block: Option<BlockSelector>,
+    /// IPFS gateway; repeatable
+    #[arg(long, value_name = "URL")]
+    pub(super) gateway: Vec<Gateway>,
+    /// Rules to judge by, such as agent-cards/1.0.0
+    #[arg(long, value_name = "ID", value_parser = parse_profile)]
+    pub(super) profile: Option<String>,
+    /// How deep to look; schemas fetches and proves the bound schemas too
+    #[arg(long, value_enum)]
+    pub(super) depth: Option<DepthArg>,
+    /// Time limit of one question, such as 15s
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(super) timeout: Option<Duration>,
+    /// Connect to ADDR:PORT for HOST:PORT; the certificate is still checked for HOST
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    pub(super) connect_to: Vec<ConnectTo>,
+    /// PEM file with one more trust root
+    #[arg(long, value_name = "FILE")]
+    pub(super) ca: Vec<PathBuf>,
+    /// Permit this origin although it is not public
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
+    pub(super) allow_host: Vec<(String, u16)>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Log more; twice for still more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+}
+
+/// How deep to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DepthArg {
+    /// Name, records, card and schema locations
+    Identity,
+    /// The bytes of the bound schemas too
+    Schemas,
+}
+
+/// Reads a command line, the program's own name first.
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(command_first(arguments))
+}
+
+/// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
+pub(super) fn plain_message(mut error: clap::Error) -> String {
+    let typed = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let argument = typed(ContextKind::InvalidArg);
+    if argument.starts_with("--rpc") || argument.starts_with("--gateway") {
+        let value = typed(ContextKind::InvalidValue);
+        let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    let mut message = String::new();
+    for c in error.render().to_string().chars() {
+        if c != '\n' && text::is_unsafe(c) {
+            message.extend(c.escape_unicode());
+        } else {
+            message.push(c);
+        }
+    }
+    message
+}
+
+/// The clap command, for completion scripts.
+pub(super) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Moves a command that stands after flags to the front, so that flags may come before and after it.
+///
+/// Only the first argument that is no flag can be a command; after `--` none is.
+fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = Cli::command();
+    if let Some(at) = first_positional(&command, &arguments)
+        && at > 1
+        && arguments[at].to_str().is_some_and(|a| command.find_subcommand(a).is_some())
+    {
+        arguments[1..=at].rotate_right(1);
+    }
+    arguments
+}
+
+fn first_positional(command: &clap::Command, arguments: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(argument) = arguments.get(at) {
+        match argument.to_str() {
+            Some("--") => return None,
+            Some(flag) if flag.starts_with('-') && flag.len() > 1 => at += 1 + usize::from(takes_next(command, flag)),
+            _ => return Some(at),
+        }
+    }
+    None
+}
+
+/// Whether the argument after `flag` is its value.
+fn takes_next(command: &clap::Command, flag: &str) -> bool {
+    let takes_value = |a: &clap::Arg| a.get_action().takes_values();
+    if let Some(long) = flag.strip_prefix("--") {
+        return !long.contains('=') && command.get_arguments().any(|a| a.get_long() == Some(long) && takes_value(a));
+    }
+    // Of a cluster such as -vo only the last letter can take the next argument; in -ojson the value is attached.
+    let first = flag[1..]
+        .char_indices()
+        .find(|(_, c)| command.get_arguments().any(|a| a.get_short() == Some(*c) && takes_value(a)));
+    first.is_some_and(|(i, c)| 1 + i + c.len_utf8() == flag.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Command {
+        parse(line.split(' ').map(OsString::from).collect()).unwrap_or_else(|e| panic!("{line}: {e}")).into_command()
+    }
+
+    fn names(line: &str) -> Vec<String> {
+        match parsed(line) {
+            Command::Verify(args) => args.names,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_bare_argument_is_a_name() {
+        assert_eq!(names("clresolve a.eth"), ["a.eth"]);
+        assert_eq!(names("clresolve --sandbox a.eth"), ["a.eth"]);
+        assert_eq!(names("clresolve a.eth trace"), ["a.eth", "trace"]);
+        assert_eq!(names("clresolve verify trace"), ["trace"]);
+        assert_eq!(names("clresolve -- trace"), ["trace"]);
+        assert_eq!(names("clresolve --block latest -- trace"), ["trace"]);
+        assert_eq!(names("clresolve -o short trace.eth"), ["trace.eth"]);
+    }
+
+    #[test]
+    fn flags_may_stand_before_the_command() {
+        for line in [
+            "clresolve trace a.eth --sandbox",
+            "clresolve --sandbox trace a.eth",
+            "clresolve --timeout 3s trace a.eth",
+            "clresolve --timeout=3s trace a.eth",
+            "clresolve -o json trace a.eth",
+            "clresolve -ojson trace a.eth",
+            "clresolve -vo json trace a.eth",
+            "clresolve -v trace a.eth",
+        ] {
+            assert!(matches!(parsed(line), Command::Trace(a) if a.names == ["a.eth"]), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_value_of_a_flag_is_no_command() {
+        assert_eq!(names("clresolve --expect-verb trace a.eth"), ["a.eth"]);
+        assert_eq!(names("clresolve --profile card a.eth"), ["a.eth"]);
+    }
+
+    #[test]
+    fn flags_that_would_leave_the_sandbox_are_refused() {
+        for flag in ["--rpc http://a.example", "--gateway http://a.example", "--config f", "--ca f", "--chain-id 1"] {
+            let line = format!("clresolve --sandbox {flag} a.eth");
+            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_errors_show_neither_keys_nor_control_characters() {
+        for flag in
+            ["--rpc ftp://rpc.example/SECRET", "--rpc rpc.example/SECRET", "--gateway https://u:SECRET@g.example"]
+        {
+            let line = format!("clresolve a.eth {flag}");
+            let message = plain_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
+            assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
+        }
+        let line = ["clresolve", "a.eth", "--expect-owner", "a\u{1b}[31m\u{7}\u{202e}b"].map(OsString::from);
+        let message = plain_message(parse(line.to_vec()).unwrap_err());
+        assert!(message.contains("\\u{202e}b'"), "{message}");
+        assert!(!message.contains(|c| c != '\n' && text::is_unsafe(c)), "{message}");
+    }
+
+    #[test]
+    fn proofs_to_come_are_refused_clearly() {
+        for flag in ["--proof quorum", "--proof state-proof", "--quorum 2"] {
+            let line = format!("clresolve {flag} a.eth");
+            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
+            assert!(error.to_string().contains("not available"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `card`: the verified bytes of a name's card, or nothing.
+
+use super::args::CardArgs;
+use super::exit::Exit;
+use super::output::Output;
+use super::progress::Progress;
+use super::verify::{exit_of, waiting_for};
+use super::world::World;
+use super::{render, verify};
+use crate::verdict::State;
+
+pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
+    super::run_async(write_card(args))
+}
+
+async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open(&args.world).await?;
+    let resolution = world.resolver.resolve(&args.name).await;
+    drop(progress);
+    let verdict = &resolution.verdict;
+    let unmet = args.expect.unmet(verdict);
+    let exit = exit_of(verdict, &unmet);
+    match &resolution.card {
+        Some(card) if exit == Exit::Trusted => output.write(card)?,
+        _ if verdict.state == State::Trusted => verify::report_unmet(verdict, &unmet),
+        _ => anstream::eprint!("{}", render::walk(verdict, &unmet, &render::Palette::plain())),
+    }
+    Ok(exit)
+}

@@ -1,0 +1,98 @@
+//! Exit codes, and what happens when a bug shows.
+
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// How a command ended. Ordered: of several names the greatest is the code of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exit {
+    /// 0: trusted; or the command did what it was asked to.
+    Trusted,
+    /// 4: trusted, but not what `--expect-*` names.
+    Unmet,
+    /// 3: not decided.
+    Indeterminate,
+    /// 1: untrusted, or proven absent or invalid.
+    Untrusted,
+    /// 2: wrong usage or configuration.
+    Usage,
+    /// 70: a bug in this program.
+    Bug,
+    /// 130: interrupted by the user.
+    Interrupted,
+}
+
+impl Exit {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Trusted => 0,
+            Self::Untrusted => 1,
+            Self::Usage => 2,
+            Self::Indeterminate => 3,
+            Self::Unmet => 4,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+impl From<State> for Exit {
+    fn from(state: State) -> Self {
+        match state {
+            State::Trusted => Self::Trusted,
+            State::Untrusted => Self::Untrusted,
+            State::Indeterminate => Self::Indeterminate,
+        }
+    }
+}
+
+/// Whether any thread has panicked.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// From now on a panic in any thread is reported in one line and remembered.
+pub(super) fn report_bugs() {
+    panic::set_hook(Box::new(|info| {
+        PANICKED.store(true, Ordering::Relaxed);
+        let place = info.location().map_or_else(|| "?".to_owned(), ToString::to_string);
+        let message = message(info);
+        anstream::eprintln!("clresolve: this is a bug, please report it: {} ({place})", Foreign::new(&message));
+    }));
+}
+
+fn message(info: &PanicHookInfo<'_>) -> String {
+    info.payload_as_str().unwrap_or("panic").to_owned()
+}
+
+/// Runs `work`; after a panic in it, or in a thread that it started, the answer is [`Exit::Bug`].
+pub(super) fn guarded(work: impl FnOnce() -> Exit) -> Exit {
+    let exit = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Exit::Bug);
+    if PANICKED.load(Ordering::Relaxed) { exit.max(Exit::Bug) } else { exit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_several_wins() {
+        use Exit::{Bug, Indeterminate, Trusted, Unmet, Untrusted, Usage};
+        let order = [Bug, Usage, Untrusted, Indeterminate, Unmet, Trusted];
+        assert!(order.is_sorted_by(|a, b| a > b));
+        assert_eq!(order.map(Exit::code), [70, 2, 1, 3, 4, 0]);
+    }
+
+    #[test]
+    fn a_panic_is_a_bug() {
+        assert_eq!(guarded(|| panic!("boom")), Exit::Bug);
+    }
+}

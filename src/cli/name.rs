@@ -1,0 +1,209 @@
+//! `name`: normal form, namehash and DNS encoding of names. Nobody is asked.
+
+use std::io::{self, BufRead, IsTerminal as _, Read as _};
+
+use alloy_primitives::hex;
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+
+use super::args::{Format, NameArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use crate::name::{self, EnsName};
+use crate::reason::Code;
+use crate::text::Foreign;
+
+/// Most names read from standard input; they are read and answered one by one, so this bounds time, not memory.
+const MAX_NAMES: usize = 1_000_000;
+
+/// Longest line read from standard input, in bytes: far more than a name may have, also where each of its characters
+/// is escaped.
+const MAX_LINE_BYTES: usize = 1024 * 1024;
+
+/// What is said of one name.
+#[derive(Debug, Serialize)]
+struct Row {
+    input: String,
+    normalized: Option<String>,
+    /// EIP-137 namehash.
+    node: Option<String>,
+    /// DNS wire form, as ENSIP-10 resolvers take it; absent where a label has no such form.
+    dns: Option<String>,
+    /// Why there is no normal form.
+    error: Option<String>,
+    code: Option<Code>,
+    /// Why the name, although it has a normal form, is not one that is resolved.
+    note: Option<String>,
+}
+
+impl Row {
+    fn of(input: String) -> Self {
+        let normal = match name::normalize(&input) {
+            Ok(normal) => normal,
+            Err(error) => return Self::refused(input, error.to_string()),
+        };
+        Self {
+            node: Some(alloy_ens::namehash(&normal).to_string()),
+            dns: alloy_ens::try_dns_encode(&normal).ok().map(hex::encode_prefixed),
+            note: EnsName::parse(&input).err().map(|e| e.to_string()),
+            normalized: Some(normal),
+            input,
+            error: None,
+            code: None,
+        }
+    }
+
+    fn refused(input: String, error: String) -> Self {
+        let code = Some(Code::NameInvalid);
+        Self { input, normalized: None, node: None, dns: None, error: Some(error), code, note: None }
+    }
+
+    fn exit(&self) -> Exit {
+        if self.error.is_some() { Exit::Untrusted } else { Exit::Trusted }
+    }
+
+    fn text(&self, format: Format) -> String {
+        let input = Foreign::new(&self.input);
+        let (Some(normal), Some(node)) = (&self.normalized, &self.node) else {
+            return format!(
+                "{input}  {}: {}\n",
+                Code::NameInvalid,
+                Foreign::new(self.error.as_deref().unwrap_or_default())
+            );
+        };
+        let normal = Foreign::new(normal);
+        if format == Format::Short {
+            return format!("{normal}  {node}\n");
+        }
+        let dns = self.dns.as_deref().unwrap_or("none: a label is too long");
+        let mut text = format!("{normal}\n  node  {node}\n  dns   {dns}\n");
+        if let Some(note) = &self.note {
+            text.push_str(&format!("  note  not resolved: {}\n", Foreign::new(note)));
+        }
+        text
+    }
+}
+
+pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.output.out)?;
+    let piped = args.names.is_empty();
+    if piped && !args.json_input && io::stdin().is_terminal() {
+        bail!("expected names, as arguments or one per line on standard input");
+    }
+    let mut results = Results::new(output, args.output.format, piped || args.names.len() > 1);
+    let mut worst = Exit::Trusted;
+    let mut answer = |row: Row| -> anyhow::Result<bool> {
+        worst = worst.max(row.exit());
+        results.push(&row, |format| row.text(format))?;
+        Ok(!results.is_gone())
+    };
+    if piped {
+        each_line(io::stdin().lock(), args.json_input, &mut answer)?;
+    } else {
+        for name in args.names {
+            answer(Row::of(name))?;
+        }
+    }
+    results.finish()?;
+    Ok(worst)
+}
+
+/// Gives each line's row to `answer`, until it says no more.
+fn each_line(
+    mut input: impl BufRead,
+    json: bool,
+    answer: &mut impl FnMut(Row) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    for _ in 0..MAX_NAMES {
+        let Some(line) = read_line(&mut input).context("cannot read standard input")? else { return Ok(()) };
+        if line.is_empty() {
+            continue;
+        }
+        if !answer(row(line, json))? {
+            return Ok(());
+        }
+    }
+    bail!("standard input holds more than {MAX_NAMES} names")
+}
+
+fn row(line: Vec<u8>, json: bool) -> Row {
+    if line.len() > MAX_LINE_BYTES {
+        let start = String::from_utf8_lossy(&line[..80]).into_owned();
+        return Row::refused(start, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
+    }
+    let line = match String::from_utf8(line) {
+        Ok(line) => line,
+        Err(e) => return Row::refused(String::from_utf8_lossy(e.as_bytes()).into_owned(), "not UTF-8".to_owned()),
+    };
+    if !json {
+        return Row::of(line);
+    }
+    match serde_json::from_str(&line) {
+        Ok(name) => Row::of(name),
+        Err(_) => Row::refused(line, "the line is not a JSON string".to_owned()),
+    }
+}
+
+/// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
+    if input.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+    } else if line.len() > MAX_LINE_BYTES {
+        input.skip_until(b'\n')?;
+    }
+    Ok(Some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(input: &[u8], json: bool) -> Vec<Row> {
+        let mut rows = Vec::new();
+        each_line(input, json, &mut |row| {
+            rows.push(row);
+            Ok(true)
+        })
+        .unwrap();
+        rows
+    }
+
+    #[test]
+    fn a_line_is_a_name() {
+        let rows = rows(b"Vitalik.eth\r\n\na b\n\xff.eth\n", false);
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0].normalized.as_deref(), Some("vitalik.eth"));
+        assert_eq!(rows[0].dns.as_deref(), Some("0x07766974616c696b0365746800"));
+        assert_eq!(rows[0].node.as_deref(), Some("0xee6c4522aab0003e8d14cd40a6af439055fd2577951148c14b6cea9a53475835"));
+        assert_eq!(rows[1].code, Some(Code::NameInvalid));
+        assert_eq!(rows[2].error.as_deref(), Some("not UTF-8"));
+    }
+
+    #[test]
+    fn a_json_line_may_hold_anything() {
+        let rows = rows(b"\"a.eth\"\n\"\"\n\"a\\nb\"\nnull\n", true);
+        assert_eq!(rows[0].normalized.as_deref(), Some("a.eth"));
+        assert_eq!((rows[1].normalized.as_deref(), rows[1].dns.as_deref()), (Some(""), Some("0x00")));
+        assert!(rows[1].note.is_some());
+        assert!(rows[2].error.is_some());
+        assert_eq!(rows[3].error.as_deref(), Some("the line is not a JSON string"));
+    }
+
+    #[test]
+    fn a_long_line_is_a_row_and_the_next_is_read() {
+        let mut input = vec![b'a'; 3 * MAX_LINE_BYTES];
+        input.extend(b"\na.eth\n");
+        let rows = rows(&input, false);
+        assert_eq!(rows.len(), 2);
+        assert!(rows[0].error.as_deref().is_some_and(|e| e.contains("longer than")));
+        assert_eq!(rows[1].normalized.as_deref(), Some("a.eth"));
+    }
+}

@@ -1,0 +1,219 @@
+//! `records`: the `cl.*` text records as they stand on the chain, judged by nothing.
+
+use std::fmt::Write as _;
+
+use alloy_primitives::hex;
+use serde_json::{Map, Value, json};
+
+use super::args::{Format, RecordsArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::progress::Progress;
+use super::verify::waiting_for;
+use super::world::World;
+use crate::name::EnsName;
+use crate::reason::Code;
+use crate::records::{Key, Record, RecordSet};
+use crate::resolve::{Answer, ChainError, Reading};
+use crate::text::Foreign;
+
+/// What every answer says of itself.
+const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
+
+/// Why a name has no records to show.
+enum Failure {
+    /// The name is none: its error.
+    Name(String),
+    /// The chain could not be asked, or not in time.
+    Chain(String),
+}
+
+pub(super) fn run(args: RecordsArgs) -> anyhow::Result<Exit> {
+    super::run_async(show(args))
+}
+
+async fn show(args: RecordsArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.output.out)?;
+    let mut results = Results::new(output, args.output.format, args.names.len() > 1);
+    let progress = Progress::start(waiting_for(&args.names));
+    let world = World::open(&args.world).await?;
+    let mut worst = Exit::Trusted;
+    for input in &args.names {
+        let answer = read(&world, input).await;
+        worst = worst.max(exit(&answer));
+        progress.aside(|| results.push(&value(input, &answer), |format| text(input, &answer, format)))?;
+    }
+    results.finish()?;
+    Ok(worst)
+}
+
+async fn read(world: &World, input: &str) -> Result<Reading, Failure> {
+    let name = EnsName::parse(input).map_err(|e| Failure::Name(e.to_string()))?;
+    let failed = |e: ChainError| Failure::Chain(e.to_string());
+    match tokio::time::timeout(world.config.timeout, world.resolver.records(&name)).await {
+        Ok(reading) => reading.map_err(failed),
+        Err(_) => Err(Failure::Chain("the time limit passed".to_owned())),
+    }
+}
+
+const fn exit(answer: &Result<Reading, Failure>) -> Exit {
+    match answer {
+        Ok(Reading { answer: Answer::Records(_), .. }) => Exit::Trusted,
+        Ok(_) | Err(Failure::Name(_)) => Exit::Untrusted,
+        Err(Failure::Chain(_)) => Exit::Indeterminate,
+    }
+}
+
+fn value(input: &str, answer: &Result<Reading, Failure>) -> Value {
+    let mut value = json!({ "name": input, "judged": false });
+    let more = match answer {
+        Err(Failure::Name(error)) => json!({ "answer": "error", "code": Code::NameInvalid, "error": error }),
+        Err(Failure::Chain(error)) => json!({ "answer": "error", "error": error }),
+        Ok(reading) => of_reading(reading),
+    };
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
+    value
+}
+
+fn of_reading(reading: &Reading) -> Value {
+    let block = &reading.block;
+    let mut value = json!({
+        "answer": word(&reading.answer),
+        "block": { "number": block.number, "hash": block.hash, "timestamp": block.timestamp },
+        "proof": reading.proof,
+        "holder": reading.holder,
+        "expiry": reading.expiry,
+    });
+    match &reading.answer {
+        Answer::Unregistered => {}
+        Answer::NoResolver(resolver) => value["resolver"] = json!(resolver),
+        Answer::Records(found) => {
+            value["resolver"] = json!(found.resolver);
+            value["wildcard"] = json!(found.wildcard.as_ref().map(EnsName::as_str));
+            value["offchain"] = json!(found.offchain);
+            value["records"] = Value::Object(of_records(&found.records));
+        }
+    }
+    value
+}
+
+/// A string for a text, null for a record that is not set, and `{"hex": …}` for one that is not UTF-8.
+fn of_records(records: &RecordSet) -> Map<String, Value> {
+    let one = |key: Key| match records.get(key) {
+        Record::Absent => Value::Null,
+        Record::Text(text) => json!(text),
+        Record::NotUtf8(bytes) => json!({ "hex": hex::encode_prefixed(bytes) }),
+    };
+    Key::ALL.into_iter().map(|key| (key.to_string(), one(key))).collect()
+}
+
+const fn word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Unregistered => "unregistered",
+        Answer::NoResolver(_) => "no-resolver",
+        Answer::Records(_) => "records",
+    }
+}
+
+fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> String {
+    let name = Foreign::new(input);
+    let reading = match answer {
+        Ok(reading) => reading,
+        Err(Failure::Name(error)) => return format!("{name}  {}: {}\n", Code::NameInvalid, Foreign::new(error)),
+        Err(Failure::Chain(error)) => return format!("{name}  could not be read: {}\n", Foreign::new(error)),
+    };
+    let set = match &reading.answer {
+        Answer::Records(found) => found.records.iter().filter(|(_, r)| **r != Record::Absent).count(),
+        Answer::Unregistered | Answer::NoResolver(_) => 0,
+    };
+    if format == Format::Short {
+        return format!("{}  {name}  {set} set, block {}\n", word(&reading.answer), reading.block.number);
+    }
+    let mut text = format!("{name}  block {}, {}\n", reading.block.number, reading.block.timestamp);
+    match &reading.answer {
+        Answer::Unregistered => text.push_str("  nobody owns the name\n"),
+        Answer::NoResolver(_) => text.push_str("  the name has no resolver\n"),
+        Answer::Records(found) => {
+            let of = found.wildcard.as_ref().map_or_else(String::new, |w| format!(" of {}", Foreign::new(w.as_str())));
+            let off = if found.offchain { ", off chain" } else { "" };
+            let _ = writeln!(text, "  resolver {}{of}{off}", found.resolver);
+            write_records(&mut text, &found.records);
+        }
+    }
+    let _ = writeln!(text, "{NOT_JUDGED}");
+    text
+}
+
+fn write_records(text: &mut String, records: &RecordSet) {
+    for key in Key::ALL {
+        let _ = match records.get(key) {
+            Record::Absent => writeln!(text, "  {:<28} (not set)", key.as_str()),
+            Record::Text(value) => writeln!(text, "  {:<28} {}", key.as_str(), Foreign::new(value)),
+            Record::NotUtf8(bytes) => {
+                let hex = hex::encode_prefixed(bytes);
+                writeln!(text, "  {:<28} (not UTF-8) {}", key.as_str(), Foreign::new(&hex))
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{Address, B256};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::chain::{Block, Found, Grade, Proof};
+
+    fn reading(answer: Answer) -> Reading {
+        Reading {
+            block: Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
+            answer,
+            latest: None,
+            holder: None,
+            expiry: None,
+            proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+            failed_endpoints: Vec::new(),
+        }
+    }
+
+    fn records() -> Answer {
+        let records = [(Key::Entry, Record::Text("x402://a\nb".to_owned())), (Key::Owner, Record::NotUtf8(vec![0xff]))];
+        Answer::Records(Found {
+            resolver: Address::ZERO,
+            wildcard: EnsName::parse("b.eth").ok(),
+            offchain: false,
+            records: records.into_iter().collect(),
+        })
+    }
+
+    #[test]
+    fn records_are_shown_escaped_and_not_judged() {
+        let text = text("a.b.eth", &Ok(reading(records())), Format::Text);
+        assert!(text.contains("  cl.entry                     x402://a\\u{a}b\n"), "{text}");
+        assert!(text.contains("  cl.owner                     (not UTF-8) 0xff\n"), "{text}");
+        assert!(text.contains("  cl.agentcard                 (not set)\n"), "{text}");
+        assert!(text.contains(" of b.eth\n"), "{text}");
+        assert!(text.ends_with("nothing here is judged, and nothing proven about the agent.\n"));
+    }
+
+    #[test]
+    fn absence_failure_and_error_differ() {
+        let unregistered = Ok(reading(Answer::Unregistered));
+        let failed = Err(Failure::Chain("down".to_owned()));
+        let invalid = Err(Failure::Name("bad".to_owned()));
+        assert_eq!(
+            [&unregistered, &failed, &invalid].map(exit),
+            [Exit::Untrusted, Exit::Indeterminate, Exit::Untrusted]
+        );
+        assert_eq!(value("a.eth", &unregistered)["answer"], "unregistered");
+        assert_eq!(value("a.eth", &failed)["answer"], "error");
+        assert_eq!(value("a b", &invalid)["code"], "name-invalid");
+        let found = value("a.eth", &Ok(reading(records())));
+        assert_eq!(found["judged"], false);
+        assert_eq!(found["records"]["cl.owner"]["hex"], "0xff");
+        assert!(found["records"]["cl.agentcard"].is_null());
+    }
+}

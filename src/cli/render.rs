@@ -1,0 +1,592 @@
+//! Verdicts for people. All text of others goes through [`Foreign`].
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+
+use crate::reason::{Effect, Fixer, Reason, Step};
+use crate::text::Foreign;
+use crate::verdict::{Anchor, CardDigest, Identity, State, Status, StepReport, Verdict};
+
+/// Most lines of evidence shown for one step: a step has far fewer, unless its evidence repeats foreign lists.
+const MAX_EVIDENCE_LINES: usize = 100;
+
+/// Deepest evidence that is laid out; what lies deeper is shown as JSON.
+const MAX_EVIDENCE_DEPTH: usize = 4;
+
+/// Characters of evidence that the short walk shows for a step.
+const BRIEF_CHARACTERS: usize = 100;
+
+/// Characters on a line of running text.
+const LINE_WIDTH: usize = 92;
+
+/// The styles of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Palette {
+    good: Style,
+    bad: Style,
+    unsure: Style,
+    dim: Style,
+    bold: Style,
+}
+
+impl Palette {
+    /// No styles: for files, pipes and `NO_COLOR`.
+    pub(super) fn plain() -> Self {
+        Self::default()
+    }
+
+    /// Styles for a terminal.
+    pub(super) const fn colours() -> Self {
+        Self {
+            good: AnsiColor::Green.on_default(),
+            bad: AnsiColor::Red.on_default().bold(),
+            unsure: AnsiColor::Yellow.on_default(),
+            dim: Style::new().dimmed(),
+            bold: Style::new().bold(),
+        }
+    }
+
+    /// The style of an effect.
+    pub(super) const fn effect(&self, effect: Effect) -> Style {
+        match effect {
+            Effect::Fail => self.bad,
+            Effect::Unknown => self.unsure,
+            Effect::Warn => self.dim,
+        }
+    }
+
+    const fn state(&self, state: State) -> Style {
+        match state {
+            State::Trusted => self.good,
+            State::Untrusted => self.bad,
+            State::Indeterminate => self.unsure,
+        }
+    }
+
+    const fn status(&self, status: Status) -> Style {
+        match status {
+            Status::Pass => self.good,
+            Status::Fail => self.bad,
+            Status::Unknown => self.unsure,
+            Status::Skip => self.dim,
+        }
+    }
+}
+
+/// One line: state, name, and the entry or the codes that decided.
+pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
+    let style = palette.state(verdict.state);
+    let rest = match verdict.state {
+        State::Trusted => entry(verdict).map_or_else(String::new, |e| Foreign::new(e).to_string()),
+        State::Untrusted => codes(verdict, Effect::Fail),
+        State::Indeterminate => codes(verdict, Effect::Unknown),
+    };
+    format!("{style}{}{style:#}  {}  {rest}\n", verdict.state, name(verdict))
+}
+
+/// The walk: each step with its mark and what was seen, the reasons, and what to do.
+pub(super) fn walk(verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+    let mut text = heading(verdict, palette);
+    for step in &verdict.steps {
+        let style = palette.status(step.status);
+        let line = format!("  {style}{}{style:#} {:<12} {}", mark(step.status), step.step.slug(), seen(verdict, step));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    ending(&mut text, verdict, unmet, palette);
+    text
+}
+
+/// The walk with all of each step's evidence, and its time.
+pub(super) fn trace(verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+    let mut text = heading(verdict, palette);
+    for step in &verdict.steps {
+        let style = palette.status(step.status);
+        let _ = writeln!(
+            text,
+            "  {style}{}{style:#} {:<12} {:>6} ms  {}",
+            mark(step.status),
+            step.step.slug(),
+            step.ms,
+            status(step.status)
+        );
+        let mut lines = Vec::new();
+        lay_out(&mut lines, "", &step.evidence, 0);
+        for line in lines.iter().take(MAX_EVIDENCE_LINES) {
+            let _ = writeln!(text, "      {line}");
+        }
+        if lines.len() > MAX_EVIDENCE_LINES {
+            let _ = writeln!(text, "      … and {} more; -o json has all", lines.len() - MAX_EVIDENCE_LINES);
+        }
+    }
+    let total: u64 = verdict.steps.iter().map(|s| s.ms).sum();
+    let dim = palette.dim;
+    let _ = writeln!(text, "  {dim}{total} ms in all steps; verdict {}{dim:#}", Foreign::new(&verdict.id));
+    ending(&mut text, verdict, unmet, palette);
+    text
+}
+
+/// One sentence that says what to do.
+pub(super) fn advice(verdict: &Verdict, unmet: &[String]) -> String {
+    let name = name(verdict);
+    match verdict.state {
+        State::Trusted if !unmet.is_empty() => {
+            format!("Do not call or pay {name}: it is trusted, but {}.", unmet.join(", and "))
+        }
+        State::Trusted => match entry(verdict) {
+            Some(entry) => format!("Go ahead: requests and payments for {name} may go to {}.", Foreign::new(entry)),
+            None => format!("Go ahead: {name} is bound to its card."),
+        },
+        State::Untrusted => refuse(verdict, &name),
+        State::Indeterminate => wait(verdict, &name),
+    }
+}
+
+/// Running text, cut into lines.
+pub(super) fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE_WIDTH {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+fn refuse(verdict: &Verdict, name: &str) -> String {
+    let mut fails = verdict.reasons.iter().filter(|r| r.effect == Effect::Fail);
+    let Some(reason) = fails.next() else { return format!("Do not call or pay {name}.") };
+    let more = match fails.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let code = reason.code;
+    let mut text = match code.entry().fixer {
+        Fixer::Asker => format!("Check the spelling of {name}, and do not call or pay it ({code}{more})"),
+        Fixer::Publisher => format!("Do not call or pay {name}; its publisher has to fix {code}{more}"),
+        Fixer::Operator => {
+            format!("Do not call or pay {name}: the configuration in force does not admit it ({code}{more})")
+        }
+    };
+    let near = verdict.profile.near_misses.iter().find(|n| n.would_be == State::Trusted);
+    if let Some(near) = near {
+        let _ = write!(text, "; if you accept {0}, ask again with --profile {0}", Foreign::new(&near.profile));
+    } else {
+        let _ = write!(text, "; `clresolve explain {code}` says more");
+    }
+    text + "."
+}
+
+fn wait(verdict: &Verdict, name: &str) -> String {
+    let mut unknowns = verdict.reasons.iter().filter(|r| r.effect == Effect::Unknown);
+    let reason =
+        unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == Effect::Unknown));
+    let Some(reason) = reason else { return format!("Do not rely on {name}: not every step could be decided.") };
+    let code = reason.code;
+    if !reason.retryable {
+        return format!("Do not rely on {name} yet: `clresolve explain {code}` says what to change first.");
+    }
+    let when = verdict.freshness.retry_after.map_or_else(|| "later".to_owned(), |s| format!("in {s} s"));
+    let also = if code.entry().fixer == Fixer::Operator { ", or elsewhere (--rpc, --gateway)" } else { "" };
+    format!("Do not rely on {name} yet ({code}); ask again {when}{also}.")
+}
+
+fn heading(verdict: &Verdict, palette: &Palette) -> String {
+    let (bold, style) = (palette.bold, palette.state(verdict.state));
+    let mut text = format!("{bold}{}{bold:#}  {style}{}{style:#}\n", name(verdict), verdict.state);
+    if verdict.name.normalized.as_ref().is_some_and(|normal| *normal != verdict.name.input) {
+        let _ = writeln!(text, "  typed as {}", Foreign::new(&verdict.name.input));
+    }
+    text
+}
+
+fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Palette) {
+    for reason in &verdict.reasons {
+        text.push('\n');
+        write_reason(text, reason, palette);
+    }
+    let near: Vec<String> = verdict
+        .profile
+        .near_misses
+        .iter()
+        .map(|n| format!("{} under {}", n.would_be, Foreign::new(&n.profile)))
+        .collect();
+    if !near.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n  The same evidence is {}; judged here by {}.",
+            near.join(", "),
+            Foreign::new(&verdict.profile.id)
+        );
+    }
+    let style = if unmet.is_empty() { palette.state(verdict.state) } else { palette.bad };
+    let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, unmet));
+}
+
+fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
+    let style = palette.effect(reason.effect);
+    let (sign, word) = match reason.effect {
+        Effect::Fail => ('✗', "fail"),
+        Effect::Unknown => ('?', "unknown"),
+        Effect::Warn => ('!', "warn"),
+    };
+    let requirement = reason.requirement.as_deref().map_or_else(String::new, |r| format!(", {}", Foreign::new(r)));
+    let place = reason.place.as_deref().map_or_else(String::new, |p| format!(" at {}", Foreign::new(p)));
+    let _ = writeln!(text, "  {style}{sign} {}{style:#} ({word}{requirement}){place}", reason.code);
+    let _ = writeln!(text, "      {}", Foreign::new(&reason.message));
+    let values = [("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)];
+    for (label, value) in values {
+        if let Some(value) = value {
+            let _ = writeln!(text, "      {label:<8} {}", Foreign::new(value));
+        }
+    }
+}
+
+/// What one step saw, in a line.
+fn seen(verdict: &Verdict, step: &StepReport) -> String {
+    let identity = verdict.identity.as_ref();
+    let from_verdict = match step.step {
+        Step::Name => verdict.name.normalized.as_deref().map(|n| Foreign::new(n).to_string()),
+        Step::Records => verdict.anchor.as_ref().map(anchored),
+        Step::Integrity => identity.and_then(|i| document(&i.card)),
+        Step::Card => identity.map(described),
+        Step::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| Foreign::new(e).to_string()),
+        Step::Verbs => identity.map(|i| list(&i.verbs)),
+        Step::FetchHttps | Step::FetchIpfs | Step::Binding | Step::Schemas | Step::Continuity => None,
+    };
+    from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
+}
+
+fn anchored(anchor: &Anchor) -> String {
+    let block = &anchor.block;
+    let mut text = format!(
+        "{} {}, block {} ({}), {}",
+        Foreign::new(&anchor.world),
+        Foreign::new(&anchor.chain),
+        block.number,
+        Foreign::new(&block.tag),
+        Foreign::new(&block.timestamp),
+    );
+    if let Some(resolver) = &anchor.resolver {
+        let _ = write!(text, ", resolver {}", Foreign::new(resolver));
+    }
+    if let Some(ancestor) = &anchor.wildcard {
+        let _ = write!(text, " of {}", Foreign::new(ancestor));
+    }
+    if anchor.offchain {
+        text.push_str(", off chain");
+    }
+    let proof = &anchor.proof;
+    let grade = serde_json::to_value(proof.grade).ok();
+    let grade = grade.as_ref().and_then(Value::as_str).unwrap_or("?");
+    let _ = write!(text, "; {grade} {}/{}", proof.agreed, proof.asked);
+    text
+}
+
+fn document(card: &CardDigest) -> Option<String> {
+    if card.sha256.is_empty() {
+        return None;
+    }
+    let mut text = format!("{} bytes, sha256:{}", card.bytes, Foreign::new(&card.sha256));
+    if let Some(cid) = &card.cid {
+        let _ = write!(text, ", {}", Foreign::new(cid));
+        if let Some(path) = &card.path {
+            let _ = write!(text, "/{}", Foreign::new(path));
+        }
+    }
+    Some(text)
+}
+
+fn described(identity: &Identity) -> String {
+    let words = [&identity.class, &identity.version, &identity.status];
+    let mut parts: Vec<String> = words.into_iter().flatten().map(|w| Foreign::new(w).at_most(40).to_string()).collect();
+    if let Some(owner) = &identity.owner {
+        let proven = if owner.proven { "proven" } else { "unproven" };
+        parts.push(format!("owner {} ({proven})", Foreign::new(&owner.name)));
+    }
+    parts.join(", ")
+}
+
+fn list(values: &[String]) -> String {
+    Foreign::new(&values.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
+}
+
+/// The plain members of evidence, in a line.
+fn brief(evidence: &Value) -> String {
+    let Some(members) = evidence.as_object() else { return String::new() };
+    let plain = |(key, value): (&String, &Value)| match value {
+        Value::String(s) => Some(format!("{key} {s}")),
+        Value::Bool(_) | Value::Number(_) => Some(format!("{key} {value}")),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let parts: Vec<String> = members.iter().filter_map(plain).collect();
+    Foreign::new(&parts.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
+}
+
+/// Evidence as lines of `path  value`.
+fn lay_out(lines: &mut Vec<String>, path: &str, value: &Value, depth: usize) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(members) if depth < MAX_EVIDENCE_DEPTH && !members.is_empty() => {
+            for (key, value) in members {
+                lay_out(lines, &below(key), value, depth + 1);
+            }
+        }
+        Value::Array(items) if depth < MAX_EVIDENCE_DEPTH && !items.is_empty() => {
+            for (i, value) in items.iter().enumerate() {
+                lay_out(lines, &below(&i.to_string()), value, depth + 1);
+            }
+        }
+        Value::Null if path.is_empty() => {}
+        Value::Object(members) if path.is_empty() && members.is_empty() => {}
+        Value::String(text) => lines.push(format!("{}  {}", Foreign::new(path), Foreign::new(text))),
+        other => lines.push(format!("{}  {}", Foreign::new(path), Foreign::new(&other.to_string()))),
+    }
+}
+
+fn name(verdict: &Verdict) -> String {
+    Foreign::new(verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)).to_string()
+}
+
+fn entry(verdict: &Verdict) -> Option<&str> {
+    verdict.identity.as_ref()?.entry.as_deref()
+}
+
+fn codes(verdict: &Verdict, effect: Effect) -> String {
+    let mut codes: Vec<&str> = verdict.reasons.iter().filter(|r| r.effect == effect).map(|r| r.code.slug()).collect();
+    codes.dedup();
+    codes.join(",")
+}
+
+const fn mark(status: Status) -> char {
+    match status {
+        Status::Pass => '✓',
+        Status::Fail => '✗',
+        Status::Unknown => '?',
+        Status::Skip => '–',
+    }
+}
+
+const fn status(status: Status) -> &'static str {
+    match status {
+        Status::Pass => "pass",
+        Status::Fail => "fail",
+        Status::Unknown => "unknown",
+        Status::Skip => "not run",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::chain::{Grade, Proof};
+    use crate::reason::Code;
+    use crate::verdict::{
+        AnchorBlock, Depth, Freshness, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served, Tool,
+    };
+
+    fn step(step: Step, status: Status, evidence: Value) -> StepReport {
+        StepReport { step, status, evidence, ms: 12 }
+    }
+
+    pub(in crate::cli) fn trusted() -> Verdict {
+        let digest = format!("sha256:{}", "cd".repeat(32));
+        Verdict {
+            schema: SCHEMA.to_owned(),
+            id: String::new(),
+            conclusion: String::new(),
+            name: Name {
+                input: "SummarizeAgent.eth".to_owned(),
+                normalized: Some("summarizeagent.eth".to_owned()),
+                node: Some(format!("0x{}", "11".repeat(32))),
+            },
+            state: State::Trusted,
+            summary: "Every required step passed.".to_owned(),
+            reasons: vec![Reason::new(Code::SingleRpc)],
+            identity: Some(Identity {
+                ens: Some("summarizeagent.eth".to_owned()),
+                owner: Some(Owner { name: "commandlayer.eth".to_owned(), proven: true }),
+                class: Some("commons".to_owned()),
+                status: Some("active".to_owned()),
+                version: Some("1.0.0".to_owned()),
+                verbs: vec!["summarize".to_owned()],
+                entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
+                networks: vec!["eip155:1".to_owned()],
+                card: CardDigest {
+                    sha256: "ab".repeat(32),
+                    cid: Some("bafkreia".to_owned()),
+                    path: Some("agents/card.json".to_owned()),
+                    bytes: 2113,
+                },
+            }),
+            anchor: Some(Anchor {
+                world: "mainnet".to_owned(),
+                chain: "eip155:1".to_owned(),
+                block: AnchorBlock {
+                    number: 21_000_000,
+                    hash: format!("0x{}", "22".repeat(32)),
+                    timestamp: "2026-11-20T10:00:00Z".to_owned(),
+                    tag: "finalized".to_owned(),
+                },
+                resolver: Some("0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63".to_owned()),
+                wildcard: None,
+                offchain: false,
+                proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+                records_digest: Some(digest.clone()),
+            }),
+            profile: ProfileUsed {
+                id: "agent-cards/1.0.0".to_owned(),
+                depth: Depth::Identity,
+                digest: digest.clone(),
+                manifests: vec![Pinned { id: "protocol-commons/1.0.0".to_owned(), digest }],
+                near_misses: Vec::new(),
+            },
+            steps: vec![
+                step(Step::Name, Status::Pass, serde_json::json!({})),
+                step(Step::Records, Status::Pass, serde_json::json!({"records": {"cl.entry": "x402://\u{202e}"}})),
+                step(Step::FetchHttps, Status::Pass, serde_json::json!({"status": 200, "host": "commandlayer.org"})),
+                step(Step::Integrity, Status::Pass, serde_json::json!({})),
+                step(Step::Card, Status::Pass, serde_json::json!({})),
+                step(Step::Entry, Status::Pass, serde_json::json!({})),
+                step(Step::Verbs, Status::Pass, serde_json::json!({})),
+                step(Step::Schemas, Status::Skip, serde_json::json!({})),
+            ],
+            freshness: Freshness {
+                checked_at: "2026-11-20T10:10:00Z".to_owned(),
+                fresh_until: "2026-11-20T10:15:00Z".to_owned(),
+                retry_after: None,
+                served: Served::Fresh,
+            },
+            tool: Tool::default(),
+        }
+        .sealed()
+    }
+
+    pub(in crate::cli) fn untrusted() -> Verdict {
+        let mut verdict = trusted();
+        verdict.state = State::Untrusted;
+        verdict.reasons = vec![
+            Reason::new(Code::ChecksumMismatch).expected("sha256:aa").observed("sha256:bb\u{1b}[31m").at("https"),
+            Reason::new(Code::EntryVersionNoncompliant).at("/entry"),
+        ];
+        verdict.steps[3].status = Status::Fail;
+        verdict.sealed()
+    }
+
+    #[test]
+    fn a_trusted_walk_reads_from_name_to_entry() {
+        let expected = "\
+summarizeagent.eth  trusted
+  typed as SummarizeAgent.eth
+  ✓ name         summarizeagent.eth
+  ✓ records      mainnet eip155:1, block 21000000 (finalized), 2026-11-20T10:00:00Z, resolver 0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63; single-rpc 1/1
+  ✓ fetch-https  host commandlayer.org, status 200
+  ✓ integrity    2113 bytes, sha256:abababababababababababababababababababababababababababababababab, bafkreia/agents/card.json
+  ✓ card         commons, 1.0.0, active, owner commandlayer.eth (proven)
+  ✓ entry        x402://summarizeagent.eth/summarize/v1
+  ✓ verbs        summarize
+  – schemas
+
+  ! single-rpc (warn, X-7)
+      One RPC operator alone vouches for the records.
+
+Go ahead: requests and payments for summarizeagent.eth may go to x402://summarizeagent.eth/summarize/v1.
+";
+        assert_eq!(walk(&trusted(), &[], &Palette::plain()), expected);
+        let line = short(&trusted(), &Palette::plain());
+        assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1\n");
+    }
+
+    #[test]
+    fn a_refusal_says_what_where_and_who() {
+        let text = walk(&untrusted(), &[], &Palette::plain());
+        let reasons = "
+  ✗ checksum-mismatch (fail, CL-50) at https
+      The SHA-256 of the card is not the one in cl.checksum.agentcard.
+      expected sha256:aa
+      observed sha256:bb\\u{1b}[31m
+
+  ✗ entry-version-noncompliant (fail, CL-22) at /entry
+      The route version of the entry is not v1.
+
+Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatch and 1 more; `clresolve explain checksum-mismatch` says more.
+";
+        assert!(text.ends_with(reasons), "{text}");
+        let line = short(&untrusted(), &Palette::plain());
+        assert_eq!(line, "untrusted  summarizeagent.eth  checksum-mismatch,entry-version-noncompliant\n");
+    }
+
+    #[test]
+    fn near_misses_are_offered() {
+        let mut verdict = untrusted();
+        verdict.profile.near_misses =
+            vec![NearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: State::Trusted }];
+        let text = walk(&verdict, &[], &Palette::plain());
+        assert!(text.contains(
+            "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
+        ));
+        assert!(text.ends_with("ask again with --profile agent-cards/1.0.0+released.\n"), "{text}");
+    }
+
+    #[test]
+    fn an_unmet_expectation_has_the_last_word() {
+        let unmet = ["its verb is summarize, not translate".to_owned()];
+        let text = walk(&trusted(), &unmet, &Palette::plain());
+        assert!(text.ends_with(
+            "\nDo not call or pay summarizeagent.eth: it is trusted, but its verb is summarize, not translate.\n"
+        ));
+    }
+
+    #[test]
+    fn what_is_not_decided_says_when_to_ask_again() {
+        let mut verdict = trusted();
+        verdict.state = State::Indeterminate;
+        verdict.reasons = vec![Reason::new(Code::RpcUnreachable)];
+        verdict.freshness.retry_after = Some(8);
+        assert_eq!(
+            advice(&verdict, &[]),
+            "Do not rely on summarizeagent.eth yet (rpc-unreachable); ask again in 8 s, or elsewhere (--rpc, --gateway)."
+        );
+        verdict.reasons = vec![Reason::new(Code::RpcWrongChain)];
+        assert!(advice(&verdict, &[]).contains("`clresolve explain rpc-wrong-chain` says what to change"));
+    }
+
+    #[test]
+    fn a_trace_shows_evidence_and_time_and_nothing_raw() {
+        let text = trace(&trusted(), &[], &Palette::plain());
+        assert!(
+            text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"),
+            "{text}"
+        );
+        assert!(text.contains("      records.cl.entry  x402://\\u{202e}\n"), "{text}");
+        assert!(text.contains("96 ms in all steps"), "{text}");
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_shown_escaped() {
+        let mut verdict = untrusted();
+        verdict.name = Name { input: "a\u{200b}b.eth\n".to_owned(), normalized: None, node: None };
+        verdict.reasons = vec![Reason::new(Code::NameInvalid)];
+        (verdict.identity, verdict.anchor) = (None, None);
+        assert_eq!(short(&verdict, &Palette::plain()), "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n");
+        assert!(advice(&verdict, &[]).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}"));
+    }
+
+    #[test]
+    fn colour_is_only_in_the_palette() {
+        assert!(!walk(&untrusted(), &[], &Palette::plain()).contains('\u{1b}'));
+        assert!(walk(&untrusted(), &[], &Palette::colours()).contains("\u{1b}[31m"));
+    }
+
+    #[test]
+    fn running_text_is_wrapped() {
+        let text = "word ".repeat(60);
+        assert!(wrapped(&text).iter().all(|line| line.len() <= LINE_WIDTH));
+        assert_eq!(wrapped(&text).join(" "), text.trim());
+    }
+}

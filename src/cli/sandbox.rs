@@ -1,0 +1,111 @@
+//! `sandbox`: the embedded world, listed or kept running.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::args::{Format, SandboxArgs};
+use super::exit::Exit;
+use super::output::{Output, Results, json, json_line};
+use crate::sandbox::Sandbox;
+use crate::text::Foreign;
+
+pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
+    if args.list {
+        return list(args);
+    }
+    let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
+    let done = runtime.block_on(keep_running(args));
+    runtime.shutdown_background();
+    done
+}
+
+/// Each name of the world with the verdict that it should get. Nothing is started.
+fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
+    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, true);
+    for expected in Sandbox::expected() {
+        let row = serde_json::to_value(&expected)?;
+        results.push(&row, |_| line(&row))?;
+    }
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+fn line(row: &Value) -> String {
+    let text = |key: &str| Foreign::new(row[key].as_str().unwrap_or_default()).to_string();
+    let codes: Vec<&str> = row["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    format!("{:<14} {:<44} {}\n", text("state"), text("name"), Foreign::new(&codes.join(",")))
+}
+
+async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.output.out)?;
+    let sandbox = Sandbox::start().await?;
+    if let Some(path) = &args.write_config {
+        sandbox.config().save(path)?;
+    }
+    let endpoints = sandbox.endpoints();
+    let config = args.write_config.map(|path| path.display().to_string());
+    let text = match args.output.format {
+        Format::Text | Format::Short => for_people(&endpoints, config.as_deref()),
+        Format::Json => json(&for_programs(&endpoints, config.as_deref()))? + "\n",
+        Format::Jsonl => json_line(&for_programs(&endpoints, config.as_deref()))? + "\n",
+    };
+    output.write(text.as_bytes())?;
+    tokio::select! {
+        () = sandbox.stopped() => {}
+        () = asked_to_stop() => {}
+    }
+    Ok(Exit::Trusted)
+}
+
+fn for_people(endpoints: &[(String, String)], config: Option<&str>) -> String {
+    let mut text = String::from("The sandbox is running; Ctrl-C stops it.\n");
+    for (label, url) in endpoints {
+        let _ = writeln!(text, "  {label:<10} {url}");
+    }
+    if let Some(path) = config {
+        let _ = writeln!(text, "Ask it: clresolve --config {path} summarizeagent.eth");
+    }
+    text
+}
+
+fn for_programs(endpoints: &[(String, String)], config: Option<&str>) -> Value {
+    let endpoints: serde_json::Map<String, Value> =
+        endpoints.iter().map(|(label, url)| (label.clone(), Value::from(url.as_str()))).collect();
+    serde_json::json!({ "endpoints": endpoints, "config": config })
+}
+
+/// Ends at Ctrl-C, and on Unix at SIGTERM too.
+async fn asked_to_stop() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        return;
+    }
+    // Without a handler the signal ends the process, which serves as well.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_reads_in_one_line() {
+        let row = serde_json::json!({"name": "a.eth", "state": "untrusted", "codes": ["txt-missing", "single-rpc"]});
+        assert!(line(&row).ends_with("txt-missing,single-rpc\n"));
+    }
+
+    #[test]
+    fn people_are_told_how_to_ask() {
+        let text = for_people(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"));
+        assert!(text.contains("rpc        http://127.0.0.1:1\n"));
+        assert!(text.ends_with("clresolve --config s.toml summarizeagent.eth\n"));
+    }
+}

@@ -1,0 +1,10 @@
+//! `trace`: as `verify`, with each step's evidence and time.
+
+use super::args::VerifyArgs;
+use super::exit::Exit;
+use super::render;
+use super::verify::judge;
+
+pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
+    super::run_async(judge(args, render::trace))
+}

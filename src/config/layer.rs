@@ -1,0 +1,382 @@
+//! What one source (a file, the environment, the flags) says about the configuration, and how layers make one.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use serde::Serialize;
+
+use super::value::{parse_address, parse_duration, parse_profile};
+use super::{
+    CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, ProofDemand, SANDBOX,
+};
+use crate::chain::BlockSelector;
+use crate::name::EnsName;
+use crate::verdict::Depth;
+
+/// What one source says. `None` leaves the layer below as it is.
+///
+/// The list of endpoints and that of gateways replace those below; what further permits (`connect_to`, `allow_host`,
+/// `ca`) comes before what is below.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct Layer {
+    /// `anchor.world` of the verdicts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// EIP-155 chain id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain_id: Option<u64>,
+    /// The Universal Resolver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub universal_resolver: Option<Address>,
+    /// Which block to read.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub block: Option<BlockSelector>,
+    /// How far the chain's answer must be vouched for.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub proof: Option<ProofDemand>,
+    /// Whether CCIP-Read gateways may be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ccip_read: Option<bool>,
+    /// Identifier of the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// How deep the walk goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<Depth>,
+    /// Whether both sources of the card must answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub require_all_sources: Option<bool>,
+    /// Owners whose commons cards are accepted, in normal form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_publishers: Option<Vec<String>>,
+    /// Further profiles, from files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile_files: Option<Vec<PathBuf>>,
+    /// Time limit of one question.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_duration")]
+    pub timeout: Option<Duration>,
+    /// `--connect-to` rules.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_texts")]
+    pub connect_to: Vec<ConnectTo>,
+    /// Origins that the foreign door permits, host and port.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_origins")]
+    pub allow_host: Vec<(String, u16)>,
+    /// PEM files with further trust roots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ca: Vec<PathBuf>,
+    /// Sizes of the caches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheLayer>,
+    /// RPC endpoints, in order of preference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpc: Option<Vec<Endpoint>>,
+    /// IPFS gateways, asked in this order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Vec<Gateway>>,
+    /// Manifests that replace a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Vec<ManifestSource>>,
+}
+
+/// Sizes of the caches, as far as a layer names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[non_exhaustive]
+pub struct CacheLayer {
+    /// Trusted verdicts kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<u64>,
+    /// Other verdicts kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<u64>,
+    /// Bytes of proven content kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_bytes: Option<u64>,
+}
+
+impl Config {
+    /// This configuration with `layers` over it, the strongest last.
+    ///
+    /// # Errors
+    /// When what the layers say together makes no world: `mainnet` that is not chain 1, another chain without
+    /// endpoints, an empty list of endpoints.
+    pub fn with(mut self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
+        for layer in layers {
+            self.lay(layer)?;
+        }
+        self.check()?;
+        number_labels(self.chain.endpoints.iter_mut().map(|e| &mut e.label));
+        number_labels(self.gateways.iter_mut().map(|g| &mut g.label));
+        Ok(self)
+    }
+
+    fn lay(&mut self, layer: Layer) -> Result<(), ConfigError> {
+        self.lay_chain(&layer);
+        replace(&mut self.chain.endpoints, layer.rpc);
+        replace(&mut self.gateways, layer.gateway);
+        replace(&mut self.rules.profile, layer.profile);
+        replace(&mut self.rules.depth, layer.depth);
+        replace(&mut self.rules.require_all_sources, layer.require_all_sources);
+        replace(&mut self.rules.profile_files, layer.profile_files);
+        replace(&mut self.rules.manifests, layer.manifest);
+        replace(&mut self.timeout, layer.timeout);
+        if let Some(owners) = layer.allowed_publishers {
+            self.rules.allowed_publishers = normal_forms(&owners)?;
+        }
+        self.network.connect_to.splice(0..0, layer.connect_to);
+        self.network.allow_hosts.splice(0..0, layer.allow_host);
+        self.network.ca_files.splice(0..0, layer.ca);
+        if let Some(cache) = layer.cache {
+            self.cache = cache.over(self.cache);
+        }
+        Ok(())
+    }
+
+    fn lay_chain(&mut self, layer: &Layer) {
+        if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
+            self.chain.id = id;
+            self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
+        }
+        replace(&mut self.chain.world, layer.world.clone());
+        replace(&mut self.chain.universal_resolver, layer.universal_resolver);
+        replace(&mut self.chain.block, layer.block);
+        replace(&mut self.chain.ccip_read, layer.ccip_read);
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let Self { chain, .. } = self;
+        if chain.world == "mainnet" && chain.id != MAINNET {
+            return Err(conflict("world", format!("mainnet is chain {MAINNET}, not {}", chain.id)));
+        }
+        if chain.world == "sandbox" && chain.id != SANDBOX {
+            return Err(conflict("world", format!("the sandbox is chain {SANDBOX}, not {}", chain.id)));
+        }
+        if chain.endpoints.is_empty() {
+            return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
+        }
+        if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
+            return Err(conflict(
+                "rpc",
+                format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl CacheLayer {
+    fn over(self, below: CacheConfig) -> CacheConfig {
+        CacheConfig {
+            trusted: self.trusted.unwrap_or(below.trusted),
+            untrusted: self.untrusted.unwrap_or(below.untrusted),
+            content_bytes: self.content_bytes.unwrap_or(below.content_bytes),
+        }
+    }
+}
+
+impl Layer {
+    /// What the environment says: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (one or more URLs, separated by white
+    /// space), `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
+    /// `CLRESOLVE_UNIVERSAL_RESOLVER`. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// Names the variable and what was expected.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let read = Environment(variable);
+        Ok(Self {
+            rpc: read.one("CLRESOLVE_RPC", |s| s.split_whitespace().map(str::parse).collect())?,
+            gateway: read.one("CLRESOLVE_GATEWAY", |s| s.split_whitespace().map(str::parse).collect())?,
+            block: read.one("CLRESOLVE_BLOCK", str::parse)?,
+            profile: read.one("CLRESOLVE_PROFILE", parse_profile)?,
+            depth: read.one("CLRESOLVE_DEPTH", parse_depth)?,
+            timeout: read.one("CLRESOLVE_TIMEOUT", parse_duration)?,
+            chain_id: read.one("CLRESOLVE_CHAIN_ID", |s| s.parse().map_err(|_| "expected a number".to_owned()))?,
+            universal_resolver: read.one("CLRESOLVE_UNIVERSAL_RESOLVER", parse_address)?,
+            ..Self::default()
+        })
+    }
+
+    /// The layer that makes `config` out of the default one. What a file cannot hold (trust roots in memory, addresses
+    /// that are denied) is left out.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            world: Some(config.chain.world.clone()),
+            chain_id: Some(config.chain.id),
+            universal_resolver: Some(config.chain.universal_resolver),
+            block: Some(config.chain.block),
+            proof: Some(ProofDemand::SingleRpc),
+            ccip_read: Some(config.chain.ccip_read),
+            profile: Some(config.rules.profile.clone()),
+            depth: Some(config.rules.depth),
+            require_all_sources: Some(config.rules.require_all_sources),
+            allowed_publishers: Some(config.rules.allowed_publishers.clone()),
+            profile_files: Some(config.rules.profile_files.clone()),
+            timeout: Some(config.timeout),
+            connect_to: config.network.connect_to.clone(),
+            allow_host: config.network.allow_hosts.clone(),
+            ca: config.network.ca_files.clone(),
+            cache: Some(CacheLayer {
+                trusted: Some(config.cache.trusted),
+                untrusted: Some(config.cache.untrusted),
+                content_bytes: Some(config.cache.content_bytes),
+            }),
+            rpc: Some(config.chain.endpoints.clone()),
+            gateway: Some(config.gateways.clone()),
+            manifest: Some(config.rules.manifests.clone()),
+        }
+    }
+}
+
+struct Environment<F>(F);
+
+impl<F: Fn(&str) -> Option<String>> Environment<F> {
+    fn one<T>(&self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, ConfigError> {
+        let Some(value) = (self.0)(key).filter(|v| !v.is_empty()) else { return Ok(None) };
+        parse(&value).map(Some).map_err(|detail| conflict(key, detail))
+    }
+}
+
+/// `identity` or `schemas`.
+fn parse_depth(s: &str) -> Result<Depth, String> {
+    match s {
+        "identity" => Ok(Depth::Identity),
+        "schemas" => Ok(Depth::Schemas),
+        _ => Err("expected identity or schemas".to_owned()),
+    }
+}
+
+fn replace<T>(value: &mut T, with: Option<T>) {
+    if let Some(with) = with {
+        *value = with;
+    }
+}
+
+fn conflict(key: &str, detail: String) -> ConfigError {
+    ConfigError::Conflict { key: key.to_owned(), detail }
+}
+
+fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
+    let normal = |owner: &String| EnsName::parse(owner).map(|name| name.as_str().to_owned());
+    owners.iter().map(normal).collect::<Result<_, _>>().map_err(|e| conflict("allowed-publishers", e.to_string()))
+}
+
+/// Gives the second and later of equal labels a number: verdicts and logs tell endpoints apart by their labels alone.
+fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for label in labels {
+        let count = seen.entry(label.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            label.push_str(&format!("#{count}"));
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer, T: Display>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => s.collect_str(value),
+        None => s.serialize_none(),
+    }
+}
+
+fn as_texts<S: serde::Serializer, T: Display>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(values.iter().map(T::to_string))
+}
+
+fn as_origins<S: serde::Serializer>(values: &[(String, u16)], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(values.iter().map(|(host, port)| format!("{host}:{port}")))
+}
+
+fn as_duration<S: serde::Serializer>(value: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
+    as_text(&value.map(humantime::format_duration), s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_reads_mainnet_through_many_operators() {
+        let config = Config::default();
+        assert_eq!((config.chain.world.as_str(), config.chain.id), ("mainnet", 1));
+        assert!(config.chain.endpoints.len() >= 4);
+        assert!(config.gateways.len() >= 5);
+        assert!(config.gateways.iter().all(|g| !g.own && g.url.scheme() == "https"));
+        assert!(config.chain.endpoints.iter().all(|e| !e.own && e.url.scheme() == "https"));
+        assert_eq!(config.timeout, Duration::from_secs(15));
+        assert_eq!(Config::default().with([]), Ok(config));
+    }
+
+    #[test]
+    fn later_layers_win_and_permissions_add_up() {
+        let file = Layer {
+            timeout: Some(Duration::from_secs(5)),
+            profile: Some("a/1".to_owned()),
+            allow_host: vec![("a.example".to_owned(), 1)],
+            ..Layer::default()
+        };
+        let flags = Layer {
+            timeout: Some(Duration::from_secs(7)),
+            allow_host: vec![("b.example".to_owned(), 2)],
+            rpc: Some(vec!["https://rpc.example/k".parse().unwrap()]),
+            ..Layer::default()
+        };
+        let config = Config::default().with([file, flags]).unwrap();
+        assert_eq!(config.timeout, Duration::from_secs(7));
+        assert_eq!(config.rules.profile, "a/1");
+        assert_eq!(config.network.allow_hosts, [("b.example".to_owned(), 2), ("a.example".to_owned(), 1)]);
+        assert_eq!(config.chain.endpoints.len(), 1);
+    }
+
+    #[test]
+    fn worlds_that_cannot_be_are_refused() {
+        let world = |id: u64, world: Option<&str>| Layer {
+            chain_id: Some(id),
+            world: world.map(str::to_owned),
+            rpc: Some(vec!["http://127.0.0.1:8545".parse().unwrap()]),
+            ..Layer::default()
+        };
+        let name = |layer| Config::default().with([layer]).map(|c| c.chain.world);
+        assert_eq!(name(world(1, None)), Ok("mainnet".to_owned()));
+        assert_eq!(name(world(1, Some("fork"))), Ok("fork".to_owned()));
+        assert_eq!(name(world(31_337, None)), Ok("eip155-31337".to_owned()));
+        assert_eq!(name(world(31_337, Some("sandbox"))), Ok("sandbox".to_owned()));
+        assert!(name(world(31_337, Some("mainnet"))).is_err());
+        assert!(name(world(1, Some("sandbox"))).is_err());
+        let no_endpoint = Layer { chain_id: Some(5), ..Layer::default() };
+        assert!(matches!(name(no_endpoint), Err(ConfigError::Conflict { key, .. }) if key == "rpc"));
+        assert!(name(Layer { rpc: Some(vec![]), ..Layer::default() }).is_err());
+    }
+
+    #[test]
+    fn equal_labels_are_numbered() {
+        let rpc = Some(vec!["https://a.example/1".parse().unwrap(), "https://a.example/2".parse().unwrap()]);
+        let config = Config::default().with([Layer { rpc, ..Layer::default() }]).unwrap();
+        assert_eq!(
+            config.chain.endpoints.iter().map(|e| e.label.as_str()).collect::<Vec<_>>(),
+            ["a.example", "a.example#2"]
+        );
+    }
+
+    #[test]
+    fn the_environment_is_a_layer_and_shows_no_key() {
+        let set = |key: &str| match key {
+            "CLRESOLVE_RPC" => Some("https://a.example/k https://b.example".to_owned()),
+            "CLRESOLVE_BLOCK" => Some("17".to_owned()),
+            "CLRESOLVE_PROFILE" => Some(String::new()),
+            _ => None,
+        };
+        let layer = Layer::from_environment(set).unwrap();
+        assert_eq!(layer.rpc.map(|r| r.len()), Some(2));
+        assert_eq!(layer.block, Some(BlockSelector::Number(17)));
+        assert_eq!(layer.profile, None);
+        let error = Layer::from_environment(|k| (k == "CLRESOLVE_RPC").then(|| "ftp://a.example/SECRET".to_owned()));
+        let message = error.unwrap_err().to_string();
+        assert!(message.starts_with("CLRESOLVE_RPC: expected") && !message.contains("SECRET"), "{message}");
+    }
+}

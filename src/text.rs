@@ -1,0 +1,202 @@
+//! Foreign text: what names, records, cards, contracts and servers say. It is never printed raw.
+
+use std::fmt::{self, Write as _};
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+/// Characters of foreign text that are shown unless told otherwise.
+///
+/// Long enough for any URL, CID or digest that an honest record holds; short enough that a hostile value cannot push
+/// the rest of the answer off the screen or fill a log.
+pub const SHOWN_CHARACTERS: usize = 200;
+
+/// Foreign text on its way to a terminal or a log: one line, no character that acts on the reader, bounded.
+///
+/// Control, bidirectional, invisible and other [unsafe characters](unsafe_character) are written `\u{hex}`, and a
+/// backslash is doubled, so that an escape can be told from text that only looks like one. What is longer than the
+/// limit ends in `…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign<'a> {
+    text: &'a str,
+    limit: usize,
+}
+
+impl<'a> Foreign<'a> {
+    /// Shows at most [`SHOWN_CHARACTERS`] characters of `text`.
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, limit: SHOWN_CHARACTERS }
+    }
+
+    /// Shows at most `limit` characters, counted before they are escaped.
+    #[must_use]
+    pub const fn at_most(self, limit: usize) -> Self {
+        Self { text: self.text, limit }
+    }
+}
+
+impl fmt::Display for Foreign<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut characters = self.text.chars();
+        for c in characters.by_ref().take(self.limit) {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                c if is_unsafe(c) => write!(f, "{}", c.escape_unicode())?,
+                c => f.write_char(c)?,
+            }
+        }
+        if characters.next().is_some() {
+            f.write_char('…')?;
+        }
+        Ok(())
+    }
+}
+
+/// The first character of `text` that must not stand in a `cl.*` record (rule X-2), if there is one.
+///
+/// Unsafe are control characters (line ends and tabs among them), format characters (bidirectional marks, zero-width
+/// characters, tags), other characters that show nothing, line and paragraph separators, the object and the replacement
+/// character, private-use characters, and what Unicode 16 has not assigned, non-characters among them. Spaces are not:
+/// a rule of its own judges them.
+pub fn unsafe_character(text: &str) -> Option<char> {
+    text.chars().find(|c| is_unsafe(*c))
+}
+
+/// Whether `c` is one of the characters that [`unsafe_character`] finds.
+pub fn is_unsafe(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let by_category = matches!(
+        get_general_category(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::Surrogate
+            | GeneralCategory::Unassigned
+    );
+    by_category || shows_nothing(c)
+}
+
+/// Characters that show nothing, or stand for lost text, although their category is that of letters, marks or symbols:
+/// Default_Ignorable_Code_Point of Unicode less the format characters, the empty Braille cell, U+FFFC and U+FFFD.
+const fn shows_nothing(c: char) -> bool {
+    matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}'
+            | '\u{fffc}'..='\u{fffd}'
+            | '\u{e0100}'..='\u{e01ef}'
+    )
+}
+
+/// `text` with every URL in it cut to scheme and host: user info, path and query may hold a key.
+pub fn without_secrets(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, url) = rest.split_at(at + 3);
+        out.push_str(before);
+        let end =
+            url.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')).unwrap_or(url.len());
+        let (url, after) = url.split_at(end);
+        let authority = url.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        out.push_str(host_of(authority));
+        if authority.len() < url.len() {
+            out.push_str("/…");
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Host and port of an authority; nothing of one that is not well-formed, since it may be a mistyped password.
+fn host_of(authority: &str) -> &str {
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    if port.bytes().all(|b| b.is_ascii_digit()) || host.ends_with(']') { host } else { "…" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        Foreign::new(text).to_string()
+    }
+
+    #[test]
+    fn plain_text_is_shown_as_it_is() {
+        for text in ["", "x402://summarizeagent.eth/summarize/v1", "öbb.at", "名前", "a b"] {
+            assert_eq!(shown(text), text);
+            assert_eq!(unsafe_character(text), None);
+        }
+    }
+
+    #[test]
+    fn unsafe_characters_are_escaped_and_found() {
+        let cases = [
+            ('\n', "\\u{a}"),
+            ('\t', "\\u{9}"),
+            ('\u{1b}', "\\u{1b}"),
+            ('\u{7f}', "\\u{7f}"),
+            ('\u{85}', "\\u{85}"),
+            ('\u{ad}', "\\u{ad}"),
+            ('\u{34f}', "\\u{34f}"),
+            ('\u{61c}', "\\u{61c}"),
+            ('\u{200b}', "\\u{200b}"),
+            ('\u{200d}', "\\u{200d}"),
+            ('\u{202e}', "\\u{202e}"),
+            ('\u{2028}', "\\u{2028}"),
+            ('\u{2029}', "\\u{2029}"),
+            ('\u{2066}', "\\u{2066}"),
+            ('\u{2800}', "\\u{2800}"),
+            ('\u{3164}', "\\u{3164}"),
+            ('\u{e000}', "\\u{e000}"),
+            ('\u{fe0f}', "\\u{fe0f}"),
+            ('\u{feff}', "\\u{feff}"),
+            ('\u{fffd}', "\\u{fffd}"),
+            ('\u{ffff}', "\\u{ffff}"),
+            ('\u{e0041}', "\\u{e0041}"),
+            ('\u{10ffff}', "\\u{10ffff}"),
+        ];
+        for (c, escaped) in cases {
+            let text = format!("a{c}b");
+            assert_eq!(unsafe_character(&text), Some(c), "{escaped}");
+            assert_eq!(shown(&text), format!("a{escaped}b"));
+        }
+    }
+
+    #[test]
+    fn an_escape_cannot_be_forged() {
+        assert_ne!(shown("\\u{a}"), shown("\n"));
+        assert_eq!(shown("\\u{a}"), "\\\\u{a}");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(Foreign::new("abcd").at_most(3).to_string(), "abc…");
+        assert_eq!(Foreign::new("abc").at_most(3).to_string(), "abc");
+        assert_eq!(shown(&"x".repeat(10_000)).chars().count(), SHOWN_CHARACTERS + 1);
+    }
+
+    #[test]
+    fn urls_lose_what_may_be_secret() {
+        assert_eq!(
+            without_secrets("invalid \"https://user:pw@rpc.example/v3/KEY?k=1\", expected x"),
+            "invalid \"https://rpc.example/…\", expected x"
+        );
+        assert_eq!(without_secrets("see http://a.example and b"), "see http://a.example and b");
+        assert_eq!(without_secrets("no url"), "no url");
+        assert_eq!(without_secrets("http://user:p/w@host"), "http://…/…");
+        assert_eq!(without_secrets("http://[::1]:8545/k"), "http://[::1]:8545/…");
+    }
+}
