@@ -21,11 +21,13 @@ export const SIGNER = privateKeyToAccount(PRIVATE_KEY).address
 export function createGateway(zone, tls) {
   const entries = new Map(Object.entries(zone).map(([name, entry]) => [namehash(name), entry]))
   return createServer(tls, async (request, response) => {
-    const match = /^\/(0x[0-9a-f]{40})\/(0x[0-9a-f]+)\.json$/i.exec(request.url)
-    if (match === null) return response.writeHead(404).end()
-    const [, sender, data] = match
-    const body = JSON.stringify({ data: await signedAnswer(entries, sender, data) })
-    response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+    try {
+      const [, sender, data] = /^\/(0x[0-9a-f]{40})\/(0x[0-9a-f]+)\.json$/i.exec(request.url)
+      const body = JSON.stringify({ data: await signedAnswer(entries, sender, data) })
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+    } catch {
+      response.writeHead(400).end()
+    }
   })
 }
 

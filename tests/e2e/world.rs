@@ -20,9 +20,9 @@ const CARD_HOST: &str = "commandlayer.org";
 const CCIP_HOST: &str = "ccip.example";
 
 /// Holder of `commandlayer.eth` and its agents.
-const PUBLISHER: &str = "0x00000000000000000000000000000000000000C1";
+const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
 /// Holder of something else.
-const STRANGER: &str = "0x00000000000000000000000000000000000000F1";
+const STRANGER: &str = "0x00000000000000000000000000000000000000f1";
 
 /// Enough entries that a HAMT of fan-out 256 has shards below its root.
 const HAMT_FILLERS: usize = 600;
