@@ -271,7 +271,9 @@ mod tests {
         assert_eq!(first.verdict.freshness.retry_after, Some(1));
         let later = START + 1.second();
         let second = cache
-            .get_or_run(key("a.eth"), later, move |failures| async move { resolution(State::Indeterminate, later, failures) })
+            .get_or_run(key("a.eth"), later, move |failures| async move {
+                resolution(State::Indeterminate, later, failures)
+            })
             .await;
         assert_eq!(second.verdict.freshness.retry_after, Some(2));
 

@@ -143,7 +143,9 @@ impl fmt::Display for Walked {
         match self {
             Self::NotAsked => f.write_str("not asked"),
             Self::Proven { bytes, .. } => write!(f, "{} bytes proven", bytes.len()),
-            Self::PathMissing(detail) | Self::Invalid { detail, .. } | Self::HashForbidden(detail) => f.write_str(detail),
+            Self::PathMissing(detail) | Self::Invalid { detail, .. } | Self::HashForbidden(detail) => {
+                f.write_str(detail)
+            }
             Self::NotFile => f.write_str("CID and path lead to a directory"),
             Self::Oversize(limit) => write!(f, "the file has more than {limit} bytes"),
             Self::Unproven(causes) => {
@@ -217,7 +219,8 @@ impl Mirror {
     /// # Errors
     /// What is wrong, in words.
     pub fn parse(value: &str) -> Result<Self, String> {
-        let (cid, path) = split_mirror(value).ok_or("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")?;
+        let (cid, path) =
+            split_mirror(value).ok_or("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")?;
         let cid = ContentId::parse(cid).map_err(|e| e.to_string())?;
         let path = ContentPath::parse(path).map_err(|e| e.to_string())?;
         Ok(Self { cid, path })
@@ -314,7 +317,9 @@ mod tests {
     fn the_card_url_is_absolute_and_https() {
         assert!(is_https_url("https://example.com/a.json"));
         assert!(is_https_url("HTTPS://example.com"));
-        for bad in ["http://example.com", "//example.com/a", "/a.json", "https://", "ipfs://x", "", "https:/example.com"] {
+        for bad in
+            ["http://example.com", "//example.com/a", "/a.json", "https://", "ipfs://x", "", "https:/example.com"]
+        {
             assert!(!is_https_url(bad), "{bad}");
         }
     }

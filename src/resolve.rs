@@ -16,17 +16,18 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::cache::{Key as CacheKey, VerdictCache};
+use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::chain::{Block, Chain, Found};
-use crate::check::schemas::{BoundSchema, SchemaEvidence};
 use crate::check::Policy;
+use crate::check::schemas::{BoundSchema, SchemaEvidence};
+use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath};
-use crate::card::Card;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::evidence::{self, Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
-use crate::name::EnsName;
 use crate::manifest::Side;
+use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
@@ -46,7 +47,8 @@ pub trait Content: Send + Sync {
     async fn card(&self, url: &str, limit: Duration) -> Source;
 
     /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
-    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration) -> Walk;
+    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
+    -> Walk;
 
     /// The bytes at a schema location (an `https` URL, or an `ipfs` one, walked and proven).
     ///
@@ -252,7 +254,7 @@ impl Resolver {
         let inner = Arc::clone(&self.0);
         let asked = input.to_owned();
         let run = move |failures| async move {
-            let run = inner.gather(name, &profile, &policy).await;
+            let run = inner.gather(name, &policy).await;
             report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures)
         };
         self.0.cache.get_or_run(key, now, run).await
@@ -271,7 +273,7 @@ impl Inner {
     }
 
     /// Gathers all evidence about a name.
-    async fn gather(&self, name: EnsName, profile: &Profile, policy: &Policy) -> Run {
+    async fn gather(&self, name: EnsName, policy: &Policy) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
         let reading = self.read(&name, deadline).await;
@@ -303,7 +305,7 @@ impl Inner {
 
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
-            evidence.schemas = self.schemas(&evidence, profile, deadline).await;
+            evidence.schemas = self.schemas(&evidence, deadline).await;
             milliseconds.insert(Step::Schemas, elapsed(started));
         }
         Run { evidence, milliseconds }
@@ -397,12 +399,12 @@ impl Inner {
     }
 
     /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
-    async fn schemas(&self, evidence: &Evidence, profile: &Profile, deadline: Instant) -> Option<SchemaEvidence> {
+    async fn schemas(&self, evidence: &Evidence, deadline: Instant) -> Option<SchemaEvidence> {
         let card = Card::parse(evidence.card_bytes()?).ok()?;
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
         let bound = |side: Side| {
             let canonical = card.schema(side).map(str::to_owned);
-            let mirror = card.schema_mirror(side).filter(|m| !profile.is_placeholder(m)).map(str::to_owned);
+            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror)).map(str::to_owned);
             async move {
                 let (canonical, mirror) = tokio::join!(
                     async {

@@ -8,17 +8,8 @@ use url::Host;
 const MAX_HOST_BYTES: usize = 512;
 
 /// Names and suffixes that never lead to a public host (RFC 6761, RFC 6762, RFC 8375, and private zones in wide use).
-const PRIVATE_ZONES: [&str; 9] = [
-    "localhost",
-    "local",
-    "internal",
-    "lan",
-    "localdomain",
-    "intranet",
-    "corp",
-    "home",
-    "home.arpa",
-];
+const PRIVATE_ZONES: [&str; 9] =
+    ["localhost", "local", "internal", "lan", "localdomain", "intranet", "corp", "home", "home.arpa"];
 
 /// Whether the host of a URL is one that nobody outside its own network can reach.
 ///
@@ -31,9 +22,7 @@ pub fn host_is_private(host: &str) -> bool {
     }
     let host = without_zone(host);
     match Host::parse(&host) {
-        Ok(Host::Domain(name)) => {
-            name_is_private(&name) || !name.trim_end_matches('.').contains('.')
-        }
+        Ok(Host::Domain(name)) => name_is_private(&name) || !name.trim_end_matches('.').contains('.'),
         Ok(Host::Ipv4(address)) => !is_public(address.into()),
         Ok(Host::Ipv6(address)) => !is_public(address.into()),
         Err(_) => false,
@@ -43,10 +32,7 @@ pub fn host_is_private(host: &str) -> bool {
 /// Whether `name` is, or lies below, a name that is never public.
 pub fn name_is_private(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
-    PRIVATE_ZONES.iter().any(|zone| {
-        name.strip_suffix(zone)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    })
+    PRIVATE_ZONES.iter().any(|zone| name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
 /// Whether `address` is one of a host in the public internet.
@@ -55,9 +41,7 @@ pub fn name_is_private(name: &str) -> bool {
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4_is_public(v4),
-        IpAddr::V6(v6) => v6
-            .to_ipv4_mapped()
-            .map_or_else(|| v6_is_public(v6), v4_is_public),
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or_else(|| v6_is_public(v6), v4_is_public),
     }
 }
 
@@ -66,9 +50,7 @@ pub fn is_public(address: IpAddr) -> bool {
 pub fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4_is_local(v4),
-        IpAddr::V6(v6) => v6
-            .to_ipv4_mapped()
-            .map_or_else(|| v6_is_local(v6), v4_is_local),
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or_else(|| v6_is_local(v6), v4_is_local),
     }
 }
 
@@ -101,16 +83,13 @@ fn v4_is_public(address: Ipv4Addr) -> bool {
         ([203, 0, 113, 0], 24),
         ([224, 0, 0, 0], 3),
     ];
-    !RESERVED
-        .iter()
-        .any(|(network, bits)| in_v4(address, *network, *bits))
+    !RESERVED.iter().any(|(network, bits)| in_v4(address, *network, *bits))
 }
 
 fn v6_is_public(address: Ipv6Addr) -> bool {
     let head = address.segments();
     let teredo_and_protocols = head[0] == 0x2001 && head[1] < 0x0200;
-    let documentation =
-        (head[0] == 0x2001 && head[1] == 0x0db8) || (head[0] == 0x3fff && head[1] < 0x1000);
+    let documentation = (head[0] == 0x2001 && head[1] == 0x0db8) || (head[0] == 0x3fff && head[1] < 0x1000);
     let six_to_four = head[0] == 0x2002;
     in_v6(address, 0x2000, 3) && !teredo_and_protocols && !documentation && !six_to_four
 }
@@ -176,16 +155,9 @@ mod tests {
 
     #[test]
     fn public_hosts_and_no_hosts() {
-        for host in [
-            "commandlayer.org",
-            "ipfs.io",
-            "1.1.1.1",
-            "172.32.0.1",
-            "[2606:4700::1111]",
-            "mylocal.dev",
-            "<host>",
-            "",
-        ] {
+        for host in
+            ["commandlayer.org", "ipfs.io", "1.1.1.1", "172.32.0.1", "[2606:4700::1111]", "mylocal.dev", "<host>", ""]
+        {
             assert!(!host_is_private(host), "{host}");
         }
     }
@@ -193,14 +165,7 @@ mod tests {
     #[test]
     fn local_is_narrower_than_not_public() {
         let local = |text: &str| is_local(text.parse().expect("an address"));
-        assert!(
-            local("127.0.0.1")
-                && local("10.0.0.1")
-                && local("fd12::1")
-                && local("::ffff:192.168.1.1")
-        );
-        assert!(
-            !local("255.255.255.0") && !local("192.0.2.1") && !local("fd::ab") && !local("8.8.8.8")
-        );
+        assert!(local("127.0.0.1") && local("10.0.0.1") && local("fd12::1") && local("::ffff:192.168.1.1"));
+        assert!(!local("255.255.255.0") && !local("192.0.2.1") && !local("fd::ab") && !local("8.8.8.8"));
     }
 }

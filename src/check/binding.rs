@@ -12,10 +12,8 @@ use crate::records::Key;
 pub fn binding(evidence: &Evidence, card: &Card, allowed: &[String]) -> Vec<Reason> {
     let Some(found) = evidence.found() else { return Vec::new() };
     let record = |key| Usable::of(&found.records, key).text();
-    let pairs = [
-        (Key::Entry, card.entry(), Code::TxtEntryMismatch),
-        (Key::Owner, card.owner(), Code::TxtOwnerMismatch),
-    ];
+    let pairs =
+        [(Key::Entry, card.entry(), Code::TxtEntryMismatch), (Key::Owner, card.owner(), Code::TxtOwnerMismatch)];
     let mut reasons: Vec<Reason> =
         pairs.into_iter().filter_map(|(key, member, code)| compare(key, record(key)?, member?, code)).collect();
     reasons.extend(ens(evidence, card));
@@ -43,7 +41,6 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
         return None;
     }
     let accepted = owner.is_some_and(|owner| allowed.iter().any(|a| a == owner)) && owner_is_proven(evidence);
-    (!accepted).then(|| {
-        Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str()).observed(owner.unwrap_or("no owner"))
-    })
+    (!accepted)
+        .then(|| Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str()).observed(owner.unwrap_or("no owner")))
 }

@@ -52,9 +52,9 @@ impl Claims {
         if let Some(url) = url.filter(|url| !evidence::is_https_url(url)) {
             malformed.push(Reason::new(Code::AgentcardUrlNotHttps).at(Key::Agentcard.as_str()).observed(url));
         }
-        let cid = Usable::of(records, Key::CidAgentcard).text().and_then(|value| {
-            ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok()
-        });
+        let cid = Usable::of(records, Key::CidAgentcard)
+            .text()
+            .and_then(|value| ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok());
         let mirror = Usable::of(records, Key::MirrorIpfs).text().and_then(|value| {
             let refuse = |error: String| {
                 Reason::new(Code::MirrorMalformed).at(Key::MirrorIpfs.as_str()).observed(format!("{value}: {error}"))
@@ -126,7 +126,10 @@ fn nothing_else_is_known(evidence: &Evidence, claims: &Claims) -> bool {
 }
 
 fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
-    evidence.liars.iter().map(|(gateway, cid)| Reason::new(Code::GatewayLied).at(gateway.as_str()).expected(cid.as_str()))
+    evidence
+        .liars
+        .iter()
+        .map(|(gateway, cid)| Reason::new(Code::GatewayLied).at(gateway.as_str()).expected(cid.as_str()))
 }
 
 /// What the walk under `cl.cid.agentcard` found wrong.
@@ -200,7 +203,10 @@ fn checksums(evidence: &Evidence, claims: &Claims) -> Vec<Reason> {
     let missed = sources.into_iter().filter(|(_, bytes)| sha256_hex(bytes) != *expected);
     missed
         .map(|(at, bytes)| {
-            let reason = Reason::new(Code::ChecksumMismatch).at(at).expected(format!("sha256:{expected}")).observed(digest(bytes));
+            let reason = Reason::new(Code::ChecksumMismatch)
+                .at(at)
+                .expected(format!("sha256:{expected}"))
+                .observed(digest(bytes));
             // Only bytes that the CID proves are worth proposing.
             if proven == Some(bytes) {
                 reason.fix(format!("set {} to {}", Key::Checksum, digest(bytes)))

@@ -154,9 +154,8 @@ fn value(key: Key, record: &Record) -> Option<Reason> {
         return Some(Reason::new(Code::TxtUnsafeCharacters).at(key.as_str()).observed(found));
     }
     let trimmed = text.trim();
-    (trimmed != text).then(|| {
-        Reason::new(Code::TxtValueInexact).at(key.as_str()).expected(trimmed).observed(text.as_str())
-    })
+    (trimmed != text)
+        .then(|| Reason::new(Code::TxtValueInexact).at(key.as_str()).expected(trimmed).observed(text.as_str()))
 }
 
 /// Whether the chain shows that `cl.owner` controls the name.

@@ -29,7 +29,14 @@ impl Content for Network {
         }
     }
 
-    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration) -> Walk {
+    async fn walk(
+        &self,
+        cid: &ContentId,
+        path: &ContentPath,
+        known: &[Bytes],
+        budget: Budget,
+        limit: Duration,
+    ) -> Walk {
         let want = Want { cid: *cid, path, known, budget, total: limit };
         let retrieval = self.ipfs.retrieve(&want, Instant::now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();

@@ -143,10 +143,9 @@ fn lower_first(sentence: &str) -> String {
 
 fn identity(evidence: &Evidence, card: &Card) -> Identity {
     let records = evidence.found().map(|found| &found.records);
-    let owner = records.and_then(|records| Usable::of(records, Key::Owner).text()).map(|owner| Owner {
-        name: owner.to_owned(),
-        proven: owner_is_proven(evidence),
-    });
+    let owner = records
+        .and_then(|records| Usable::of(records, Key::Owner).text())
+        .map(|owner| Owner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
     let text = |member: Option<&str>| member.map(str::to_owned);
     Identity {
         ens: text(card.ens()),
@@ -203,7 +202,11 @@ fn record_values(records: &RecordSet, longest: usize) -> Value {
         Record::Text(text) => json!(text),
         Record::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
     };
-    records.iter().map(|(key, record)| (key.as_str().to_owned(), value(record))).collect::<serde_json::Map<_, _>>().into()
+    records
+        .iter()
+        .map(|(key, record)| (key.as_str().to_owned(), value(record)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) -> ProfileUsed {
@@ -249,9 +252,10 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement, input: 
         Step::FetchHttps => https_evidence(evidence),
         Step::FetchIpfs => ipfs_evidence(evidence),
         Step::Integrity => json!({"proven": check::integrity::content_is_proven(evidence)}),
-        Step::Card => evidence
-            .card_bytes()
-            .map_or_else(|| json!({}), |bytes| json!({"sha256": prefixed_sha256(bytes), "bytes": bytes.len(), "from": card_origin(evidence)})),
+        Step::Card => evidence.card_bytes().map_or_else(
+            || json!({}),
+            |bytes| json!({"sha256": prefixed_sha256(bytes), "bytes": bytes.len(), "from": card_origin(evidence)}),
+        ),
         Step::Binding if card.is_some() => json!({"owner": owner_evidence(evidence)}),
         Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
         Step::Verbs => card.map_or_else(
@@ -307,7 +311,8 @@ fn records_evidence(evidence: &Evidence) -> Value {
         }),
     };
     if !reading.failed_endpoints.is_empty() {
-        value["failed_endpoints"] = reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();
+        value["failed_endpoints"] =
+            reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();
     }
     if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
         value.extend(answer);

@@ -31,15 +31,10 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
     }
     let mut seen = 0;
     text.match_indices("://").find_map(|(at, mark)| {
-        let scheme = text[seen..at]
-            .rsplit(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)))
-            .next()?;
+        let scheme = text[seen..at].rsplit(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).next()?;
         seen = at + mark.len();
         let host = host(&text[seen..]);
-        let private = if HOSTLESS
-            .iter()
-            .any(|other| scheme.eq_ignore_ascii_case(other))
-        {
+        let private = if HOSTLESS.iter().any(|other| scheme.eq_ignore_ascii_case(other)) {
             is_private_host(host) || is_local(host)
         } else {
             address::host_is_private(host)
@@ -50,13 +45,9 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
 
 /// The host of an authority that `rest` begins with: without user info and port.
 fn host(rest: &str) -> &str {
-    let end = rest
-        .find(|c: char| "/?#\\\"'`<>()|".contains(c) || c.is_whitespace())
-        .unwrap_or(rest.len());
+    let end = rest.find(|c: char| "/?#\\\"'`<>()|".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
     let authority = &rest[..end];
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     without_port(host)
 }
 
@@ -64,11 +55,7 @@ fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|inner| inner.find(']')) {
         Some(end) => &host[..end + 2],
         None => match host.rsplit_once(':') {
-            Some((name, port))
-                if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) =>
-            {
-                name
-            }
+            Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => name,
             _ => host,
         },
     }
@@ -99,18 +86,14 @@ fn in_token(token: &str) -> Option<&str> {
 
 /// The address in `/ip4/127.0.0.1/tcp/4001`.
 fn in_multiaddr(token: &str) -> Option<&str> {
-    let rest = token
-        .strip_prefix("/ip4/")
-        .or_else(|| token.strip_prefix("/ip6/"))?;
+    let rest = token.strip_prefix("/ip4/").or_else(|| token.strip_prefix("/ip6/"))?;
     rest.split('/').next()
 }
 
 /// Whether `host` is a private host name and nothing more.
 fn is_private_host(host: &str) -> bool {
     host.len() <= address_limit()
-        && host
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
         && host.bytes().any(|b| b.is_ascii_alphabetic())
         && address::name_is_private(host)
         && (host.contains('.') || host.eq_ignore_ascii_case("localhost"))
@@ -123,13 +106,8 @@ const fn address_limit() -> usize {
 
 fn is_local(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
-    let address = address
-        .split_once('%')
-        .map_or(address, |(address, _)| address);
-    let starts = address
-        .as_bytes()
-        .first()
-        .is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
+    let address = address.split_once('%').map_or(address, |(address, _)| address);
+    let starts = address.as_bytes().first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
     starts && address.parse::<IpAddr>().is_ok_and(address::is_local)
 }
 
@@ -152,10 +130,7 @@ mod tests {
             ("http://0x7f.1/", "0x7f.1"),
             ("https://db.internal/x", "db.internal"),
             ("http://printer/", "printer"),
-            (
-                "https://169.254.169.254/latest/meta-data",
-                "169.254.169.254",
-            ),
+            ("https://169.254.169.254/latest/meta-data", "169.254.169.254"),
             ("https://127.0.0.1\\@commandlayer.org/", "127.0.0.1"),
             ("x402://localhost/summarize/v1", "localhost"),
             ("x402://127.0.0.1/summarize/v1", "127.0.0.1"),
