@@ -63,7 +63,7 @@ fn released_cards_pass_by_the_released_rules() {
 fn a_verdict_names_block_owner_and_card() {
     let Some(world) = world() else { return };
     let net = &world.released;
-    let card = net.cards.iter().find(|card| card.name == "summarizeagent.eth").expect("the release has this card");
+    let card = net.card("summarizeagent.eth");
     let (_, verdicts) = net.verify(RELEASED, &[&card.name]);
     let verdict = &verdicts[0];
     assert_eq!(verdict["anchor"]["chain"], format!("eip155:{}", net.chain_id));
@@ -91,11 +91,19 @@ fn agents_get_the_verdict_of_their_defect() {
 
 #[test]
 fn the_proven_card_is_the_published_one() {
-    let Some(world) = world() else { return };
-    let card = &world.entry_v1.cards[0];
-    let output = world.entry_v1.run(&["card", &card.name]);
+    let Some(World { entry_v1, .. }) = world() else { return };
+    let card = entry_v1.card("summarizeagent.eth");
+    let output = entry_v1.run(&["card", &card.name]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.stdout, card.bytes);
+}
+
+#[test]
+fn the_card_of_an_untrusted_name_is_withheld() {
+    let Some(World { released, .. }) = world() else { return };
+    let output = released.run(&["card", "summarizeagent.eth"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.is_empty());
 }
 
 #[test]

@@ -1,20 +1,20 @@
 //! Agents made for these tests: each is good but for what its variant names.
 
 /// An agent and the verdict that it should get.
-pub struct Agent {
+pub(crate) struct Agent {
     /// Its name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What sets it apart.
-    pub variant: Variant,
+    pub(crate) variant: Variant,
     /// The expected state.
-    pub state: &'static str,
+    pub(crate) state: &'static str,
     /// Effect and code of each expected reason.
-    pub codes: &'static [&'static str],
+    pub(crate) codes: &'static [&'static str],
 }
 
 /// What sets an agent apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub(crate) enum Variant {
     /// Nothing.
     Plain,
     /// Its card lies in a HAMT-sharded directory.
@@ -42,7 +42,7 @@ pub enum Variant {
 }
 
 /// The agents.
-pub const AGENTS: &[Agent] = &[
+pub(crate) const AGENTS: &[Agent] = &[
     Agent { name: "agent.commandlayer.eth", variant: Variant::Plain, state: "trusted", codes: &[] },
     Agent { name: "hamtagent.eth", variant: Variant::Hamt, state: "trusted", codes: &[] },
     Agent { name: "offchainagent.eth", variant: Variant::Offchain, state: "trusted", codes: &["warn record-offchain"] },

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// State and reasons of one name.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     name: String,
     state: String,
     /// Effect and code of each reason.
@@ -15,13 +15,13 @@ pub struct Finding {
 
 impl Finding {
     /// What is expected.
-    pub fn new<'a>(name: &str, state: &str, codes: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(name: &str, state: &str, codes: impl IntoIterator<Item = &'a str>) -> Self {
         let codes = codes.into_iter().map(str::to_owned).collect();
         Self { name: name.to_owned(), state: state.to_owned(), codes }
     }
 
     /// What a verdict says.
-    pub fn of(verdict: &Value) -> Self {
+    pub(crate) fn of(verdict: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned();
         let reasons = verdict["reasons"].as_array().unwrap_or_else(|| panic!("no verdict: {verdict}"));
         let code = |reason: &Value| format!("{} {}", text(&reason["effect"]), text(&reason["code"]));
@@ -33,7 +33,7 @@ impl Finding {
     }
 
     /// The exit code of a run that finds this alone. Of the three, 1 outweighs 3 and 3 outweighs 0.
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self.state.as_str() {
             "trusted" => Exit::Trusted,
             "untrusted" => Exit::Untrusted,
@@ -45,7 +45,7 @@ impl Finding {
 
 /// An exit code; of several names the greatest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Exit {
+pub(crate) enum Exit {
     Trusted,
     Indeterminate,
     Untrusted,

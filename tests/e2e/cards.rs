@@ -8,33 +8,33 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// A published card.
-pub struct Card {
+pub(crate) struct Card {
     /// The agent's name.
-    pub name: String,
+    pub(crate) name: String,
     /// The folder it was published in.
-    pub class: Class,
+    pub(crate) class: Class,
     /// Path in the release.
-    pub path: String,
+    pub(crate) path: String,
     /// The document.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Class of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     Commons,
     Commercial,
 }
 
 impl Card {
     /// SHA-256 of the document, in hex.
-    pub fn sha256(&self) -> String {
+    pub(crate) fn sha256(&self) -> String {
         sha256(&self.bytes)
     }
 }
 
 /// All cards of a release, sorted by path.
-pub fn published(release: &Path) -> Vec<Card> {
+pub(crate) fn published(release: &Path) -> Vec<Card> {
     let classes = [(Class::Commercial, "commercial"), (Class::Commons, "commons")];
     classes.into_iter().flat_map(|(class, folder)| published_in(release, class, folder)).collect()
 }
@@ -54,14 +54,14 @@ fn published_in(release: &Path, class: Class, folder: &str) -> Vec<Card> {
 }
 
 /// The card of `name`: `model` under that name.
-pub fn renamed(model: &Card, name: &str) -> Vec<u8> {
+pub(crate) fn renamed(model: &Card, name: &str) -> Vec<u8> {
     let label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let text = std::str::from_utf8(&model.bytes).expect("a published card is text");
     text.replace(&model.name, name).replace(&label(&model.name), &label(name)).into_bytes()
 }
 
 /// The records that bind `card`: served at `url`, and at `path` under `cid`.
-pub fn records(card: &[u8], url: &str, cid: &str, path: &str) -> Value {
+pub(crate) fn records(card: &[u8], url: &str, cid: &str, path: &str) -> Value {
     let document: Value = serde_json::from_slice(card).expect("a card is JSON");
     json!({
         "cl.entry": document["entry"],

@@ -14,15 +14,15 @@ use serde_json::Value;
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running script. It ends when its standard input closes: with this value or with the process.
-pub struct Service {
+pub(crate) struct Service {
     _stdin: ChildStdin,
     /// What it printed when it was ready.
-    pub ready: Value,
+    pub(crate) ready: Value,
 }
 
 impl Service {
     /// Starts `script` with `arguments` and waits until it is ready.
-    pub fn start(script: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(script: &str, arguments: &[&str]) -> Self {
         let mut child = Command::new(node())
             .arg(folder().join(script))
             .args(arguments)
@@ -38,7 +38,7 @@ impl Service {
 }
 
 /// Installs the packages of the scripts where they are missing. The error says why that cannot be.
-pub fn install() -> Result<(), String> {
+pub(crate) fn install() -> Result<(), String> {
     let lock = File::open(folder().join("package-lock.json")).map_err(|e| format!("package-lock.json: {e}"))?;
     // Several test processes may come here at once.
     lock.lock().map_err(|e| format!("package-lock.json: {e}"))?;

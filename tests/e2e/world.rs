@@ -31,22 +31,22 @@ const LARGE_FILE: &str = "large.bin";
 const LARGE_FILE_WORDS: u32 = 600_000;
 
 /// Everything that runs.
-pub struct World {
+pub(crate) struct World {
     /// The cards as last released.
-    pub released: Net,
+    pub(crate) released: Net,
     /// The cards one commit earlier, and the agents of [`AGENTS`].
     pub entry_v1: Net,
     /// Files that the gateway holds in directories of all shapes.
-    pub contents: Vec<Content>,
+    pub(crate) contents: Vec<Content>,
     _gateway: Service,
 }
 
 /// A chain and an origin, and all that the binary needs to know to ask them.
-pub struct Net {
+pub(crate) struct Net {
     /// EIP-155 chain id.
-    pub chain_id: u64,
+    pub(crate) chain_id: u64,
     /// The published cards.
-    pub cards: Vec<Card>,
+    pub(crate) cards: Vec<Card>,
     chain: Service,
     origin: Service,
     gateway: String,
@@ -54,15 +54,15 @@ pub struct Net {
 }
 
 /// A file that the gateway holds.
-pub struct Content {
+pub(crate) struct Content {
     /// `CID/PATH`.
-    pub target: String,
+    pub(crate) target: String,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The world, or `None` where it cannot be had and need not be.
-pub fn world() -> Option<&'static World> {
+pub(crate) fn world() -> Option<&'static World> {
     static WORLD: LazyLock<Option<World>> = LazyLock::new(|| {
         let corpus = corpus()?;
         match install() {
@@ -95,7 +95,7 @@ impl World {
         let tls = Tls::write(scratch.path());
         let released = Release::read(corpus.join("agent-cards"));
         let entry_v1 = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"));
-        let model = entry_v1.card("summarizeagent.eth");
+        let model = find(&entry_v1.cards, "summarizeagent.eth");
         let own = OwnFiles::write(scratch.path(), model);
 
         let folders = [&own.hamt, &own.plain, &released.folder, &entry_v1.folder].map(|folder| text(folder));
@@ -143,13 +143,18 @@ impl Net {
         }
     }
 
+    /// The published card of `name`.
+    pub(crate) fn card(&self, name: &str) -> &Card {
+        find(&self.cards, name)
+    }
+
     /// Number of the finalized block.
-    pub fn finalized_block(&self) -> u64 {
+    pub(crate) fn finalized_block(&self) -> u64 {
         self.chain.ready["finalized"].as_u64().expect("a block number")
     }
 
     /// Exit code and verdicts of one run.
-    pub fn verify(&self, profile: &str, names: &[&str]) -> (Exit, Vec<Value>) {
+    pub(crate) fn verify(&self, profile: &str, names: &[&str]) -> (Exit, Vec<Value>) {
         let output = self.run(&[&["-o", "json", "--profile", profile], names].concat());
         let verdicts = match serde_json::from_slice(&output.stdout) {
             Ok(Value::Array(verdicts)) => verdicts,
@@ -160,7 +165,7 @@ impl Net {
     }
 
     /// Runs the binary in this world.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut trust_root = NamedTempFile::new().expect("a temporary file");
         trust_root.write_all(self.trust_root.as_bytes()).expect("a temporary file takes bytes");
         Command::new(env!("CARGO_BIN_EXE_clresolve"))
@@ -195,10 +200,6 @@ impl Release {
     fn read(folder: PathBuf) -> Self {
         let cards = published(&folder);
         Self { folder, cards }
-    }
-
-    fn card(&self, name: &str) -> &Card {
-        self.cards.iter().find(|card| card.name == name).unwrap_or_else(|| panic!("the release has no {name}"))
     }
 
     /// The publisher and all cards with the records that bind them.
@@ -293,6 +294,10 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
+}
+
+fn find<'a>(cards: &'a [Card], name: &str) -> &'a Card {
+    cards.iter().find(|card| card.name == name).unwrap_or_else(|| panic!("the release has no {name}"))
 }
 
 fn card_path(agent: &Agent) -> String {
