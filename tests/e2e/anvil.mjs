@@ -25,6 +25,7 @@ export async function startAnvil(chainId) {
     process.exit(1)
   })
   process.on('exit', () => child.kill())
+  process.on('SIGTERM', () => process.exit(1))
   const url = `http://${await listeningAddress(child.stdout)}`
   const client = createTestClient({ mode: 'anvil', chain: null, transport: http(url), pollingInterval: 5 })
     .extend(publicActions)
