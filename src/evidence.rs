@@ -91,8 +91,8 @@ pub enum Walked {
     Proven {
         /// The file.
         bytes: Bytes,
-        /// Whether a gateway was asked; a raw CID is proven by bytes in hand.
-        from_gateway: bool,
+        /// What the bytes were hashed from.
+        by: ProvenBy,
         /// Blocks that were verified.
         blocks: usize,
     },
@@ -113,6 +113,17 @@ pub enum Walked {
     Oversize(u64),
     /// The blocks could not be had; cause by gateway label.
     Unproven(Vec<(String, String)>),
+}
+
+/// What proven bytes were hashed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProvenBy {
+    /// Blocks that gateways sent in this run.
+    Gateway,
+    /// Bytes that the card's URL served, whose hash is the raw CID itself.
+    BytesInHand,
+    /// Blocks of an earlier run: content under a CID never changes.
+    EarlierRun,
 }
 
 impl Walked {

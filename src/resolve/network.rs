@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath};
-use crate::evidence::{Mirror, Source, Walked};
+use crate::evidence::{Mirror, ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::{IpfsClient, Outcome, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
@@ -59,7 +59,8 @@ impl Content for Network {
 fn walked(retrieval: Retrieval) -> Walked {
     match retrieval.outcome {
         Outcome::Proven(proven) => {
-            Walked::Proven { bytes: proven.bytes, from_gateway: retrieval.requests > 0, blocks: proven.blocks }
+            let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
+            Walked::Proven { bytes: proven.bytes, by, blocks: proven.blocks }
         }
         Outcome::PathMissing(detail) => Walked::PathMissing(detail),
         Outcome::NotFile => Walked::NotFile,
