@@ -336,7 +336,7 @@ fn ipfs_evidence(evidence: &Evidence) -> Value {
         Walked::Proven { bytes, by, blocks } => json!({
             "bytes": bytes.len(), "sha256": prefixed_sha256(bytes), "blocks": blocks,
             "proven_by": match by {
-                ProvenBy::Gateway => "blocks of a gateway",
+                ProvenBy::Gateway => "blocks of gateways",
                 ProvenBy::BytesInHand => "bytes in hand",
                 ProvenBy::EarlierRun => "blocks of an earlier run",
             },
