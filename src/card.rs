@@ -3,7 +3,6 @@
 //! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
 //! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
 
-pub mod address;
 pub mod json;
 pub mod pointer;
 
@@ -49,9 +48,7 @@ impl Card {
 
     /// The text at a JSON Pointer, when it is a string with more in it than white space.
     pub fn text(&self, pointer: &str) -> Option<&str> {
-        self.at(pointer)
-            .and_then(Value::as_str)
-            .filter(|text| !text.trim().is_empty())
+        self.at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
 
     /// `id`, when it is a text.
@@ -115,10 +112,7 @@ impl Card {
     }
 
     fn strings(&self, member: &str) -> impl Iterator<Item = &str> {
-        let items = self
-            .get(member)
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
+        let items = self.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         items.iter().filter_map(Value::as_str)
     }
 }
@@ -129,19 +123,11 @@ mod tests {
 
     #[test]
     fn accessors_give_nothing_for_what_is_missing_blank_or_of_another_type() {
-        let card = Card::parse(
-            br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#,
-        )
-        .expect("strict JSON");
-        assert_eq!(
-            (card.id(), card.ens(), card.owner(), card.class()),
-            (Some("a"), None, None, None)
-        );
+        let card = Card::parse(br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#)
+            .expect("strict JSON");
+        assert_eq!((card.id(), card.ens(), card.owner(), card.class()), (Some("a"), None, None, None));
         assert_eq!(card.verbs().collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(card.primary_verb(), Some("x"));
-        assert_eq!(
-            (card.schema(Side::Request), card.schema(Side::Receipt)),
-            (Some("u"), None)
-        );
+        assert_eq!((card.schema(Side::Request), card.schema(Side::Receipt)), (Some("u"), None));
     }
 }

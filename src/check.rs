@@ -26,10 +26,7 @@ pub fn excerpt(text: &str) -> String {
         return text.to_owned();
     }
     let room = MAX_EXCERPT_BYTES - '…'.len_utf8();
-    let end = (0..=room)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0);
+    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     format!("{}…", &text[..end])
 }
 
@@ -50,10 +47,7 @@ impl Findings {
 
     /// The reasons, each with the effect that `profile` gives it.
     pub(crate) fn weighed(self, profile: &Profile) -> Vec<Reason> {
-        self.0
-            .into_iter()
-            .map(|reason| profile.weigh(reason))
-            .collect()
+        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
     }
 
     fn count(&self, code: Code) -> usize {
@@ -73,13 +67,9 @@ pub(crate) mod tests {
 
     /// A commons card without a defect under every profile.
     pub(crate) fn good() -> Value {
-        let canonical = |side: &str| {
-            format!("ipfs://{CID}/commons/summarize/{side}s/summarize.{side}.schema.json")
-        };
+        let canonical = |side: &str| format!("ipfs://{CID}/commons/summarize/{side}s/summarize.{side}.schema.json");
         let mirror = |side: &str| {
-            format!(
-                "https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json"
-            )
+            format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json")
         };
         json!({
             "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
@@ -109,36 +99,23 @@ pub(crate) mod tests {
     /// A commercial card without a defect under every profile.
     pub(crate) fn good_commercial() -> Value {
         let location = |side: &str| {
-            format!(
-                "https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json"
-            )
+            format!("https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json")
         };
         let mut card = good();
-        card["$id"] = json!(
-            "https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json"
-        );
-        for (member, value) in [
-            ("id", "purchaseagent.eth"),
-            ("slug", "purchaseagent"),
-            ("ens", "purchaseagent.eth"),
-        ] {
+        card["$id"] = json!("https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json");
+        for (member, value) in [("id", "purchaseagent.eth"), ("slug", "purchaseagent"), ("ens", "purchaseagent.eth")] {
             card[member] = json!(value);
         }
         card["class"] = json!("commercial");
         card["implements"] = json!(["purchase"]);
         card["entry"] = json!("x402://purchaseagent.eth/purchase/v1");
         card["schemas"] = json!({"request": location("request"), "receipt": location("receipt")});
-        card.as_object_mut()
-            .expect("a card")
-            .remove("schemas_mirror");
+        card.as_object_mut().expect("a card").remove("schemas_mirror");
         card
     }
 
     /// What `rule` says of `document` under the default profile.
-    pub(crate) fn judged(
-        document: &Value,
-        rule: fn(&Card, &Profile) -> Vec<Reason>,
-    ) -> Vec<Reason> {
+    pub(crate) fn judged(document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
         judged_under(DEFAULT, document, rule)
     }
 
@@ -149,12 +126,7 @@ pub(crate) mod tests {
         rule: fn(&Card, &Profile) -> Vec<Reason>,
     ) -> Vec<Reason> {
         let card = Card::parse(document.to_string().as_bytes()).expect("strict JSON");
-        rule(
-            &card,
-            &Profiles::builtin()
-                .get(profile)
-                .expect("a profile that is built in"),
-        )
+        rule(&card, &Profiles::builtin().get(profile).expect("a profile that is built in"))
     }
 
     /// The codes of `reasons`, sorted, each once.

@@ -33,14 +33,11 @@ impl Manifest {
     /// [`ManifestError`] when the bytes are not strict JSON, not of [`FORMAT`], or contradict themselves.
     pub fn load(bytes: &[u8]) -> Result<Self, ManifestError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
-        let mut file: ManifestFile = serde_json::from_value(document)
-            .map_err(|e| ManifestError::Shape(excerpt(&e.to_string())))?;
+        let mut file: ManifestFile =
+            serde_json::from_value(document).map_err(|e| ManifestError::Shape(excerpt(&e.to_string())))?;
         file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
         file.check()?;
-        Ok(Self {
-            digest: Digest::of(bytes),
-            file,
-        })
+        Ok(Self { digest: Digest::of(bytes), file })
     }
 
     /// SHA-256 of the manifest's bytes.
@@ -75,11 +72,7 @@ impl Manifest {
 
     /// The verb of exactly this spelling.
     pub fn verb(&self, name: &str) -> Option<&Verb> {
-        let at = self
-            .file
-            .verbs
-            .binary_search_by(|verb| verb.name.as_str().cmp(name))
-            .ok()?;
+        let at = self.file.verbs.binary_search_by(|verb| verb.name.as_str().cmp(name)).ok()?;
         self.file.verbs.get(at)
     }
 
@@ -87,10 +80,7 @@ impl Manifest {
     pub fn verb_by_alias(&self, spelling: &str) -> Option<&Verb> {
         let spelling = spelling.trim();
         let means = |name: &String| name.eq_ignore_ascii_case(spelling);
-        self.file
-            .verbs
-            .iter()
-            .find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
+        self.file.verbs.iter().find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
     }
 
     /// The schemas that others refer to.
@@ -100,14 +90,8 @@ impl Manifest {
 
     /// The `$id` of every schema of the release: what a `$ref` may name.
     pub fn schema_ids(&self) -> impl Iterator<Item = &str> {
-        let bound = self
-            .file
-            .verbs
-            .iter()
-            .flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
-        bound
-            .chain(self.file.shared.iter().map(|schema| &schema.id))
-            .map(String::as_str)
+        let bound = self.file.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        bound.chain(self.file.shared.iter().map(|schema| &schema.id)).map(String::as_str)
     }
 }
 
@@ -218,6 +202,15 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Whether `bytes` have this digest.
+    ///
+    /// # Errors
+    /// [`OtherDigest`] with the digest that they have.
+    pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
+        let observed = Self::of(bytes);
+        if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
+    }
+
     /// The 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -246,12 +239,7 @@ impl FromStr for Digest {
         if hex.len() != 64 {
             return Err(DigestError);
         }
-        let nibble = |digit: u8| {
-            (digit as char)
-                .to_digit(16)
-                .and_then(|n| u8::try_from(n).ok())
-                .ok_or(DigestError)
-        };
+        let nibble = |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestError);
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
             *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
@@ -277,6 +265,16 @@ impl<'de> Deserialize<'de> for Digest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 hex digits, with or without the prefix sha256:")]
 pub struct DigestError;
+
+/// The bytes are not those that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the digest is {observed}, not {expected}")]
+pub struct OtherDigest {
+    /// The digest that was asked for.
+    pub expected: Digest,
+    /// The digest of the bytes.
+    pub observed: Digest,
+}
 
 /// Why bytes are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -324,17 +322,10 @@ impl ManifestFile {
             return Err(ManifestError::VerbCount(self.verbs.len()));
         }
         let names = self.verbs.iter().map(|verb| &verb.name);
-        let ids = self
-            .verbs
-            .iter()
-            .flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        let ids = self.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
         let shared = self.shared.iter().map(|schema| &schema.id);
         let mut seen = BTreeSet::new();
-        match names
-            .chain(ids)
-            .chain(shared)
-            .find(|name| !seen.insert(name.as_str()))
-        {
+        match names.chain(ids).chain(shared).find(|name| !seen.insert(name.as_str())) {
             Some(twice) => Err(ManifestError::Duplicate(excerpt(twice))),
             None => Ok(()),
         }
@@ -349,11 +340,7 @@ mod tests {
     const COMMERCIAL: &[u8] = include_bytes!("../manifests/protocol-commercial-1.0.0.json");
 
     fn names(manifest: &Manifest) -> Vec<&str> {
-        manifest
-            .verbs()
-            .iter()
-            .map(|verb| verb.name.as_str())
-            .collect()
+        manifest.verbs().iter().map(|verb| verb.name.as_str()).collect()
     }
 
     #[test]
@@ -362,31 +349,16 @@ mod tests {
         let listed = "analyze classify clean convert describe explain fetch format parse summarize";
         assert_eq!(names(&commons).join(" "), listed);
         let commercial = Manifest::load(COMMERCIAL).expect("our own manifest");
-        assert_eq!(
-            names(&commercial).join(" "),
-            "authorize checkout purchase ship verify"
-        );
+        assert_eq!(names(&commercial).join(" "), "authorize checkout purchase ship verify");
     }
 
     #[test]
     fn verbs_are_found_by_name_and_by_alias() {
         let commons = Manifest::load(COMMONS).expect("our own manifest");
-        assert_eq!(
-            commons
-                .verb("clean")
-                .and_then(|verb| verb.category.as_deref()),
-            Some("transform")
-        );
+        assert_eq!(commons.verb("clean").and_then(|verb| verb.category.as_deref()), Some("transform"));
         assert!(commons.verb("Clean").is_none() && commons.verb("summarise").is_none());
-        for (alias, name) in [
-            ("Clean", "clean"),
-            (" clean", "clean"),
-            ("summarise", "summarize"),
-        ] {
-            assert_eq!(
-                commons.verb_by_alias(alias).map(|verb| verb.name.as_str()),
-                Some(name)
-            );
+        for (alias, name) in [("Clean", "clean"), (" clean", "clean"), ("summarise", "summarize")] {
+            assert_eq!(commons.verb_by_alias(alias).map(|verb| verb.name.as_str()), Some(name));
         }
         assert!(commons.verb_by_alias("translate").is_none());
     }
@@ -401,10 +373,7 @@ mod tests {
         );
         let twice = text.replace(r#""name": "ship""#, r#""name": "verify""#);
         assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
-        assert!(matches!(
-            load(&text.replace("\"version\"", "\"verison\"")),
-            ManifestError::Shape(_)
-        ));
+        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
         assert!(matches!(load("[]"), ManifestError::Json(_)));
     }
 
@@ -412,15 +381,10 @@ mod tests {
     fn digests_are_read_in_both_forms_and_any_case() {
         let digest = Digest::of(b"");
         let text = digest.to_string();
-        assert_eq!(
-            text,
-            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        );
+        assert_eq!((digest.check(b""), digest.check(b"x").is_err()), (Ok(()), true));
+        assert_eq!(text, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(text.parse(), Ok(digest));
-        assert_eq!(
-            text["sha256:".len()..].to_ascii_uppercase().parse(),
-            Ok(digest)
-        );
+        assert_eq!(text["sha256:".len()..].to_ascii_uppercase().parse(), Ok(digest));
         for bad in [
             "",
             "sha256:",

@@ -32,19 +32,12 @@ impl Schema {
     /// [`SchemaError`] when the bytes are not strict JSON, the schema is not strict, or it does not compile.
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
-        let faults = strict::faults(&document, |uri| {
-            bundle.iter().any(|schema| strict::id(schema) == Some(uri))
-        });
+        let faults = strict::faults(&document, |uri| bundle.iter().any(|schema| strict::id(schema) == Some(uri)));
         if !faults.is_empty() {
             return Err(SchemaError::NotStrict(faults));
         }
-        let validator = compile(&document, bundle)
-            .map_err(|detail| SchemaError::NotCompiled(excerpt(&detail)))?;
-        Ok(Self {
-            id: strict::id(&document).map(str::to_owned),
-            digest: Digest::of(bytes),
-            validator,
-        })
+        let validator = compile(&document, bundle).map_err(|detail| SchemaError::NotCompiled(excerpt(&detail)))?;
+        Ok(Self { id: strict::id(&document).map(str::to_owned), digest: Digest::of(bytes), validator })
     }
 
     /// The schema's `$id`.
@@ -67,11 +60,7 @@ impl Schema {
         if self.accepts(instance) {
             return Vec::new();
         }
-        self.validator
-            .iter_errors(instance)
-            .flat_map(|error| Violation::of(&error))
-            .take(MAX_VIOLATIONS)
-            .collect()
+        self.validator.iter_errors(instance).flat_map(|error| Violation::of(&error)).take(MAX_VIOLATIONS).collect()
     }
 }
 
@@ -92,11 +81,7 @@ impl Violation {
 
         let place = error.instance_path().as_str();
         let keyword = error.kind().keyword();
-        let at = |pointer: String, detail: String| Self {
-            pointer,
-            keyword: keyword.to_owned(),
-            detail,
-        };
+        let at = |pointer: String, detail: String| Self { pointer, keyword: keyword.to_owned(), detail };
         let member = |name: &str, detail: &str| {
             let mut pointer = place.to_owned();
             pointer::push(&mut pointer, name);
@@ -104,10 +89,7 @@ impl Violation {
         };
         match error.kind() {
             Kind::Required { property } => {
-                vec![member(
-                    property.as_str().unwrap_or_default(),
-                    "a required member is missing",
-                )]
+                vec![member(property.as_str().unwrap_or_default(), "a required member is missing")]
             }
             Kind::AdditionalProperties { unexpected } => unexpected
                 .iter()
@@ -138,10 +120,7 @@ pub enum SchemaError {
 struct Nothing;
 
 impl jsonschema::Retrieve for Nothing {
-    fn retrieve(
-        &self,
-        uri: &jsonschema::Uri<String>,
-    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+    fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err(excerpt(&format!("{uri} is not bundled")).into())
     }
 }
@@ -159,11 +138,7 @@ fn compile(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
         .should_ignore_unknown_formats(false)
         .with_retriever(Nothing)
         .with_registry(&registry)
-        .with_pattern_options(
-            PatternOptions::regex()
-                .size_limit(MAX_PATTERN_BYTES)
-                .dfa_size_limit(MAX_PATTERN_BYTES),
-        )
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES))
         .build(document)
         .map_err(|e| e.masked().to_string())
 }
@@ -185,32 +160,21 @@ mod tests {
         .expect("a strict schema");
         assert!(schema.accepts(&json!({"u": "ipfs://x/y", "t": "2025-11-22T00:00:00Z"})));
         let violations = schema.violations(&json!({"u": "no uri", "t": "yesterday"}));
-        let mut places: Vec<_> = violations
-            .iter()
-            .map(|v| (v.pointer.as_str(), v.keyword.as_str()))
-            .collect();
+        let mut places: Vec<_> = violations.iter().map(|v| (v.pointer.as_str(), v.keyword.as_str())).collect();
         places.sort_unstable();
         assert_eq!(places, [("/t", "format"), ("/u", "format")]);
     }
 
     #[test]
     fn missing_and_extra_members_are_named_by_their_own_pointer() {
-        let schema = schema(
-            &json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
-            "additionalProperties": false}),
-        )
+        let schema = schema(&json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false}))
         .expect("a strict schema");
-        let pointers: Vec<_> = schema
-            .violations(&json!({"x/y": 1, "z": 2}))
-            .into_iter()
-            .map(|violation| violation.pointer)
-            .collect();
+        let pointers: Vec<_> =
+            schema.violations(&json!({"x/y": 1, "z": 2})).into_iter().map(|violation| violation.pointer).collect();
         assert_eq!(pointers.len(), 3);
         for pointer in ["/a", "/x~1y", "/z"] {
-            assert!(
-                pointers.iter().any(|p| p == pointer),
-                "{pointer} of {pointers:?}"
-            );
+            assert!(pointers.iter().any(|p| p == pointer), "{pointer} of {pointers:?}");
         }
     }
 
@@ -220,21 +184,12 @@ mod tests {
         let document = json!({"$ref": "https://schemas.example/text"}).to_string();
         let schema = Schema::load(document.as_bytes(), &[shared]).expect("a bundled reference");
         assert!(schema.accepts(&json!("x")) && !schema.accepts(&json!(1)));
-        assert!(matches!(
-            Schema::load(document.as_bytes(), &[]),
-            Err(SchemaError::NotStrict(_))
-        ));
+        assert!(matches!(Schema::load(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
     }
 
     #[test]
     fn patterns_that_need_backtracking_are_refused() {
-        assert!(matches!(
-            schema(&json!({"type": "string", "pattern": "(a)\\1"})),
-            Err(SchemaError::NotCompiled(_))
-        ));
-        assert!(matches!(
-            schema(&json!({"type": "strin"})),
-            Err(SchemaError::NotCompiled(_))
-        ));
+        assert!(matches!(schema(&json!({"type": "string", "pattern": "(a)\\1"})), Err(SchemaError::NotCompiled(_))));
+        assert!(matches!(schema(&json!({"type": "strin"})), Err(SchemaError::NotCompiled(_))));
     }
 }

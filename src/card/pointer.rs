@@ -23,9 +23,7 @@ pub fn push(pointer: &mut String, segment: &str) {
 
 /// Whether `place` is `ancestor` or lies below it.
 pub fn within(place: &str, ancestor: &str) -> bool {
-    place
-        .strip_prefix(ancestor)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    place.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

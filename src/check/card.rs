@@ -58,9 +58,7 @@ fn identity(card: &Card, found: &mut Findings) {
         found.add(differs(Code::IdDiffersFromEns, "/id", ens, id));
     }
     if let Some(slug) = card.text("/slug")
-        && !slug
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
+        && !slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
     {
         found.add(observed(Code::SlugNotUrlSafe, "/slug", slug));
     }
@@ -77,12 +75,7 @@ fn class(card: &Card, profile: &Profile, found: &mut Findings) {
         && profile.layer(class).is_none()
     {
         let known: Vec<_> = profile.classes().collect();
-        found.add(differs(
-            Code::ClassUnknown,
-            "/class",
-            &known.join(" or "),
-            class,
-        ));
+        found.add(differs(Code::ClassUnknown, "/class", &known.join(" or "), class));
     }
 }
 
@@ -94,12 +87,7 @@ fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     if among(&words.deprecated) {
         found.add(observed(Code::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
-        found.add(differs(
-            Code::StatusUnknown,
-            "/status",
-            &words.known.join(", "),
-            status,
-        ));
+        found.add(differs(Code::StatusUnknown, "/status", &words.known.join(", "), status));
     }
 }
 
@@ -114,12 +102,7 @@ fn implements(card: &Card, found: &mut Findings) {
         None if verbs.is_empty() => "an empty list",
         None => return,
     };
-    found.add(differs(
-        Code::ImplementsEmpty,
-        "/implements",
-        "at least one string",
-        seen,
-    ));
+    found.add(differs(Code::ImplementsEmpty, "/implements", "at least one string", seen));
 }
 
 /// CL-24, CL-25. An entry that is no string is a matter of type, and so of the base schema.
@@ -135,11 +118,7 @@ fn networks(card: &Card, found: &mut Findings) {
             && !is_caip2(network)
             && !found.full(Code::NetworkNotCaip2)
         {
-            found.add(observed(
-                Code::NetworkNotCaip2,
-                &format!("/networks/{at}"),
-                network,
-            ));
+            found.add(observed(Code::NetworkNotCaip2, &format!("/networks/{at}"), network));
         }
     }
 }
@@ -168,10 +147,7 @@ fn licence(card: &Card, found: &mut Findings) {
 }
 
 fn is_spdx(text: &str) -> bool {
-    let mode = spdx::ParseMode {
-        allow_deprecated: true,
-        ..spdx::ParseMode::STRICT
-    };
+    let mode = spdx::ParseMode { allow_deprecated: true, ..spdx::ParseMode::STRICT };
     text.len() <= MAX_LICENCE_BYTES && spdx::Expression::parse_mode(text, mode).is_ok()
 }
 
@@ -192,12 +168,7 @@ fn timestamps(card: &Card, found: &mut Findings) {
     if let (Some((created, since)), Some((updated, text))) = (created, updated)
         && updated < created
     {
-        found.add(differs(
-            Code::TimestampsReversed,
-            "/updated_at",
-            &format!("not before {since}"),
-            text,
-        ));
+        found.add(differs(Code::TimestampsReversed, "/updated_at", &format!("not before {since}"), text));
     }
 }
 
@@ -206,13 +177,7 @@ fn instant(text: &str) -> Option<Timestamp> {
     const SECONDS: usize = "2025-11-22T00:00:00".len();
     let shape = |text: &str, shape: &str| {
         text.len() == shape.len()
-            && text.bytes().zip(shape.bytes()).all(|(b, s)| {
-                if s == b'0' {
-                    b.is_ascii_digit()
-                } else {
-                    b == s
-                }
-            })
+            && text.bytes().zip(shape.bytes()).all(|(b, s)| if s == b'0' { b.is_ascii_digit() } else { b == s })
     };
     let normal = text.to_ascii_uppercase();
     let (seconds, rest) = normal.split_at_checked(SECONDS)?;
@@ -222,8 +187,8 @@ fn instant(text: &str) -> Option<Timestamp> {
         Some(digits) => !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
         None => fraction.is_empty(),
     };
-    let zone_fits = zone == "Z"
-        || (shape(&zone.replace('-', "+"), "+00:00") && zone[1..3] < *"24" && zone[4..6] < *"60");
+    let zone_fits =
+        zone == "Z" || (shape(&zone.replace('-', "+"), "+00:00") && zone[1..3] < *"24" && zone[4..6] < *"60");
     if !shape(seconds, "0000-00-00T00:00:00") || !fraction_fits || !zone_fits {
         return None;
     }
@@ -235,15 +200,10 @@ fn instant(text: &str) -> Option<Timestamp> {
 fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
     for violation in profile.base_schema().violations(card.document()) {
         if !has_own_code(&violation, card, profile, found) {
-            let reason = Reason::new(Code::CardSchemaInvalid)
-                .observed(violation.detail)
-                .at(excerpt(&violation.pointer));
+            let reason =
+                Reason::new(Code::CardSchemaInvalid).observed(violation.detail).at(excerpt(&violation.pointer));
             let free = ["/capabilities", "/meta"].contains(&violation.pointer.as_str());
-            found.add(if free {
-                reason.requirement("CL-23")
-            } else {
-                reason
-            });
+            found.add(if free { reason.requirement("CL-23") } else { reason });
         }
     }
 }
@@ -252,13 +212,8 @@ fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
 /// or to what holds it, or one of the steps entry and verbs, which object to every text that the schema refuses there.
 fn has_own_code(violation: &Violation, card: &Card, profile: &Profile, found: &Findings) -> bool {
     let place = violation.pointer.as_str();
-    let others = found
-        .0
-        .iter()
-        .filter(|reason| reason.code != Code::CardSchemaInvalid);
-    others
-        .filter_map(|reason| reason.place.as_deref())
-        .any(|objected| pointer::within(place, objected))
+    let others = found.0.iter().filter(|reason| reason.code != Code::CardSchemaInvalid);
+    others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
         || entry::judges(card, place)
         || verbs::judges(card, profile, place)
 }
@@ -299,13 +254,8 @@ mod tests {
     #[test]
     fn each_missing_member_gives_one_code() {
         for member in good().as_object().expect("a card").keys() {
-            let optional = ["$schema", "$id", "schemas_mirror", "capabilities", "meta"]
-                .contains(&member.as_str());
-            let expected: &[&str] = if optional {
-                &[]
-            } else {
-                &["card-field-missing"]
-            };
+            let optional = ["$schema", "$id", "schemas_mirror", "capabilities", "meta"].contains(&member.as_str());
+            let expected: &[&str] = if optional { &[] } else { &["card-field-missing"] };
             assert_eq!(without(member), expected, "{member}");
         }
     }
@@ -332,17 +282,11 @@ mod tests {
     #[test]
     fn members_of_schemas_are_required_too() {
         let mut document = good();
-        document["schemas"]
-            .as_object_mut()
-            .expect("an object")
-            .remove("receipt");
+        document["schemas"].as_object_mut().expect("an object").remove("receipt");
         let reasons = judged(&document, card);
         assert_eq!(codes(&reasons), ["card-field-missing"]);
         assert_eq!(reasons[0].place.as_deref(), Some("/schemas/receipt"));
-        assert_eq!(
-            with("schemas", json!({"request": "", "receipt": 5})),
-            ["card-field-empty", "card-schema-invalid"]
-        );
+        assert_eq!(with("schemas", json!({"request": "", "receipt": 5})), ["card-field-empty", "card-schema-invalid"]);
     }
 
     #[test]
@@ -364,16 +308,8 @@ mod tests {
             ("networks", json!(["eip155:1", 5]), "card-schema-invalid"),
             ("license", json!("Proprietary"), "license-unrecognized"),
             ("created_at", json!("2025-11-22"), "timestamp-malformed"),
-            (
-                "updated_at",
-                json!("2025-11-21T23:59:59Z"),
-                "timestamps-reversed",
-            ),
-            (
-                "updated_at",
-                json!("2025-11-22T00:30:00+01:00"),
-                "timestamps-reversed",
-            ),
+            ("updated_at", json!("2025-11-21T23:59:59Z"), "timestamps-reversed"),
+            ("updated_at", json!("2025-11-22T00:30:00+01:00"), "timestamps-reversed"),
             ("extra", json!(1), "card-schema-invalid"),
             ("$id", json!("no uri"), "card-schema-invalid"),
         ] {
@@ -408,11 +344,7 @@ mod tests {
 
     #[test]
     fn instants_follow_rfc_3339() {
-        for text in [
-            "2025-11-22T00:00:00Z",
-            "2025-11-22T00:00:00.5-23:59",
-            "2024-02-29T12:00:00+00:00",
-        ] {
+        for text in ["2025-11-22T00:00:00Z", "2025-11-22T00:00:00.5-23:59", "2024-02-29T12:00:00+00:00"] {
             assert!(instant(text).is_some(), "{text}");
         }
         for text in [
@@ -450,10 +382,7 @@ mod tests {
         document["class"] = json!("x");
         document["networks"] = Value::Array(vec![json!("x"); 1000]);
         let reasons = judged(&document, card);
-        assert_eq!(
-            codes(&reasons),
-            ["card-schema-invalid", "class-unknown", "network-not-caip2"]
-        );
+        assert_eq!(codes(&reasons), ["card-schema-invalid", "class-unknown", "network-not-caip2"]);
         assert!(reasons.len() <= 3 * crate::check::MAX_REASONS_PER_CODE);
     }
 }

@@ -18,10 +18,7 @@ use crate::reason::{Code, Reason};
 
 /// Looks through the whole card.
 pub(super) fn scan(card: &Card, found: &mut Findings) {
-    let mut walk = Walk {
-        path: Vec::new(),
-        found,
-    };
+    let mut walk = Walk { path: Vec::new(), found };
     walk.value(card.document());
 }
 
@@ -86,14 +83,9 @@ impl<'c> Walk<'c, '_> {
             return;
         }
         let place = super::excerpt(&self.place());
-        let known =
-            |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
+        let known = |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
         if !self.found.0.iter().any(known) {
-            self.found.add(
-                Reason::new(code)
-                    .observed(super::excerpt(&observed))
-                    .at(place),
-            );
+            self.found.add(Reason::new(code).observed(super::excerpt(&observed)).at(place));
         }
     }
 
@@ -116,9 +108,7 @@ impl<'c> Walk<'c, '_> {
     fn in_contact(&self) -> bool {
         let mut names = self.path.iter();
         matches!(names.next(), Some(Segment::Member("meta")))
-            && names.any(
-                |segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)),
-            )
+            && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
     }
 
     fn place(&self) -> String {
@@ -164,10 +154,7 @@ impl Marks {
             table[b'-' as usize] = Marks::DASH;
             table
         };
-        Self(
-            text.bytes()
-                .fold(0, |marks, byte| marks | TABLE[usize::from(byte)]),
-        )
+        Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
     }
 
     const fn any(self, marks: u8) -> bool {
@@ -182,8 +169,7 @@ impl Marks {
 /// `text.contains(needle)` for an ASCII needle in lower case, whatever the case of `text`; gives the offset.
 fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     let (text, needle) = (text.as_bytes(), needle.as_bytes());
-    text.windows(needle.len())
-        .position(|window| window.eq_ignore_ascii_case(needle))
+    text.windows(needle.len()).position(|window| window.eq_ignore_ascii_case(needle))
 }
 
 #[cfg(test)]
@@ -206,14 +192,8 @@ mod tests {
     fn every_string_and_every_name_is_looked_at() {
         let token = format!("ghp_{}", "a1B2".repeat(9));
         assert_eq!(with("/description", json!(token)), ["secret-in-card"]);
-        assert_eq!(
-            with("/meta/deep", json!([{"list": [[token]]}])),
-            ["secret-in-card"]
-        );
-        assert_eq!(
-            with("/meta/named", json!({token.as_str(): 1})),
-            ["secret-in-card"]
-        );
+        assert_eq!(with("/meta/deep", json!([{"list": [[token]]}])), ["secret-in-card"]);
+        assert_eq!(with("/meta/named", json!({token.as_str(): 1})), ["secret-in-card"]);
     }
 
     #[test]
@@ -236,51 +216,18 @@ mod tests {
 
     #[test]
     fn contact_members_of_meta_may_name_the_publisher() {
-        for pointer in [
-            "/meta/contact",
-            "/meta/security_contact",
-            "/meta/publisher",
-            "/meta/support",
-        ] {
-            assert_eq!(
-                with(
-                    pointer,
-                    json!("Jane <jane@commandlayer.org>, +1 415 555 2671")
-                ),
-                NONE,
-                "{pointer}"
-            );
+        for pointer in ["/meta/contact", "/meta/security_contact", "/meta/publisher", "/meta/support"] {
+            assert_eq!(with(pointer, json!("Jane <jane@commandlayer.org>, +1 415 555 2671")), NONE, "{pointer}");
         }
-        assert_eq!(
-            with(
-                "/meta/publisher",
-                json!({"name": "x", "email": "jane@commandlayer.org"})
-            ),
-            NONE
-        );
-        assert_eq!(
-            with("/meta/notes", json!("ask jane@commandlayer.org")),
-            ["pii-in-card"]
-        );
-        assert_eq!(
-            with("/description", json!("ask jane@commandlayer.org")),
-            ["pii-in-card"]
-        );
-        assert_eq!(
-            with("/capabilities/contact", json!("jane@commandlayer.org")),
-            ["pii-in-card"]
-        );
+        assert_eq!(with("/meta/publisher", json!({"name": "x", "email": "jane@commandlayer.org"})), NONE);
+        assert_eq!(with("/meta/notes", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/description", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/capabilities/contact", json!("jane@commandlayer.org")), ["pii-in-card"]);
     }
 
     #[test]
     fn contact_members_hide_no_secret() {
-        assert_eq!(
-            with(
-                "/meta/contact",
-                json!("https://me:pa55word@commandlayer.org/")
-            ),
-            ["secret-in-card"]
-        );
+        assert_eq!(with("/meta/contact", json!("https://me:pa55word@commandlayer.org/")), ["secret-in-card"]);
     }
 
     #[test]
@@ -293,9 +240,7 @@ mod tests {
             json!("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG"),
             json!("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
             json!("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY="),
-            json!(
-                "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----"
-            ),
+            json!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----"),
             json!("2025-11-22T00:00:00+00:00"),
             json!("Runs JavaScript: see https://commandlayer.org/docs#javascript"),
             json!("Send the API key in the header X-API-Key. Password: required."),

@@ -33,10 +33,7 @@ fn x402(card: &Card, entry: &str, routes: &[String], found: &mut Findings) {
     let verb = card.primary_verb().unwrap_or("<verb>");
     let reason = |code| {
         let expected = format!("{SCHEME}{name}/{verb}/{route}");
-        Reason::new(code)
-            .expected(excerpt(&expected))
-            .observed(excerpt(entry))
-            .at(PLACE)
+        Reason::new(code).expected(excerpt(&expected)).observed(excerpt(entry)).at(PLACE)
     };
     let Some(parts) = cut(entry) else {
         return found.add(reason(Code::EntryMalformed));
@@ -62,18 +59,11 @@ struct Parts<'e> {
 /// white space, control characters, or the marks of a port, user, query, fragment or escape.
 fn cut(entry: &str) -> Option<Parts<'_>> {
     let rest = entry.strip_prefix(SCHEME)?;
-    if rest
-        .chars()
-        .any(|c| c.is_whitespace() || c.is_control() || ":@?#%\\".contains(c))
-    {
+    if rest.chars().any(|c| c.is_whitespace() || c.is_control() || ":@?#%\\".contains(c)) {
         return None;
     }
     let mut segments = rest.split('/');
-    let parts = Parts {
-        name: segments.next()?,
-        verb: segments.next()?,
-        route: segments.next()?,
-    };
+    let parts = Parts { name: segments.next()?, verb: segments.next()?, route: segments.next()? };
     let whole = ![parts.name, parts.verb, parts.route].contains(&"");
     (whole && segments.next().is_none()).then_some(parts)
 }
@@ -90,10 +80,7 @@ mod tests {
         document["entry"] = json!(entry);
         let own = codes(&judged(&document, super::entry));
         let as_document = codes(&judged(&document, super::super::card::card));
-        assert!(
-            as_document.is_empty(),
-            "{entry:?} must have the codes of this step alone, not {as_document:?}"
-        );
+        assert!(as_document.is_empty(), "{entry:?} must have the codes of this step alone, not {as_document:?}");
         own
     }
 
@@ -104,29 +91,13 @@ mod tests {
 
     #[test]
     fn a_wrong_segment_gives_its_own_code_only() {
-        assert_eq!(
-            with("x402://other.eth/summarize/v1"),
-            ["entry-ens-mismatch"]
-        );
-        assert_eq!(
-            with("x402://SummarizeAgent.eth/summarize/v1"),
-            ["entry-ens-mismatch"]
-        );
-        assert_eq!(
-            with("x402://summarizeagent.eth/clean/v1"),
-            ["entry-verb-mismatch"]
-        );
+        assert_eq!(with("x402://other.eth/summarize/v1"), ["entry-ens-mismatch"]);
+        assert_eq!(with("x402://SummarizeAgent.eth/summarize/v1"), ["entry-ens-mismatch"]);
+        assert_eq!(with("x402://summarizeagent.eth/clean/v1"), ["entry-verb-mismatch"]);
         for route in ["v1.0.0", "v1.1.0", "v2", "V1", "v01", "1", "latest"] {
-            assert_eq!(
-                with(&format!("x402://summarizeagent.eth/summarize/{route}")),
-                ["entry-version-noncompliant"]
-            );
+            assert_eq!(with(&format!("x402://summarizeagent.eth/summarize/{route}")), ["entry-version-noncompliant"]);
         }
-        let all = [
-            "entry-ens-mismatch",
-            "entry-verb-mismatch",
-            "entry-version-noncompliant",
-        ];
+        let all = ["entry-ens-mismatch", "entry-verb-mismatch", "entry-version-noncompliant"];
         assert_eq!(with("x402://other.eth/clean/v2"), all);
     }
 
@@ -169,21 +140,11 @@ mod tests {
     fn the_released_route_is_a_matter_of_the_profile() {
         let mut document = good();
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
-        assert_eq!(
-            codes(&judged(&document, entry)),
-            ["entry-version-noncompliant"]
-        );
-        assert_eq!(
-            judged_under("agent-cards/1.0.0+released", &document, entry),
-            []
-        );
+        assert_eq!(codes(&judged(&document, entry)), ["entry-version-noncompliant"]);
+        assert_eq!(judged_under("agent-cards/1.0.0+released", &document, entry), []);
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0");
         assert_eq!(
-            codes(&judged_under(
-                "agent-cards/1.0.0+released",
-                &document,
-                entry
-            )),
+            codes(&judged_under("agent-cards/1.0.0+released", &document, entry)),
             ["entry-version-noncompliant"]
         );
     }

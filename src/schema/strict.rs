@@ -26,13 +26,8 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// What a strict compiler would refuse in `schema`, at most [`MAX_FAULTS`]. `at_hand` says whether the schema with
 /// this absolute URI (without fragment) may be referred to; the schema itself always may.
 pub fn faults(schema: &Value, at_hand: impl Fn(&str) -> bool) -> Vec<Fault> {
-    let mut walk = Walk {
-        base: id(schema),
-        at_hand,
-        options: jsonschema::options(),
-        place: String::new(),
-        faults: Vec::new(),
-    };
+    let mut walk =
+        Walk { base: id(schema), at_hand, options: jsonschema::options(), place: String::new(), faults: Vec::new() };
     walk.schema(schema);
     walk.faults
 }
@@ -98,13 +93,7 @@ const ONE: [&str; 11] = [
 /// Keywords whose value is a list of schemas.
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value maps names to schemas. `definitions` is the old spelling of `$defs`, which Ajv still knows.
-const NAMED: [&str; 5] = [
-    "$defs",
-    "definitions",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
+const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords that hold a reference.
 const REFERENCE: [&str; 2] = ["$dynamicRef", "$ref"];
 /// Keywords whose value is judged when the schema is compiled, or means nothing for validation.
@@ -208,9 +197,7 @@ impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
     }
 
     fn reference(&mut self, reference: &str) {
-        let target = reference
-            .split_once('#')
-            .map_or(reference, |(target, _)| target);
+        let target = reference.split_once('#').map_or(reference, |(target, _)| target);
         let own = target.is_empty() || self.base == Some(target);
         if !own && !(self.at_hand)(&self.absolute(target)) {
             self.fault(FaultKind::UnresolvedReference(excerpt(reference)));
@@ -219,8 +206,7 @@ impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
 
     fn absolute(&self, target: &str) -> String {
         let base = self.base.and_then(|base| url::Url::parse(base).ok());
-        base.and_then(|base| base.join(target).ok())
-            .map_or_else(|| target.to_owned(), String::from)
+        base.and_then(|base| base.join(target).ok()).map_or_else(|| target.to_owned(), String::from)
     }
 
     fn pairs(&mut self, object: &Map<String, Value>) {
@@ -228,21 +214,9 @@ impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
         let rules = [
             (has("then") && !has("if"), "then", "if"),
             (has("else") && !has("if"), "else", "if"),
-            (
-                has("if") && !has("then") && !has("else"),
-                "if",
-                "then or else",
-            ),
-            (
-                has("minContains") && !has("contains"),
-                "minContains",
-                "contains",
-            ),
-            (
-                has("maxContains") && !has("contains"),
-                "maxContains",
-                "contains",
-            ),
+            (has("if") && !has("then") && !has("else"), "if", "then or else"),
+            (has("minContains") && !has("contains"), "minContains", "contains"),
+            (has("maxContains") && !has("contains"), "maxContains", "contains"),
         ];
         for (_, keyword, other) in rules.into_iter().filter(|(broken, ..)| *broken) {
             self.fault(FaultKind::Ignored(keyword, other));
@@ -258,10 +232,7 @@ impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
 
     fn fault(&mut self, kind: FaultKind) {
         if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault {
-                pointer: excerpt(&self.place),
-                kind,
-            });
+            self.faults.push(Fault { pointer: excerpt(&self.place), kind });
         }
     }
 }
@@ -287,21 +258,13 @@ mod tests {
                 "/properties/a/minLenght",
                 FaultKind::UnknownKeyword("minLenght".into()),
             ),
-            (
-                json!({"dependencies": {}}),
-                "/dependencies",
-                FaultKind::UnknownKeyword("dependencies".into()),
-            ),
+            (json!({"dependencies": {}}), "/dependencies", FaultKind::UnknownKeyword("dependencies".into())),
             (
                 json!({"markdownDescription": "x"}),
                 "/markdownDescription",
                 FaultKind::UnknownKeyword("markdownDescription".into()),
             ),
-            (
-                json!({"items": {"format": "phone"}}),
-                "/items/format",
-                FaultKind::UnknownFormat("phone".into()),
-            ),
+            (json!({"items": {"format": "phone"}}), "/items/format", FaultKind::UnknownFormat("phone".into())),
             (
                 json!({"allOf": [{"$ref": "https://other.example/x#/a"}]}),
                 "/allOf/0/$ref",
@@ -312,22 +275,10 @@ mod tests {
                 "/$schema",
                 FaultKind::UnknownDialect("http://json-schema.org/draft-07/schema#".into()),
             ),
-            (
-                json!({"if": {}}),
-                "",
-                FaultKind::Ignored("if", "then or else"),
-            ),
+            (json!({"if": {}}), "", FaultKind::Ignored("if", "then or else")),
             (json!({"then": {}}), "", FaultKind::Ignored("then", "if")),
-            (
-                json!({"not": {"maxContains": 1}}),
-                "/not",
-                FaultKind::Ignored("maxContains", "contains"),
-            ),
-            (
-                json!({"items": [{}]}),
-                "/items",
-                FaultKind::NotSchema("a list"),
-            ),
+            (json!({"not": {"maxContains": 1}}), "/not", FaultKind::Ignored("maxContains", "contains")),
+            (json!({"items": [{}]}), "/items", FaultKind::NotSchema("a list")),
         ];
         for (schema, pointer, kind) in cases {
             assert_eq!(only(&schema), (pointer.to_owned(), kind), "{schema}");
@@ -339,13 +290,7 @@ mod tests {
         let schema = json!({"$id": "https://schemas.example/me", "$ref": "#/$defs/a", "$defs": {"a": {"enum": [{"x": 1}]}},
             "properties": {"format": {"const": {"y": 2}}, "if": {"$ref": "known"}, "me": {"$ref": "me#/$defs/a"}},
             "default": {"z": 3}, "if": true, "then": false});
-        let at_hand = |uri: &str| {
-            [
-                "https://schemas.example/known",
-                "https://schemas.example/me",
-            ]
-            .contains(&uri)
-        };
+        let at_hand = |uri: &str| ["https://schemas.example/known", "https://schemas.example/me"].contains(&uri);
         assert_eq!(faults(&schema, at_hand), []);
     }
 

@@ -34,13 +34,8 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<String> {
 fn has_element(text: &str) -> bool {
     text.match_indices('<').any(|(at, _)| {
         let rest = &text.as_bytes()[at + 1..];
-        let named = rest
-            .get(.."script".len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"script"));
-        named
-            && rest
-                .get("script".len())
-                .is_none_or(|b| b.is_ascii_whitespace() || *b == b'>' || *b == b'/')
+        let named = rest.get(.."script".len()).is_some_and(|name| name.eq_ignore_ascii_case(b"script"));
+        named && rest.get("script".len()).is_none_or(|b| b.is_ascii_whitespace() || *b == b'>' || *b == b'/')
     })
 }
 
@@ -48,19 +43,12 @@ fn has_element(text: &str) -> bool {
 /// control characters from a URL, so they are dropped here; "JavaScript: a language" is prose.
 fn has_script_url(text: &str) -> bool {
     let dropped = ['\t', '\n', '\r'];
-    let text = if text.contains(dropped) {
-        Cow::Owned(text.replace(dropped, ""))
-    } else {
-        Cow::Borrowed(text)
-    };
+    let text = if text.contains(dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     ["javascript:", "vbscript:"].iter().any(|scheme| {
         let mut from = 0;
         while let Some(at) = find_ignoring_case(&text[from..], scheme).map(|at| at + from) {
-            let begins = text[..at]
-                .chars()
-                .next_back()
-                .is_none_or(|c| "\"'`(=<>".contains(c));
+            let begins = text[..at].chars().next_back().is_none_or(|c| "\"'`(=<>".contains(c));
             let code = &text[at + scheme.len()..];
             if begins && is_code(code) {
                 return true;
@@ -84,11 +72,10 @@ fn has_data_url(text: &str) -> bool {
     while let Some(at) = find_ignoring_case(&text[from..], "data:").map(|at| at + from) {
         let rest = &text[at + "data:".len()..];
         let runs = |kind: &&str| {
-            rest.get(..kind.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(kind))
+            rest.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind))
                 && rest[kind.len()..].starts_with([',', ';'])
         };
-        if RUNNABLE.iter().any(|kind| runs(&kind)) {
+        if RUNNABLE.iter().any(runs) {
             return true;
         }
         from = at + "data:".len();
@@ -97,9 +84,7 @@ fn has_data_url(text: &str) -> bool {
 }
 
 fn is_shebang(text: &str) -> bool {
-    text.trim_start()
-        .strip_prefix("#!")
-        .is_some_and(|rest| rest.trim_start().starts_with('/'))
+    text.trim_start().strip_prefix("#!").is_some_and(|rest| rest.trim_start().starts_with('/'))
 }
 
 #[cfg(test)]

@@ -12,12 +12,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
         return None;
     }
     issued(text)
-        .or_else(|| {
-            marks
-                .all(Marks::COLON | Marks::AT)
-                .then(|| password_in_url(text))
-                .flatten()
-        })
+        .or_else(|| marks.all(Marks::COLON | Marks::AT).then(|| password_in_url(text)).flatten())
         .or_else(|| marks.any(Marks::DIGIT).then(|| assigned(text)).flatten())
 }
 
@@ -92,33 +87,21 @@ fn issued(text: &str) -> Option<&'static str> {
         return None;
     }
     let token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    let mut tokens = text
-        .split(|c| !token(c))
-        .filter(|token| token.len() >= SHORTEST_ISSUED);
+    let mut tokens = text.split(|c| !token(c)).filter(|token| token.len() >= SHORTEST_ISSUED);
     tokens.find_map(|token| {
         let first = token.as_bytes()[0];
-        let known = ISSUERS
-            .iter()
-            .filter(|issuer| issuer.prefix.as_bytes()[0] == first);
+        let known = ISSUERS.iter().filter(|issuer| issuer.prefix.as_bytes()[0] == first);
         let mut fits = known.filter(|issuer| {
-            token
-                .strip_prefix(issuer.prefix)
-                .is_some_and(|rest| rest.len() >= issuer.rest && has_digit(rest))
+            token.strip_prefix(issuer.prefix).is_some_and(|rest| rest.len() >= issuer.rest && has_digit(rest))
         });
-        fits.next()
-            .map(|issuer| issuer.kind)
-            .or_else(|| is_jwt(token).then_some("a JSON web token"))
+        fits.next().map(|issuer| issuer.kind).or_else(|| is_jwt(token).then_some("a JSON web token"))
     })
 }
 
 /// Header and payload, each base64url of a JSON object, then a signature, which may be empty.
 fn is_jwt(token: &str) -> bool {
     let mut parts = token.split('.');
-    let mut object = || {
-        parts
-            .next()
-            .is_some_and(|part| part.len() >= 10 && part.starts_with("eyJ"))
-    };
+    let mut object = || parts.next().is_some_and(|part| part.len() >= 10 && part.starts_with("eyJ"));
     object() && object() && parts.next().is_some() && parts.next().is_none()
 }
 
@@ -133,9 +116,7 @@ fn has_private_key_block(text: &str) -> bool {
 fn password_in_url(text: &str) -> Option<&'static str> {
     let mut authorities = text.split("://").skip(1);
     authorities.find_map(|rest| {
-        let authority = rest
-            .split(|c: char| "/?#\\\"'<>".contains(c) || c.is_whitespace())
-            .next()?;
+        let authority = rest.split(|c: char| "/?#\\\"'<>".contains(c) || c.is_whitespace()).next()?;
         let (user, _) = authority.rsplit_once('@')?;
         let (_, password) = user.split_once(':')?;
         (!password.is_empty() && !is_placeholder(password)).then_some("a password in a URL")
@@ -144,16 +125,12 @@ fn password_in_url(text: &str) -> Option<&'static str> {
 
 /// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
 fn assigned(text: &str) -> Option<&'static str> {
-    let mut pieces = text
-        .split(|c: char| c.is_whitespace() || "?&;,#\"'()[]".contains(c))
-        .filter(|p| !p.is_empty())
-        .peekable();
+    let mut pieces =
+        text.split(|c: char| c.is_whitespace() || "?&;,#\"'()[]".contains(c)).filter(|p| !p.is_empty()).peekable();
     while let Some(piece) = pieces.next() {
         let (name, value) = match piece.find(['=', ':']) {
             Some(at) => (&piece[..at], &piece[at + 1..]),
-            None if find_ignoring_case(piece, "bearer") == Some(0)
-                || find_ignoring_case(piece, "basic") == Some(0) =>
-            {
+            None if find_ignoring_case(piece, "bearer") == Some(0) || find_ignoring_case(piece, "basic") == Some(0) => {
                 let value = pieces.peek().copied().unwrap_or("");
                 if is_scheme(piece) && is_long_token(value) {
                     return Some("credentials of an Authorization header");
@@ -162,11 +139,7 @@ fn assigned(text: &str) -> Option<&'static str> {
             }
             None => continue,
         };
-        let value = if value.is_empty() {
-            pieces.peek().copied().unwrap_or("")
-        } else {
-            value
-        };
+        let value = if value.is_empty() { pieces.peek().copied().unwrap_or("") } else { value };
         match promise(name) {
             Some(Promise::Password | Promise::Key) if is_key(value) => {
                 return Some("an assigned secret");
@@ -195,28 +168,17 @@ const MAX_PROMISING_NAME: usize = 64;
 
 fn promise(name: &str) -> Option<Promise> {
     const PASSWORDS: [&str; 3] = ["password", "passwd", "passphrase"];
-    const KEYS: [&str; 7] = [
-        "apikey",
-        "secret",
-        "secretkey",
-        "privatekey",
-        "signingkey",
-        "secretaccesskey",
-        "credential",
-    ];
+    const KEYS: [&str; 7] =
+        ["apikey", "secret", "secretkey", "privatekey", "signingkey", "secretaccesskey", "credential"];
     const WORDS: [&str; 3] = ["mnemonic", "seedphrase", "recoveryphrase"];
     if name.len() > MAX_PROMISING_NAME || name.len() < "token".len() {
         return None;
     }
     let last = name.as_bytes()[name.len() - 1].to_ascii_lowercase();
-    if !b"ctdyesl".contains(&last) {
+    if !b"cdelnsty".contains(&last) {
         return None;
     }
-    let plain: String = name
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     let plain = plain.strip_suffix('s').unwrap_or(&plain);
     let ends = |words: &[&str]| words.iter().any(|word| plain.ends_with(word));
     match () {
@@ -230,25 +192,14 @@ fn promise(name: &str) -> Option<Promise> {
 
 /// One word that is not a remark about passwords.
 fn is_password(text: &str) -> bool {
-    const REMARKS: [&str; 9] = [
-        "required",
-        "optional",
-        "none",
-        "string",
-        "text",
-        "false",
-        "true",
-        "null",
-        "unsupported",
-    ];
+    const REMARKS: [&str; 9] =
+        ["required", "optional", "none", "string", "text", "false", "true", "null", "unsupported"];
     let text = text.trim();
     text.len() >= 4
         && !text.contains(char::is_whitespace)
         && !is_placeholder(text)
         && !is_public_value(text)
-        && !REMARKS
-            .iter()
-            .any(|remark| text.eq_ignore_ascii_case(remark))
+        && !REMARKS.iter().any(|remark| text.eq_ignore_ascii_case(remark))
 }
 
 /// One word with a digit in it, long enough for a key, and none of the public things that stand in cards.
@@ -264,17 +215,9 @@ fn is_key(text: &str) -> bool {
 /// As [`is_key`], but long, of letters and digits, and not an account or contract: "token" has other meanings too.
 fn is_long_token(text: &str) -> bool {
     let text = text.trim();
-    let hex = text
-        .strip_prefix("0x")
-        .is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
-    let opaque = text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=".contains(&b));
-    text.len() >= 16
-        && opaque
-        && !hex
-        && text.contains(|c: char| c.is_ascii_alphabetic())
-        && is_key(text)
+    let hex = text.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    let opaque = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=".contains(&b));
+    text.len() >= 16 && opaque && !hex && text.contains(|c: char| c.is_ascii_alphabetic()) && is_key(text)
 }
 
 /// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
@@ -288,9 +231,7 @@ fn is_placeholder(text: &str) -> bool {
 
 /// URLs, labelled digests and public keys, and CIDs.
 fn is_public_value(text: &str) -> bool {
-    const LABELS: [&str; 8] = [
-        "sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "ed25519:", "eip155:", "did:",
-    ];
+    const LABELS: [&str; 8] = ["sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "ed25519:", "eip155:", "did:"];
     let cid = |text: &str| {
         (text.starts_with("bafy") || text.starts_with("bafk")) && text.len() >= 59
             || text.starts_with("Qm") && text.len() == 46
@@ -315,11 +256,7 @@ mod tests {
         for issuer in &ISSUERS {
             let token = format!("{}{}", issuer.prefix, "a1".repeat(issuer.rest / 2 + 1));
             assert_eq!(text(&token), Some(issuer.kind), "{token}");
-            assert_eq!(
-                text(&format!("key={token}&x")),
-                Some(issuer.kind),
-                "{token}"
-            );
+            assert_eq!(text(&format!("key={token}&x")), Some(issuer.kind), "{token}");
             assert_eq!(text(&format!("prefix{token}")), None, "{token}");
         }
     }
@@ -327,31 +264,13 @@ mod tests {
     #[test]
     fn other_credentials_are_known_by_their_form() {
         for (credential, kind) in [
-            (
-                "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
-                "a JSON web token",
-            ),
-            (
-                "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n",
-                "a private key block",
-            ),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "a JSON web token"),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "a private key block"),
             ("-----BEGIN PRIVATE KEY-----", "a private key block"),
-            (
-                "postgres://app:s3cr3t@db.commandlayer.org/x",
-                "a password in a URL",
-            ),
-            (
-                "https://api.commandlayer.org/?api_key=abcd1234efgh",
-                "an assigned secret",
-            ),
-            (
-                "https://api.commandlayer.org/?access_token=abcd1234efgh5678ijkl",
-                "an assigned token",
-            ),
-            (
-                "Authorization: Bearer abcdef0123456789abcdef",
-                "credentials of an Authorization header",
-            ),
+            ("postgres://app:s3cr3t@db.commandlayer.org/x", "a password in a URL"),
+            ("https://api.commandlayer.org/?api_key=abcd1234efgh", "an assigned secret"),
+            ("https://api.commandlayer.org/?access_token=abcd1234efgh5678ijkl", "an assigned token"),
+            ("Authorization: Bearer abcdef0123456789abcdef", "credentials of an Authorization header"),
             ("password: hunter2hunter", "an assigned secret"),
         ] {
             assert_eq!(text(credential), Some(kind), "{credential}");
@@ -366,15 +285,9 @@ mod tests {
             ("apiKey", "a1b2c3d4"),
             ("OPENAI_API_KEY", "abc123def456"),
             ("client-secret", "9f8e7d6c5b4a"),
-            (
-                "privateKey",
-                "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
-            ),
+            ("privateKey", "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"),
             ("auth_token", "abcdef0123456789abcdef"),
-            (
-                "mnemonic",
-                "test test test test test test test test test test test junk",
-            ),
+            ("mnemonic", "test test test test test test test test test test test junk"),
         ] {
             assert!(in_member(name, value).is_some(), "{name}: {value}");
         }
@@ -384,17 +297,11 @@ mod tests {
             ("api_key", "X-API-Key"),
             ("api_key", "${API_KEY_1}"),
             ("api_key", "https://commandlayer.org/v1/keys"),
-            (
-                "secret",
-                "sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac",
-            ),
+            ("secret", "sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
             ("token", "USDC"),
             ("token", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
             ("key", "a1b2c3d4e5f6"),
-            (
-                "pgp_fingerprint",
-                "5016D4969F3822B2C5A2FA4099A26950197DAB0A",
-            ),
+            ("pgp_fingerprint", "5016D4969F3822B2C5A2FA4099A26950197DAB0A"),
             ("secret_sharing", "shamir-2of3"),
         ] {
             assert!(in_member(name, value).is_none(), "{name}: {value}");
