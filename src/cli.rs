@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -23,7 +24,7 @@ mod trace;
 mod verify;
 mod world;
 
-use args::{Cli, Command};
+use args::Command;
 use exit::Exit;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
@@ -32,19 +33,25 @@ use exit::Exit;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit::report_bugs();
     let exit = exit::guarded(|| match args::parse(arguments.into_iter().collect()) {
-        Ok(cli) => dispatch(cli),
-        Err(error) => {
-            // A closed stderr must not change the code.
-            let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Trusted }
-        }
+        Ok(cli) => dispatch(cli.into_command()),
+        Err(error) => explain_usage(error),
     });
     exit.into()
 }
 
-fn dispatch(cli: Cli) -> Exit {
-    start_log(cli.verbosity());
-    let done = match cli.into_command() {
+/// Prints help and version to stdout, anything wrong to stderr. A closed stream does not change the code.
+fn explain_usage(error: clap::Error) -> Exit {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return Exit::Trusted;
+    }
+    let _ = std::io::stderr().write_all(args::plain_message(error).as_bytes());
+    Exit::Usage
+}
+
+fn dispatch(command: Command) -> Exit {
+    start_log(command.verbosity());
+    let done = match command {
         Command::Verify(args) => verify::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Records(args) => records::run(args),

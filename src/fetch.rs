@@ -8,6 +8,7 @@ pub mod address;
 pub mod ccip;
 pub mod egress;
 pub mod https;
+pub mod ipfs;
 
 mod decode;
 mod operator;

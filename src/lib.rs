@@ -1,12 +1,21 @@
 //! clresolve answers one question: is the binding of an ENS name, an Agent-Card and an `x402://` entry real?
+pub mod cache;
+pub mod card;
 pub mod chain;
+pub mod check;
 pub mod cid;
+pub mod cli;
+pub mod clock;
 pub mod config;
+pub mod evidence;
 pub mod fetch;
+pub mod manifest;
 pub mod name;
+pub mod profile;
 pub mod reason;
 pub mod records;
 pub mod resolve;
 pub mod sandbox;
+pub mod schema;
 pub mod text;
 pub mod verdict;

@@ -1,17 +1,19 @@
 //! What can be typed.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::expect::ExpectArgs;
 use crate::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port, parse_profile,
-    parse_quorum,
+    BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port,
+    parse_profile, parse_quorum,
 };
+use crate::text;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -47,7 +49,6 @@ _CHAIN_ID and _UNIVERSAL_RESOLVER; the file has a key for each world option.";
 #[command(
     name = "clresolve",
     version,
-    about,
     after_help = AFTER_HELP,
     override_usage = "clresolve [OPTIONS] NAME...\n       clresolve COMMAND ...",
     args_conflicts_with_subcommands = true,
@@ -59,26 +60,26 @@ pub(super) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    verify: Option<VerifyArgs>,
+    verify: VerifyArgs,
 }
 
 impl Cli {
+    /// The command; names alone are to be verified.
     pub(super) fn into_command(self) -> Command {
-        match (self.command, self.verify) {
-            (Some(command), _) => command,
-            (None, Some(args)) => Command::Verify(args),
-            (None, None) => unreachable!("without a command a name is required"),
-        }
+        self.command.unwrap_or(Command::Verify(self.verify))
     }
+}
 
-    pub(super) fn verbosity(&self) -> u8 {
-        match (&self.command, &self.verify) {
-            (Some(Command::Verify(a) | Command::Trace(a)), _) | (None, Some(a)) => a.world.verbose,
-            (Some(Command::Card(a)), _) => a.world.verbose,
-            (Some(Command::Records(a)), _) => a.world.verbose,
-            (Some(Command::Cat(a)), _) => a.world.verbose,
-            (Some(Command::Sandbox(a)), _) => a.verbose,
-            (Some(Command::Explain(_) | Command::Name(_) | Command::Completions(_)), _) | (None, None) => 0,
+impl Command {
+    /// How often `-v` was given.
+    pub(super) const fn verbosity(&self) -> u8 {
+        match self {
+            Self::Verify(args) | Self::Trace(args) => args.world.verbose,
+            Self::Card(args) => args.world.verbose,
+            Self::Records(args) => args.world.verbose,
+            Self::Cat(args) => args.world.verbose,
+            Self::Sandbox(args) => args.verbose,
+            Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
         }
     }
 }
@@ -218,14 +219,14 @@ pub(super) struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// Form of the results
-    #[arg(short, long = "output", value_name = "FORM", value_enum, default_value_t)]
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) out: OutArgs,
 }
 
 /// Where results go.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct OutArgs {
     /// Write results to FILE, not to standard output
     #[arg(long = "out", value_name = "FILE")]
@@ -316,6 +317,29 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(command_first(arguments))
 }
 
+/// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
+pub(super) fn plain_message(mut error: clap::Error) -> String {
+    let typed = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let argument = typed(ContextKind::InvalidArg);
+    if argument.starts_with("--rpc") || argument.starts_with("--gateway") {
+        let value = typed(ContextKind::InvalidValue);
+        let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    let mut message = String::new();
+    for c in error.render().to_string().chars() {
+        if c != '\n' && text::is_unsafe(c) {
+            message.extend(c.escape_unicode());
+        } else {
+            message.push(c);
+        }
+    }
+    message
+}
+
 /// The clap command, for completion scripts.
 pub(super) fn command() -> clap::Command {
     Cli::command()
@@ -354,16 +378,10 @@ fn takes_next(command: &clap::Command, flag: &str) -> bool {
         return !long.contains('=') && command.get_arguments().any(|a| a.get_long() == Some(long) && takes_value(a));
     }
     // Of a cluster such as -vo only the last letter can take the next argument; in -ojson the value is attached.
-    let first = flag[1..].char_indices().find(|(_, c)| {
-        command.get_arguments().any(|a| a.get_short() == Some(*c) && takes_value(a))
-    });
+    let first = flag[1..]
+        .char_indices()
+        .find(|(_, c)| command.get_arguments().any(|a| a.get_short() == Some(*c) && takes_value(a)));
     first.is_some_and(|(i, c)| 1 + i + c.len_utf8() == flag.len())
-}
-
-/// Whether `text` is the name of a command.
-#[cfg(test)]
-fn is_command(text: &OsStr) -> bool {
-    text.to_str().is_some_and(|t| Cli::command().find_subcommand(t).is_some())
 }
 
 #[cfg(test)]
@@ -384,7 +402,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
-        assert!(is_command(OsStr::new("trace")));
     }
 
     #[test]
@@ -427,6 +444,21 @@ mod tests {
             let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{line}");
         }
+    }
+
+    #[test]
+    fn usage_errors_show_neither_keys_nor_control_characters() {
+        for flag in
+            ["--rpc ftp://rpc.example/SECRET", "--rpc rpc.example/SECRET", "--gateway https://u:SECRET@g.example"]
+        {
+            let line = format!("clresolve a.eth {flag}");
+            let message = plain_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
+            assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
+        }
+        let line = ["clresolve", "a.eth", "--expect-owner", "a\u{1b}[31m\u{7}\u{202e}b"].map(OsString::from);
+        let message = plain_message(parse(line.to_vec()).unwrap_err());
+        assert!(message.contains("\\u{202e}b'"), "{message}");
+        assert!(!message.contains(|c| c != '\n' && text::is_unsafe(c)), "{message}");
     }
 
     #[test]

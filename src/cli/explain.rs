@@ -46,13 +46,22 @@ fn hint(slug: &str) -> String {
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
     let near: Vec<&str> =
         Code::ALL.iter().map(|c| c.slug()).filter(|s| s.split('-').any(|w| words.contains(&w))).take(5).collect();
-    if near.is_empty() { "; `clresolve explain` lists all".to_owned() } else { format!("; perhaps {}?", near.join(", ")) }
+    if near.is_empty() {
+        "; `clresolve explain` lists all".to_owned()
+    } else {
+        format!("; perhaps {}?", near.join(", "))
+    }
 }
 
 fn line(entry: &Entry, palette: &Palette) -> String {
     let (effect, step) = (effect(entry.effect), entry.step.slug());
     let style = palette.effect(entry.effect);
-    format!("{:<28} {style}{effect:<8}{style:#} {step:<12} {:<6} {}\n", entry.code.slug(), entry.requirement, entry.title)
+    format!(
+        "{:<28} {style}{effect:<8}{style:#} {step:<12} {:<6} {}\n",
+        entry.code.slug(),
+        entry.requirement,
+        entry.title
+    )
 }
 
 fn paragraph(entry: &Entry, palette: &Palette) -> String {

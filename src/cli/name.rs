@@ -65,7 +65,11 @@ impl Row {
     fn text(&self, format: Format) -> String {
         let input = Foreign::new(&self.input);
         let (Some(normal), Some(node)) = (&self.normalized, &self.node) else {
-            return format!("{input}  {}: {}\n", Code::NameInvalid, Foreign::new(self.error.as_deref().unwrap_or_default()));
+            return format!(
+                "{input}  {}: {}\n",
+                Code::NameInvalid,
+                Foreign::new(self.error.as_deref().unwrap_or_default())
+            );
         };
         let normal = Foreign::new(normal);
         if format == Format::Short {
@@ -178,10 +182,7 @@ mod tests {
         assert_eq!(rows.len(), 3);
         assert_eq!(rows[0].normalized.as_deref(), Some("vitalik.eth"));
         assert_eq!(rows[0].dns.as_deref(), Some("0x07766974616c696b0365746800"));
-        assert_eq!(
-            rows[0].node.as_deref(),
-            Some("0xee6c4522aab0003e8d14cd40a6af439055fd2577951148c14b6cea9a53475835")
-        );
+        assert_eq!(rows[0].node.as_deref(), Some("0xee6c4522aab0003e8d14cd40a6af439055fd2577951148c14b6cea9a53475835"));
         assert_eq!(rows[1].code, Some(Code::NameInvalid));
         assert_eq!(rows[2].error.as_deref(), Some("not UTF-8"));
     }

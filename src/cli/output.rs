@@ -1,7 +1,7 @@
 //! Results: to standard output or a file, each written whole, and quiet about a reader that has gone.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use anstream::stream::RawStream;
@@ -21,7 +21,10 @@ pub(super) struct Output {
 enum Target {
     Stdout,
     /// Opened by the first write, so that a command that gives nothing leaves the file as it is.
-    File { path: PathBuf, file: Option<File> },
+    File {
+        path: PathBuf,
+        file: Option<File>,
+    },
 }
 
 impl Output {
@@ -86,7 +89,7 @@ impl Output {
 }
 
 /// Whether a stream takes colours: a terminal, and no `NO_COLOR`.
-pub(super) fn colour<S: RawStream + IsTerminal>(stream: &S) -> bool {
+pub(super) fn colour<S: RawStream>(stream: &S) -> bool {
     stream.is_terminal() && anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 

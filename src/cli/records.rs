@@ -180,10 +180,7 @@ mod tests {
     }
 
     fn records() -> Answer {
-        let records = [
-            (Key::Entry, Record::Text("x402://a\nb".to_owned())),
-            (Key::Owner, Record::NotUtf8(vec![0xff])),
-        ];
+        let records = [(Key::Entry, Record::Text("x402://a\nb".to_owned())), (Key::Owner, Record::NotUtf8(vec![0xff]))];
         Answer::Records(Found {
             resolver: Address::ZERO,
             wildcard: EnsName::parse("b.eth").ok(),
@@ -207,7 +204,10 @@ mod tests {
         let unregistered = Ok(reading(Answer::Unregistered));
         let failed = Err(Failure::Chain("down".to_owned()));
         let invalid = Err(Failure::Name("bad".to_owned()));
-        assert_eq!([&unregistered, &failed, &invalid].map(exit), [Exit::Untrusted, Exit::Indeterminate, Exit::Untrusted]);
+        assert_eq!(
+            [&unregistered, &failed, &invalid].map(exit),
+            [Exit::Untrusted, Exit::Indeterminate, Exit::Untrusted]
+        );
         assert_eq!(value("a.eth", &unregistered)["answer"], "unregistered");
         assert_eq!(value("a.eth", &failed)["answer"], "error");
         assert_eq!(value("a b", &invalid)["code"], "name-invalid");

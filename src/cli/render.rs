@@ -169,7 +169,9 @@ fn refuse(verdict: &Verdict, name: &str) -> String {
     let mut text = match code.entry().fixer {
         Fixer::Asker => format!("Check the spelling of {name}, and do not call or pay it ({code}{more})"),
         Fixer::Publisher => format!("Do not call or pay {name}; its publisher has to fix {code}{more}"),
-        Fixer::Operator => format!("Do not call or pay {name}: the configuration in force does not admit it ({code}{more})"),
+        Fixer::Operator => {
+            format!("Do not call or pay {name}: the configuration in force does not admit it ({code}{more})")
+        }
     };
     let near = verdict.profile.near_misses.iter().find(|n| n.would_be == State::Trusted);
     if let Some(near) = near {
@@ -182,7 +184,8 @@ fn refuse(verdict: &Verdict, name: &str) -> String {
 
 fn wait(verdict: &Verdict, name: &str) -> String {
     let mut unknowns = verdict.reasons.iter().filter(|r| r.effect == Effect::Unknown);
-    let reason = unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == Effect::Unknown));
+    let reason =
+        unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == Effect::Unknown));
     let Some(reason) = reason else { return format!("Do not rely on {name}: not every step could be decided.") };
     let code = reason.code;
     if !reason.retryable {
@@ -214,7 +217,12 @@ fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Pale
         .map(|n| format!("{} under {}", n.would_be, Foreign::new(&n.profile)))
         .collect();
     if !near.is_empty() {
-        let _ = writeln!(text, "\n  The same evidence is {}; judged here by {}.", near.join(", "), Foreign::new(&verdict.profile.id));
+        let _ = writeln!(
+            text,
+            "\n  The same evidence is {}; judged here by {}.",
+            near.join(", "),
+            Foreign::new(&verdict.profile.id)
+        );
     }
     let style = if unmet.is_empty() { palette.state(verdict.state) } else { palette.bad };
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, unmet));
@@ -519,7 +527,9 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         verdict.profile.near_misses =
             vec![NearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: State::Trusted }];
         let text = walk(&verdict, &[], &Palette::plain());
-        assert!(text.contains("The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."));
+        assert!(text.contains(
+            "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
+        ));
         assert!(text.ends_with("ask again with --profile agent-cards/1.0.0+released.\n"), "{text}");
     }
 
@@ -549,7 +559,10 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn a_trace_shows_evidence_and_time_and_nothing_raw() {
         let text = trace(&trusted(), &[], &Palette::plain());
-        assert!(text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"), "{text}");
+        assert!(
+            text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"),
+            "{text}"
+        );
         assert!(text.contains("      records.cl.entry  x402://\\u{202e}\n"), "{text}");
         assert!(text.contains("96 ms in all steps"), "{text}");
     }

@@ -42,20 +42,21 @@ fn configuration(args: &WorldArgs) -> anyhow::Result<Config> {
 
 /// What the flags say.
 fn layer(args: &WorldArgs) -> Layer {
-    let mut layer = Layer::default();
-    layer.rpc = Some(args.rpc.clone()).filter(|list| !list.is_empty());
-    layer.gateway = Some(args.gateway.clone()).filter(|list| !list.is_empty());
-    layer.proof = args.proof;
-    layer.universal_resolver = args.universal_resolver;
-    layer.chain_id = args.chain_id;
-    layer.block = args.block;
-    layer.profile.clone_from(&args.profile);
-    layer.depth = args.depth.map(Depth::from);
-    layer.timeout = args.timeout;
-    layer.connect_to.clone_from(&args.connect_to);
-    layer.allow_host.clone_from(&args.allow_host);
-    layer.ca.clone_from(&args.ca);
-    layer
+    Layer {
+        rpc: Some(args.rpc.clone()).filter(|list| !list.is_empty()),
+        gateway: Some(args.gateway.clone()).filter(|list| !list.is_empty()),
+        proof: args.proof,
+        universal_resolver: args.universal_resolver,
+        chain_id: args.chain_id,
+        block: args.block,
+        profile: args.profile.clone(),
+        depth: args.depth.map(Depth::from),
+        timeout: args.timeout,
+        connect_to: args.connect_to.clone(),
+        allow_host: args.allow_host.clone(),
+        ca: args.ca.clone(),
+        ..Layer::default()
+    }
 }
 
 impl From<DepthArg> for Depth {

@@ -15,15 +15,10 @@ use url::Host;
 #[must_use]
 pub fn is_public_ip(ip: IpAddr) -> bool {
     match ip.to_canonical() {
-        IpAddr::V4(ip) => !NOT_PUBLIC_V4
-            .iter()
-            .any(|&(net, bits)| in_v4(ip, net, bits)),
+        IpAddr::V4(ip) => !NOT_PUBLIC_V4.iter().any(|&(net, bits)| in_v4(ip, net, bits)),
         IpAddr::V6(ip) => {
             let (net, bits) = GLOBAL_V6;
-            in_v6(ip, net, bits)
-                && !NOT_PUBLIC_V6
-                    .iter()
-                    .any(|&(net, bits)| in_v6(ip, net, bits))
+            in_v6(ip, net, bits) && !NOT_PUBLIC_V6.iter().any(|&(net, bits)| in_v6(ip, net, bits))
         }
     }
 }
@@ -105,23 +100,19 @@ pub(super) fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
 fn dns_name(name: &str) -> Result<String, HostNameError> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let fits = !name.is_empty() && name.len() <= MAX_NAME && name.split('.').all(is_label);
-    fits.then(|| name.to_owned())
-        .ok_or(HostNameError::Malformed)
+    fits.then(|| name.to_owned()).ok_or(HostNameError::Malformed)
 }
 
 fn is_label(label: &str) -> bool {
     (1..=MAX_LABEL).contains(&label.len())
-        && label
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
+        && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
 }
 
 fn is_private_name(name: &str) -> bool {
     !name.contains('.')
-        || PRIVATE_SUFFIXES.iter().any(|suffix| {
-            name.strip_suffix(suffix)
-                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        })
+        || PRIVATE_SUFFIXES
+            .iter()
+            .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
 /// Longest text that is looked at as a host. A name of 253 octets can be longer before percent-decoding and Punycode.
@@ -135,18 +126,8 @@ const MAX_LABEL: usize = 63;
 
 /// Suffixes that never lead to the public internet: RFC 6761 (`localhost`), RFC 6762 (`local`, and the private ones of
 /// its appendix G), RFC 8375 (`home.arpa`), and `internal`, which ICANN reserved in 2024.
-const PRIVATE_SUFFIXES: [&str; 10] = [
-    "corp",
-    "home",
-    "home.arpa",
-    "internal",
-    "intranet",
-    "lan",
-    "local",
-    "localdomain",
-    "localhost",
-    "private",
-];
+const PRIVATE_SUFFIXES: [&str; 10] =
+    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "localhost", "private"];
 
 /// IPv4 networks that are not public.
 const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 14] = [

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use super::egress::{Call, Egress};
+use super::egress::{Call, Egress, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
@@ -39,19 +39,13 @@ impl GuardedGateway {
     /// Asks gateways through `egress`, at most `total` for one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
-        Self {
-            mode: Mode::On(egress),
-            total,
-        }
+        Self { mode: Mode::On(egress), total }
     }
 
     /// Refuses every request: for worlds in which no off-chain answer is wanted.
     #[must_use]
     pub fn refusing() -> Self {
-        Self {
-            mode: Mode::Off,
-            total: Duration::ZERO,
-        }
+        Self { mode: Mode::Off, total: Duration::ZERO }
     }
 
     async fn attempt(
@@ -68,11 +62,7 @@ impl GuardedGateway {
         let call = if template.contains(DATA) {
             Call::get("application/json")
         } else {
-            Call::post_json(
-                serde_json::json!({ "sender": sender, "data": data })
-                    .to_string()
-                    .into(),
-            )
+            Call::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
         };
         let reply = egress.foreign(&url, call.gzip(), deadline).await?;
         if reply.status() != 200 {
@@ -90,34 +80,22 @@ impl GuardedGateway {
 #[async_trait]
 impl CcipReadGateway for GuardedGateway {
     /// Tries the gateways in order: a 4xx answer ends the request, everything else leads to the next one.
-    async fn request(
-        &self,
-        request: &CcipReadRequest,
-        cap: usize,
-    ) -> Result<Bytes, CcipReadGatewayError> {
+    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         let Mode::On(egress) = &self.mode else {
             return Err(CcipReadGatewayError::new(Refusal::Disabled.to_string()));
         };
         if request.urls.len() > MAX_GATEWAYS {
-            return Err(CcipReadGatewayError::new(format!(
-                "more than {MAX_GATEWAYS} gateway URLs"
-            )));
+            return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
         }
-        let deadline = Instant::now() + self.total;
+        let deadline = deadline_in(self.total);
         let mut last = CcipReadGatewayError::new("the contract names no gateway");
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            match self
-                .attempt(egress, template, request, cap, Instant::now() + share)
-                .await
-            {
+            match self.attempt(egress, template, request, cap, deadline_in(share)).await {
                 Ok(data) => return Ok(data),
                 Err(FetchError::Unavailable(Cause::Status(status @ 400..=499))) => {
-                    return Err(CcipReadGatewayError::http(
-                        status,
-                        format!("HTTP status {status}"),
-                    ));
+                    return Err(CcipReadGatewayError::http(status, format!("HTTP status {status}")));
                 }
                 Err(FetchError::Unavailable(Cause::Status(status))) => {
                     last = CcipReadGatewayError::http(status, format!("HTTP status {status}"));
@@ -146,16 +124,8 @@ fn body_limit(cap: usize) -> usize {
 
 /// Fills in the template. The length is known before anything is built.
 fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
-    let filled = |placeholder: &str, value: &str| {
-        template
-            .matches(placeholder)
-            .count()
-            .saturating_mul(value.len())
-    };
-    let length = template
-        .len()
-        .saturating_add(filled(SENDER, sender))
-        .saturating_add(filled(DATA, data));
+    let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
+    let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
@@ -163,10 +133,5 @@ fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
 }
 
 fn forbidden(why: Refusal) -> FetchError {
-    Forbidden {
-        hop: 0,
-        target: "the gateway of the contract".to_owned(),
-        why,
-    }
-    .into()
+    Forbidden { hop: 0, target: "the gateway of the contract".to_owned(), why }.into()
 }

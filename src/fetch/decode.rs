@@ -21,21 +21,12 @@ impl Decoder {
         let coding = match content_encoding.map(str::trim) {
             None | Some("") => Coding::Identity,
             Some(name) if name.eq_ignore_ascii_case("identity") => Coding::Identity,
-            Some(name)
-                if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") =>
-            {
-                Coding::Gzip(Box::new(MultiGzDecoder::new(CappedSink {
-                    out: Vec::new(),
-                    left: limit,
-                })))
+            Some(name) if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
+                Coding::Gzip(Box::new(MultiGzDecoder::new(CappedSink { out: Vec::new(), left: limit })))
             }
             Some(_) => return Err(DecodeError::Coding),
         };
-        Ok(Self {
-            coding,
-            limit,
-            wire: 0,
-        })
+        Ok(Self { coding, limit, wire: 0 })
     }
 
     /// The most bytes that the body may have.
@@ -65,7 +56,10 @@ impl Decoder {
             Coding::Identity => Ok(Bytes::new()),
             Coding::Gzip(_) if self.wire == 0 => Ok(Bytes::new()),
             Coding::Gzip(gzip) => {
-                gzip.try_finish().map_err(|e| DecodeError::of(&e))?;
+                gzip.try_finish().map_err(|e| match DecodeError::of(&e) {
+                    DecodeError::Oversize => DecodeError::Oversize,
+                    _ => DecodeError::Truncated,
+                })?;
                 Ok(std::mem::take(&mut gzip.get_mut().out).into())
             }
         }
@@ -77,7 +71,7 @@ impl Decoder {
 pub(super) enum DecodeError {
     /// More bytes than the limit, on the wire or decoded.
     Oversize,
-    /// The coding's data ends too early.
+    /// The coding's data ends too early, or its checksum is wrong at the end.
     Truncated,
     /// A coding that was not asked for, or data that it cannot hold.
     Coding,
@@ -87,7 +81,6 @@ impl DecodeError {
     fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull => Self::Oversize,
-            io::ErrorKind::UnexpectedEof => Self::Truncated,
             _ => Self::Coding,
         }
     }
@@ -105,10 +98,7 @@ struct CappedSink {
 
 impl Write for CappedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self
-            .left
-            .checked_sub(bytes.len())
-            .ok_or(io::ErrorKind::StorageFull)?;
+        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
         self.out.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -130,12 +120,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn decode(
-        coding: Option<&str>,
-        wire: &[u8],
-        piece: usize,
-        limit: usize,
-    ) -> Result<Vec<u8>, DecodeError> {
+    fn decode(coding: Option<&str>, wire: &[u8], piece: usize, limit: usize) -> Result<Vec<u8>, DecodeError> {
         let mut decoder = Decoder::new(coding, limit)?;
         let mut out = Vec::new();
         for chunk in wire.chunks(piece) {
@@ -150,43 +135,27 @@ mod tests {
         let text: Vec<u8> = (0..5000u32).flat_map(u32::to_le_bytes).collect();
         for piece in [1, 7, 4096, usize::MAX] {
             assert_eq!(decode(None, &text, piece, text.len()), Ok(text.clone()));
-            assert_eq!(
-                decode(Some("GZIP"), &gzip(&text), piece, text.len()),
-                Ok(text.clone())
-            );
+            assert_eq!(decode(Some("GZIP"), &gzip(&text), piece, text.len()), Ok(text.clone()));
         }
     }
 
     #[test]
     fn caps_both_sides() {
         assert_eq!(decode(None, &[0; 11], 4, 10), Err(DecodeError::Oversize));
-        assert_eq!(
-            decode(Some("gzip"), &gzip(&[0; 1 << 20]), 512, 10_000),
-            Err(DecodeError::Oversize)
-        );
+        assert_eq!(decode(Some("gzip"), &gzip(&[0; 1 << 20]), 512, 10_000), Err(DecodeError::Oversize));
         let empty_members = gzip(b"").repeat(1000);
-        assert_eq!(
-            decode(Some("gzip"), &empty_members, 512, 1000),
-            Err(DecodeError::Oversize)
-        );
+        assert_eq!(decode(Some("gzip"), &empty_members, 512, 1000), Err(DecodeError::Oversize));
     }
 
     #[test]
     fn refuses_broken_and_unknown_codings() {
         let whole = gzip(b"some text that is long enough to be cut");
-        assert_eq!(
-            decode(Some("gzip"), &whole[..whole.len() - 9], 5, 1000),
-            Err(DecodeError::Truncated)
-        );
-        assert_eq!(
-            decode(Some("gzip"), b"plain text", 5, 1000),
-            Err(DecodeError::Coding)
-        );
+        for end in 1..whole.len() {
+            assert_eq!(decode(Some("gzip"), &whole[..end], 5, 1000), Err(DecodeError::Truncated), "{end}");
+        }
+        assert_eq!(decode(Some("gzip"), b"plain text", 5, 1000), Err(DecodeError::Coding));
         assert_eq!(decode(Some("br"), b"", 5, 1000), Err(DecodeError::Coding));
-        assert_eq!(
-            decode(Some("gzip, gzip"), b"", 5, 1000),
-            Err(DecodeError::Coding)
-        );
+        assert_eq!(decode(Some("gzip, gzip"), b"", 5, 1000), Err(DecodeError::Coding));
         assert_eq!(decode(Some("gzip"), b"", 5, 1000), Ok(Vec::new()));
     }
 }

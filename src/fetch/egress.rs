@@ -55,6 +55,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit from sending a request to the end of the answer's head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Longest total time limit that is honoured. Longer ones mean "no limit", and clocks cannot count for ever.
+const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
+
 /// How long an unused connection is kept. Below the 60 s or more after which common servers hang up.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
@@ -83,15 +86,8 @@ impl Egress {
     pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
         let extra_roots = parse_roots(&config.extra_roots)?;
         let policy = Policy { config, lookup };
-        let shared = Shared {
-            policy: Arc::new(policy),
-            extra_roots,
-            tls: OnceLock::new(),
-            clients: Mutex::default(),
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let shared = Shared { policy: Arc::new(policy), extra_roots, tls: OnceLock::new(), clients: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// A client for the origin of `endpoint`, which the operator configured, and for no other.
@@ -103,12 +99,7 @@ impl Egress {
     }
 
     /// Sends `call` to the foreign `url` and waits for the head of the answer. Redirects are answers like any other.
-    pub(super) async fn foreign(
-        &self,
-        url: &Url,
-        call: Call,
-        deadline: Instant,
-    ) -> Result<Reply, FetchError> {
+    pub(super) async fn foreign(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.shared.policy.admit_foreign(url)?;
             self.send(Door::Foreign, &target, call, deadline).await
@@ -117,46 +108,30 @@ impl Egress {
     }
 
     /// Sends `call` to `url`, whose origin the operator configured, and waits for the head of the answer.
-    pub(super) async fn configured(
-        &self,
-        url: &Url,
-        call: Call,
-        deadline: Instant,
-    ) -> Result<Reply, FetchError> {
+    pub(super) async fn configured(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.shared.policy.admit_configured(url)?;
             self.send(Door::Operator, &target, call, deadline).await
         };
-        sent.await
-            .map_err(|error| error.at(|| CONFIGURED.to_owned()))
+        sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
     }
 
-    async fn send(
-        &self,
-        door: Door,
-        target: &Target,
-        call: Call,
-        deadline: Instant,
-    ) -> Result<Reply, SendError> {
+    async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
         let client = self.shared.client(door, target.port);
-        let mut request = client
-            .request(call.method, target.url.clone())
-            .headers(call.headers);
+        let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {
             request = request.header(header::HOST, authority);
         }
         if let Some(body) = call.body {
             request = request.body(body);
         }
-        let head_deadline = deadline.min(Instant::now() + self.shared.policy.config.head_timeout);
+        let head_deadline = deadline.min(deadline_in(self.shared.policy.config.head_timeout));
         let response = match timeout_at(head_deadline, request.send()).await {
             Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
             Err(_) => return Err(Cause::Timeout.into()),
         };
         let peer = response.remote_addr().ok_or(Refusal::PeerUnknown)?;
-        self.shared
-            .policy
-            .judge(door, &target.host, target.port, peer)?;
+        self.shared.policy.judge(door, &target.host, target.port, peer)?;
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(Cause::Head.into());
         }
@@ -166,9 +141,7 @@ impl Egress {
 
 impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Egress")
-            .field("config", &self.shared.policy.config)
-            .finish_non_exhaustive()
+        f.debug_struct("Egress").field("config", &self.shared.policy.config).finish_non_exhaustive()
     }
 }
 
@@ -231,10 +204,7 @@ impl FromStr for OriginSpec {
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let (host, port) = text.rsplit_once(':').ok_or(SpecError::Form("HOST:PORT"))?;
-        Ok(Self {
-            host: parse_host(host).map_err(|_| SpecError::Host)?,
-            port: parse_port(port)?,
-        })
+        Ok(Self { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? })
     }
 }
 
@@ -255,23 +225,11 @@ impl FromStr for ConnectTo {
         const FORM: SpecError = SpecError::Form("HOST:PORT:ADDR:PORT");
         let (host, rest) = text.split_once(':').ok_or(FORM)?;
         let (port, target) = rest.split_once(':').ok_or(FORM)?;
-        let from = OriginSpec {
-            host: parse_host(host).map_err(|_| SpecError::Host)?,
-            port: parse_port(port)?,
-        };
+        let from = OriginSpec { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? };
         if !matches!(from.host, Host::Domain(_)) {
             return Err(SpecError::Host);
         }
-        Ok(Self {
-            from,
-            target: target.parse().map_err(|e| {
-                if e == SpecError::Form("HOST:PORT") {
-                    FORM
-                } else {
-                    e
-                }
-            })?,
-        })
+        Ok(Self { from, target: target.parse().map_err(|e| if e == SpecError::Form("HOST:PORT") { FORM } else { e })? })
     }
 }
 
@@ -290,10 +248,7 @@ pub enum SpecError {
 }
 
 fn parse_port(text: &str) -> Result<u16, SpecError> {
-    text.parse()
-        .ok()
-        .filter(|&port| port != 0)
-        .ok_or(SpecError::Port)
+    text.parse().ok().filter(|&port| port != 0).ok_or(SpecError::Port)
 }
 
 /// A source of addresses.
@@ -312,11 +267,13 @@ struct SystemLookup;
 #[async_trait]
 impl Lookup for SystemLookup {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(tokio::net::lookup_host((host, 0))
-            .await?
-            .map(|addr| addr.ip())
-            .collect())
+        Ok(tokio::net::lookup_host((host, 0)).await?.map(|addr| addr.ip()).collect())
     }
+}
+
+/// The end of a time limit that begins now.
+pub(super) fn deadline_in(limit: Duration) -> Instant {
+    Instant::now() + limit.min(MAX_TOTAL)
 }
 
 /// One request.
@@ -328,22 +285,13 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn get(accept: &'static str) -> Self {
-        Self {
-            method: Method::GET,
-            headers: HeaderMap::new(),
-            body: None,
-        }
-        .with(header::ACCEPT, accept)
+        Self { method: Method::GET, headers: HeaderMap::new(), body: None }.with(header::ACCEPT, accept)
     }
 
     pub(super) fn post_json(body: Bytes) -> Self {
-        Self {
-            method: Method::POST,
-            headers: HeaderMap::new(),
-            body: Some(body),
-        }
-        .with(header::CONTENT_TYPE, "application/json")
-        .with(header::ACCEPT, "application/json")
+        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body) }
+            .with(header::CONTENT_TYPE, "application/json")
+            .with(header::ACCEPT, "application/json")
     }
 
     pub(super) fn gzip(self) -> Self {
@@ -379,9 +327,7 @@ impl Reply {
             return Some(Duration::from_secs(seconds));
         }
         let date = |text| jiff::fmt::rfc2822::parse(text).ok();
-        let wait = date(value)?
-            .timestamp()
-            .duration_since(date(self.header(header::DATE)?)?.timestamp());
+        let wait = date(value)?.timestamp().duration_since(date(self.header(header::DATE)?)?.timestamp());
         Some(Duration::try_from(wait).unwrap_or_default())
     }
 
@@ -391,20 +337,12 @@ impl Reply {
         let coding = self.response.headers().get(header::CONTENT_ENCODING);
         let coding = coding.map(|value| value.to_str().unwrap_or("unreadable"));
         let decoder = Decoder::new(coding, limit).map_err(|e| of_decode(e, limit))?;
-        Ok(BodyStream {
-            response: self.response,
-            deadline: self.deadline,
-            decoder: Some(decoder),
-        })
+        Ok(BodyStream { response: self.response, deadline: self.deadline, decoder: Some(decoder) })
     }
 
     /// The whole body, at most `limit` bytes.
     pub(super) async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
-        if self
-            .response
-            .content_length()
-            .is_some_and(|length| length > limit as u64)
-        {
+        if self.response.content_length().is_some_and(|length| length > limit as u64) {
             return Err(FetchError::Oversize { limit });
         }
         let mut stream = self.into_body(limit)?;
@@ -431,14 +369,9 @@ impl BodyStream {
             return Ok(None);
         };
         let limit = decoder.limit();
-        let chunk = timeout_at(self.deadline, self.response.chunk())
-            .await
-            .map_err(|_| Cause::Timeout)?;
+        let chunk = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| Cause::Timeout)?;
         match chunk.map_err(|_| Cause::Truncated)? {
-            Some(chunk) => decoder
-                .push(chunk)
-                .map(Some)
-                .map_err(|e| of_decode(e, limit)),
+            Some(chunk) => decoder.push(chunk).map(Some).map_err(|e| of_decode(e, limit)),
             None => {
                 let rest = decoder.finish().map_err(|e| of_decode(e, limit))?;
                 self.decoder = None;
@@ -457,10 +390,7 @@ fn of_decode(error: DecodeError, limit: usize) -> FetchError {
 }
 
 fn head_size(headers: &HeaderMap) -> usize {
-    headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum()
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
 /// How messages name what the operator configured: its host may hold a key.
@@ -469,10 +399,7 @@ pub(super) const CONFIGURED: &str = "the configured endpoint";
 /// Scheme, host and port, for messages.
 fn origin_text(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    let port = url
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     excerpt(&format!("{}://{host}{port}", url.scheme())).to_owned()
 }
 
@@ -504,24 +431,13 @@ struct Shared {
 impl Shared {
     fn client(&self, door: Door, port: u16) -> Client {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients
-            .entry((door, port))
-            .or_insert_with(|| self.build(door, port))
-            .clone()
+        clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
     }
 
     fn build(&self, door: Door, port: u16) -> Client {
-        let dialer = Dialer {
-            door,
-            port,
-            policy: Arc::clone(&self.policy),
-        };
+        let dialer = Dialer { door, port, policy: Arc::clone(&self.policy) };
         Client::builder()
-            .tls_backend_preconfigured(
-                self.tls
-                    .get_or_init(|| tls_config(&self.extra_roots))
-                    .clone(),
-            )
+            .tls_backend_preconfigured(self.tls.get_or_init(|| tls_config(&self.extra_roots)).clone())
             .dns_resolver(dialer)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -547,15 +463,10 @@ fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
         .expect("the provider supports the default protocol versions");
     let roots = extra_roots.iter().cloned();
     match rustls_platform_verifier::Verifier::new_with_extra_roots(roots, provider) {
-        Ok(verifier) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth(),
+        Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth(),
         Err(error) => {
             tracing::warn!(%error, "no trust roots: no https server can be verified");
-            builder
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth()
+            builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
         }
     }
 }
@@ -563,9 +474,8 @@ fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
 fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>>, EgressError> {
     let mut roots = Vec::new();
     for (index, pem) in files.iter().enumerate() {
-        let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
-            .collect::<Result<_, _>>()
-            .map_err(|_| EgressError::NotPem(index))?;
+        let certificates: Vec<_> =
+            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| EgressError::NotPem(index))?;
         if certificates.is_empty() {
             return Err(EgressError::NotPem(index));
         }
@@ -615,34 +525,17 @@ impl Policy {
     }
 
     /// Takes the port out of the URL of a name, and judges a literal, for which no resolver will be asked.
-    fn target(
-        &self,
-        door: Door,
-        url: &Url,
-        host: Host<String>,
-        port: u16,
-    ) -> Result<Target, Refusal> {
+    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, Refusal> {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = literal(&host) {
             self.judge(door, &host, port, SocketAddr::new(ip, port))?;
-            return Ok(Target {
-                host,
-                port,
-                url,
-                authority: None,
-            });
+            return Ok(Target { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
-        url.set_host(Some(&host.to_string()))
-            .map_err(|_| Refusal::NotUrl)?;
+        url.set_host(Some(&host.to_string())).map_err(|_| Refusal::NotUrl)?;
         url.set_port(None).map_err(|()| Refusal::NotUrl)?;
-        Ok(Target {
-            host,
-            port,
-            url,
-            authority,
-        })
+        Ok(Target { host, port, url, authority })
     }
 
     /// Whether the operator named this very origin.
@@ -651,27 +544,15 @@ impl Policy {
     }
 
     fn is_allowed(&self, host: &Host<String>, port: u16) -> bool {
-        self.config
-            .allow_host
-            .iter()
-            .any(|origin| origin.is(host, port))
+        self.config.allow_host.iter().any(|origin| origin.is(host, port))
     }
 
     fn detour(&self, host: &Host<String>, port: u16) -> Option<&OriginSpec> {
-        self.config
-            .connect_to
-            .iter()
-            .find(|detour| detour.from.is(host, port))
-            .map(|detour| &detour.target)
+        self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
     }
 
     /// The addresses to connect to for a name and port. One bad answer refuses all.
-    async fn addresses(
-        &self,
-        door: Door,
-        host: &Host<String>,
-        port: u16,
-    ) -> Result<Vec<SocketAddr>, DialError> {
+    async fn addresses(&self, door: Door, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, DialError> {
         let (target_host, target_port) = match self.detour(host, port) {
             Some(target) => (&target.host, target.port),
             None => (host, port),
@@ -695,27 +576,12 @@ impl Policy {
     }
 
     /// Whether `address` may be the peer of a connection for `host` and `port`.
-    fn judge(
-        &self,
-        door: Door,
-        host: &Host<String>,
-        port: u16,
-        address: SocketAddr,
-    ) -> Result<(), Refusal> {
-        if self
-            .config
-            .denied
-            .iter()
-            .any(|listener| is_listener(*listener, address))
-        {
+    fn judge(&self, door: Door, host: &Host<String>, port: u16, address: SocketAddr) -> Result<(), Refusal> {
+        if self.config.denied.iter().any(|listener| is_listener(*listener, address)) {
             return Err(Refusal::OwnListener);
         }
         let free = door == Door::Operator || self.is_named(host, port);
-        if free || is_public_ip(address.ip()) {
-            Ok(())
-        } else {
-            Err(Refusal::AddressNotPublic(address.ip()))
-        }
+        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(Refusal::AddressNotPublic(address.ip())) }
     }
 }
 
@@ -743,11 +609,7 @@ fn is_listener(listener: SocketAddr, address: SocketAddr) -> bool {
     if ip.is_unspecified() {
         return listener.is_loopback() || listener.is_unspecified();
     }
-    if listener.is_unspecified() {
-        is_of_this_machine(ip)
-    } else {
-        listener == ip
-    }
+    if listener.is_unspecified() { is_of_this_machine(ip) } else { listener == ip }
 }
 
 /// A socket can be bound to the addresses of this machine only. Nothing is sent.
@@ -803,12 +665,7 @@ impl From<Cause> for SendError {
 impl SendError {
     fn at(self, target: impl FnOnce() -> String) -> FetchError {
         match self {
-            Self::Refused(why) => Forbidden {
-                hop: 0,
-                target: target(),
-                why,
-            }
-            .into(),
+            Self::Refused(why) => Forbidden { hop: 0, target: target(), why }.into(),
             Self::Failed(cause) => cause.into(),
         }
     }
@@ -818,7 +675,7 @@ impl SendError {
         let mut link: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = link.filter(|_| links.len() < MAX_ERROR_CHAIN) {
             links.push(error);
-            link = error.source();
+            link = inner(error);
         }
         if let Some(dial) = links.iter().find_map(|e| e.downcast_ref::<DialError>()) {
             return match dial {
@@ -826,15 +683,11 @@ impl SendError {
                 DialError::Refused(why) => Self::Refused(why.clone()),
             };
         }
-        Self::Failed(match links.iter().find_map(|e| tls_error(*e)) {
+        Self::Failed(match links.iter().find_map(|e| e.downcast_ref::<rustls::Error>()) {
             Some(tls) => Cause::Tls(excerpt(&tls.to_string()).to_owned()),
             None if error.is_timeout() => Cause::Timeout,
             None if error.is_connect() => Cause::Connect,
-            None if links.iter().any(|e| {
-                e.downcast_ref::<hyper::Error>()
-                    .is_some_and(hyper::Error::is_parse)
-            }) =>
-            {
+            None if links.iter().any(|e| e.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) => {
                 Cause::Head
             }
             None => Cause::Truncated,
@@ -845,14 +698,12 @@ impl SendError {
 /// Links of an error chain that are looked at: more than any chain of the HTTP client has.
 const MAX_ERROR_CHAIN: usize = 16;
 
-/// TLS errors travel inside I/O errors, whose `source` skips the error that they wrap.
-fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
-    let inner = error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref);
-    inner
-        .and_then(|inner| inner.downcast_ref())
-        .or_else(|| error.downcast_ref())
+/// What an error wraps. The `source` of an I/O error skips the error right inside it.
+fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
 }
 
 #[cfg(test)]
@@ -865,47 +716,19 @@ mod tests {
 
     #[test]
     fn parses_origins_and_detours() {
-        assert_eq!(
-            spec("Example.COM.:8443"),
-            OriginSpec {
-                host: Host::Domain("example.com".into()),
-                port: 8443
-            }
-        );
+        assert_eq!(spec("Example.COM.:8443"), OriginSpec { host: Host::Domain("example.com".into()), port: 8443 });
         assert_eq!(spec("127.0.0.1:1").host, Host::<String>::Ipv4([127, 0, 0, 1].into()));
         let detour: ConnectTo = "a.example:443:[::1]:9".parse().unwrap();
-        assert_eq!(
-            detour,
-            ConnectTo {
-                from: spec("a.example:443"),
-                target: spec("[::1]:9")
-            }
-        );
+        assert_eq!(detour, ConnectTo { from: spec("a.example:443"), target: spec("[::1]:9") });
         let detour: ConnectTo = "a.example:443:localhost:9".parse().unwrap();
         assert_eq!(detour.target, spec("localhost:9"));
 
-        for text in [
-            "",
-            "a.example",
-            "a.example:443",
-            "a.example:443:b",
-            "a.example:443:127.0.0.1",
-        ] {
-            assert_eq!(
-                text.parse::<ConnectTo>(),
-                Err(SpecError::Form("HOST:PORT:ADDR:PORT")),
-                "{text}"
-            );
+        for text in ["", "a.example", "a.example:443", "a.example:443:b", "a.example:443:127.0.0.1"] {
+            assert_eq!(text.parse::<ConnectTo>(), Err(SpecError::Form("HOST:PORT:ADDR:PORT")), "{text}");
         }
-        assert_eq!(
-            "127.0.0.1:443:127.0.0.1:9".parse::<ConnectTo>(),
-            Err(SpecError::Host)
-        );
+        assert_eq!("127.0.0.1:443:127.0.0.1:9".parse::<ConnectTo>(), Err(SpecError::Host));
         assert_eq!("a.example:0".parse::<OriginSpec>(), Err(SpecError::Port));
-        assert_eq!(
-            "a.example:65536".parse::<OriginSpec>(),
-            Err(SpecError::Port)
-        );
+        assert_eq!("a.example:65536".parse::<OriginSpec>(), Err(SpecError::Port));
         assert_eq!("a b:1".parse::<OriginSpec>(), Err(SpecError::Host));
     }
 
@@ -925,11 +748,7 @@ mod tests {
             ("192.0.2.1:80", "0.0.0.0:80", false),
         ];
         for (listener, address, same) in cases {
-            assert_eq!(
-                is_listener(listener.parse().unwrap(), address.parse().unwrap()),
-                same,
-                "{listener} {address}"
-            );
+            assert_eq!(is_listener(listener.parse().unwrap(), address.parse().unwrap()), same, "{listener} {address}");
         }
     }
 }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header;
-use tokio::time::Instant;
 use url::Url;
 
-use super::egress::{Call, Egress, Reply};
+use super::egress::{Call, Egress, Reply, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal, excerpt};
 
 /// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
@@ -35,10 +34,7 @@ impl Limits {
     /// Those of an Agent-Card.
     #[must_use]
     pub const fn card() -> Self {
-        Self {
-            bytes: CARD_LIMIT,
-            total: FETCH_TIMEOUT,
-        }
+        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT }
     }
 }
 
@@ -61,30 +57,20 @@ pub struct Body {
 /// [`FetchError::Forbidden`] for a URL or redirect hop that the guard refuses, [`FetchError::Oversize`] for too many
 /// bytes, and [`FetchError::Unavailable`] for everything that leaves us without a whole 2xx body.
 pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, FetchError> {
-    let deadline = Instant::now() + limits.total;
+    let deadline = deadline_in(limits.total);
     let mut chain = Chain::start(url)?;
     loop {
         let call = Call::get("application/json, */*;q=0.5").gzip();
-        let reply = egress
-            .foreign(chain.current(), call, deadline)
-            .await
-            .map_err(|e| chain.locate(e))?;
+        let reply = egress.foreign(chain.current(), call, deadline).await.map_err(|e| chain.locate(e))?;
         if let 301 | 302 | 303 | 307 | 308 = reply.status() {
             chain.follow(&reply)?;
             continue;
         }
         check_status(reply.status())?;
-        let content_type = reply
-            .header(header::CONTENT_TYPE)
-            .map(|value| excerpt(value).to_owned());
+        let content_type = reply.header(header::CONTENT_TYPE).map(|value| excerpt(value).to_owned());
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.end();
-        return Ok(Body {
-            bytes,
-            final_url,
-            hops,
-            content_type,
-        });
+        return Ok(Body { bytes, final_url, hops, content_type });
     }
 }
 
@@ -108,10 +94,7 @@ impl Chain {
         check_length(url).map_err(|why| forbidden(0, why))?;
         let mut current = Url::parse(url).map_err(|_| forbidden(0, Refusal::NotUrl))?;
         current.set_fragment(None);
-        Ok(Self {
-            visited: Vec::new(),
-            current,
-        })
+        Ok(Self { visited: Vec::new(), current })
     }
 
     fn current(&self) -> &Url {
@@ -130,11 +113,7 @@ impl Chain {
     /// Says at which hop a refusal happened.
     fn locate(&self, error: FetchError) -> FetchError {
         match error {
-            FetchError::Forbidden(forbidden) => Forbidden {
-                hop: self.hops(),
-                ..forbidden
-            }
-            .into(),
+            FetchError::Forbidden(forbidden) => Forbidden { hop: self.hops(), ..forbidden }.into(),
             other => other,
         }
     }
@@ -142,9 +121,7 @@ impl Chain {
     /// Moves on to where a redirect leads. The next request judges the URL.
     fn follow(&mut self, reply: &Reply) -> Result<(), FetchError> {
         let leads_nowhere = Cause::Status(reply.status());
-        let location = reply
-            .header(header::LOCATION)
-            .ok_or(leads_nowhere.clone())?;
+        let location = reply.header(header::LOCATION).ok_or(leads_nowhere.clone())?;
         let hop = self.hops() + 1;
         check_length(location).map_err(|why| forbidden(hop, why))?;
         let mut next = self.current.join(location).map_err(|_| leads_nowhere)?;
@@ -156,26 +133,16 @@ impl Chain {
         if hop > MAX_HOPS {
             return Err(Cause::TooManyRedirects.into());
         }
-        self.visited
-            .push(std::mem::replace(&mut self.current, next));
+        self.visited.push(std::mem::replace(&mut self.current, next));
         Ok(())
     }
 }
 
 fn check_length(url: &str) -> Result<(), Refusal> {
-    if url.len() > URL_LIMIT {
-        Err(Refusal::TooLong(URL_LIMIT))
-    } else {
-        Ok(())
-    }
+    if url.len() > URL_LIMIT { Err(Refusal::TooLong(URL_LIMIT)) } else { Ok(()) }
 }
 
 /// A URL that is too long or no URL: nothing of it is repeated.
 fn forbidden(hop: u8, why: Refusal) -> FetchError {
-    Forbidden {
-        hop,
-        target: "the URL".to_owned(),
-        why,
-    }
-    .into()
+    Forbidden { hop, target: "the URL".to_owned(), why }.into()
 }

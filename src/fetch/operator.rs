@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-use super::egress::{CONFIGURED, Call, Egress, Reply};
+use super::egress::{CONFIGURED, Call, Egress, Reply, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
@@ -24,10 +24,7 @@ impl OperatorClient {
         if !endpoint.has_host() {
             return Err(Refusal::NotUrl);
         }
-        Ok(Self {
-            egress,
-            origin: endpoint.origin(),
-        })
+        Ok(Self { egress, origin: endpoint.origin() })
     }
 
     /// Posts a JSON text and gives the body of a successful answer.
@@ -35,53 +32,21 @@ impl OperatorClient {
     /// # Errors
     /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
     /// anything but 200.
-    pub async fn post_json(
-        &self,
-        url: &Url,
-        body: Bytes,
-        cap: usize,
-        limit: Duration,
-    ) -> Result<Bytes, FetchError> {
-        whole_body(
-            self.send(url, Call::post_json(body).gzip(), Instant::now() + limit)
-                .await?,
-            cap,
-        )
-        .await
+    pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
+        whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap).await
     }
 
     /// Gets the body of a successful answer, asking for the media type `accept`.
     ///
     /// # Errors
     /// As [`OperatorClient::post_json`].
-    pub async fn get(
-        &self,
-        url: &Url,
-        accept: &'static str,
-        cap: usize,
-        limit: Duration,
-    ) -> Result<Bytes, FetchError> {
-        whole_body(
-            self.send(url, Call::get(accept), Instant::now() + limit)
-                .await?,
-            cap,
-        )
-        .await
+    pub async fn get(&self, url: &Url, accept: &'static str, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
+        whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap).await
     }
 
-    pub(super) async fn send(
-        &self,
-        url: &Url,
-        call: Call,
-        deadline: Instant,
-    ) -> Result<Reply, FetchError> {
+    pub(super) async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         if url.origin() != self.origin {
-            return Err(Forbidden {
-                hop: 0,
-                target: CONFIGURED.to_owned(),
-                why: Refusal::OtherOrigin,
-            }
-            .into());
+            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: Refusal::OtherOrigin }.into());
         }
         self.egress.configured(url, call, deadline).await
     }

@@ -1,0 +1,303 @@
+//! The judgement: evidence and profile in, reasons and step results out. Pure: no I/O, no clock, no panic.
+
+pub mod binding;
+pub mod card;
+mod content;
+pub mod entry;
+pub mod integrity;
+pub mod records;
+pub mod schemas;
+pub mod verbs;
+
+use std::collections::BTreeMap;
+
+use crate::card::Card;
+use crate::evidence::{Evidence, Source, Walked};
+use crate::profile::Profile;
+use crate::reason::{self, Code, Effect, Reason, Step};
+use crate::verdict::{Depth, State, Status};
+
+/// What the operator asks of a judgement beyond the profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// How deep the walk goes.
+    pub depth: Depth,
+    /// Whether both sources of the card must answer.
+    pub require_all_sources: bool,
+    /// Owners whose commons cards are accepted (CL-58); empty accepts all.
+    pub allowed_publishers: Vec<String>,
+    /// Codes taken out of the registry: their findings are dropped. For tests that show that each code matters.
+    #[doc(hidden)]
+    pub without: Vec<Code>,
+}
+
+/// What the checks found.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The state.
+    pub state: State,
+    /// Every reason, sorted.
+    pub reasons: Vec<Reason>,
+    /// How each step ended.
+    pub steps: BTreeMap<Step, Status>,
+    /// The card, when the judged bytes are one.
+    pub card: Option<Card>,
+}
+
+/// Judges evidence under a profile.
+pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
+    let mut reasons = records::records(evidence, profile);
+    reasons.extend(integrity::integrity(evidence));
+    let card = evidence.card_bytes().and_then(|bytes| match Card::parse(bytes) {
+        Ok(card) => Some(card),
+        Err(error) => {
+            reasons.push(error.reason());
+            None
+        }
+    });
+    if let Some(card) = &card {
+        reasons.extend(card::card(card, profile));
+        reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
+        reasons.extend(entry::entry(card, profile));
+        reasons.extend(verbs::verbs(card, profile));
+        reasons.extend(schema_reasons(evidence, card, profile));
+    }
+    reasons.retain(|reason| !policy.without.contains(&reason.code));
+    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
+    reason::sort(&mut reasons);
+    let steps = statuses(evidence, card.is_some(), &reasons, policy);
+    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card }
+}
+
+fn schema_reasons(evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
+    match (&evidence.schemas, evidence.found()) {
+        (Some(schemas), Some(found)) => schemas::schemas(card, schemas, &found.records, profile),
+        _ => Vec::new(),
+    }
+}
+
+/// The reason with the effect that the profile and the policy in force give it.
+fn weigh(mut reason: Reason, profile: &Profile, policy: &Policy) -> Reason {
+    if reason.code == Code::SourceUnavailable && policy.require_all_sources {
+        reason.effect = Effect::Unknown;
+        return reason;
+    }
+    profile.weigh(reason)
+}
+
+/// The steps that must pass for `trusted`.
+fn required(policy: &Policy) -> Vec<Step> {
+    let mut steps =
+        vec![Step::Name, Step::Records, Step::Integrity, Step::Card, Step::Binding, Step::Entry, Step::Verbs];
+    if policy.require_all_sources {
+        steps.extend([Step::FetchHttps, Step::FetchIpfs]);
+    }
+    if policy.depth == Depth::Schemas {
+        steps.push(Step::Schemas);
+    }
+    steps
+}
+
+/// Fail over unknown over pass; a required step that did not pass is never trusted.
+fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) -> State {
+    let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
+    if has(Effect::Fail) {
+        State::Untrusted
+    } else if has(Effect::Unknown) || required(policy).iter().any(|step| steps.get(step) != Some(&Status::Pass)) {
+        State::Indeterminate
+    } else {
+        State::Trusted
+    }
+}
+
+/// How each step ended: what its evidence says, made worse by its reasons, never better.
+fn statuses(evidence: &Evidence, has_card: bool, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
+    let base = |step| match step {
+        Step::Name => Status::Pass,
+        Step::Records if evidence.found().is_some() => Status::Pass,
+        Step::Records => Status::Unknown,
+        Step::FetchHttps => https_status(&evidence.https),
+        Step::FetchIpfs => ipfs_status(&evidence.ipfs),
+        Step::Integrity if evidence.found().is_none() => Status::Skip,
+        Step::Integrity if integrity::content_is_proven(evidence) => Status::Pass,
+        Step::Integrity => Status::Unknown,
+        Step::Card if evidence.card_bytes().is_some() => Status::Pass,
+        Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
+        Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
+        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas | Step::Continuity => Status::Skip,
+    };
+    let worsened = |step, status| {
+        let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
+        match status {
+            _ if has(Effect::Fail) => Status::Fail,
+            _ if has(Effect::Unknown) => Status::Unknown,
+            status => status,
+        }
+    };
+    Step::ALL.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+}
+
+fn https_status(source: &Source) -> Status {
+    match source {
+        Source::NotAsked => Status::Skip,
+        Source::Body { .. } => Status::Pass,
+        Source::Unavailable(_) => Status::Unknown,
+        Source::Forbidden(_) | Source::Oversize(_) => Status::Fail,
+    }
+}
+
+fn ipfs_status(walked: &Walked) -> Status {
+    match walked {
+        Walked::NotAsked | Walked::Proven { from_gateway: false, .. } => Status::Skip,
+        Walked::Proven { .. } => Status::Pass,
+        Walked::Unproven(_) => Status::Unknown,
+        Walked::PathMissing(_)
+        | Walked::NotFile
+        | Walked::Invalid { .. }
+        | Walked::HashForbidden(_)
+        | Walked::Oversize(_) => Status::Fail,
+    }
+}
+
+/// Most reasons of one code from one rule function.
+///
+/// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
+pub const MAX_REASONS_PER_CODE: usize = 16;
+
+/// Longest foreign text in a reason, in bytes, before it is cut.
+pub const MAX_EXCERPT_BYTES: usize = 200;
+
+/// Foreign text for a reason: cut at a character border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
+pub fn excerpt(text: &str) -> String {
+    if text.len() <= MAX_EXCERPT_BYTES {
+        return text.to_owned();
+    }
+    let room = MAX_EXCERPT_BYTES - '…'.len_utf8();
+    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Reason>);
+
+impl Findings {
+    pub(crate) fn add(&mut self, reason: Reason) {
+        if self.count(reason.code) < MAX_REASONS_PER_CODE {
+            self.0.push(reason);
+        }
+    }
+
+    pub(crate) fn full(&self, code: Code) -> bool {
+        self.count(code) >= MAX_REASONS_PER_CODE
+    }
+
+    /// The reasons, each with the effect that `profile` gives it.
+    pub(crate) fn weighed(self, profile: &Profile) -> Vec<Reason> {
+        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
+    }
+
+    fn count(&self, code: Code) -> usize {
+        self.0.iter().filter(|reason| reason.code == code).count()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::card::Card;
+    use crate::profile::{DEFAULT, Profiles};
+
+    const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
+
+    /// A commons card without a defect under every profile.
+    pub(crate) fn good() -> Value {
+        let canonical = |side: &str| format!("ipfs://{CID}/commons/summarize/{side}s/summarize.{side}.schema.json");
+        let mirror = |side: &str| {
+            format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json")
+        };
+        json!({
+            "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
+            "$id": "https://commandlayer.org/agent-cards/agents/v1.0.0/commons/summarizeagent.eth.json",
+            "id": "summarizeagent.eth",
+            "slug": "summarizeagent",
+            "display_name": "Summarize Agent",
+            "description": "Makes long texts short.",
+            "owner": "commandlayer.eth",
+            "ens": "summarizeagent.eth",
+            "version": "1.0.0",
+            "status": "protocol_reference",
+            "class": "commons",
+            "implements": ["summarize"],
+            "schemas": {"request": canonical("request"), "receipt": canonical("receipt")},
+            "schemas_mirror": {"request": mirror("request"), "receipt": mirror("receipt")},
+            "entry": "x402://summarizeagent.eth/summarize/v1",
+            "capabilities": {"operations": ["compress"]},
+            "meta": {"publisher": "CommandLayer", "contact": "dev@commandlayer.org"},
+            "networks": ["eip155:1"],
+            "license": "Apache-2.0",
+            "created_at": "2025-11-22T00:00:00Z",
+            "updated_at": "2025-11-22T00:00:00Z",
+        })
+    }
+
+    /// A commercial card without a defect under every profile.
+    pub(crate) fn good_commercial() -> Value {
+        let location = |side: &str| {
+            format!("https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json")
+        };
+        let mut card = good();
+        card["$id"] = json!("https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json");
+        for (member, value) in [("id", "purchaseagent.eth"), ("slug", "purchaseagent"), ("ens", "purchaseagent.eth")] {
+            card[member] = json!(value);
+        }
+        card["class"] = json!("commercial");
+        card["implements"] = json!(["purchase"]);
+        card["entry"] = json!("x402://purchaseagent.eth/purchase/v1");
+        card["schemas"] = json!({"request": location("request"), "receipt": location("receipt")});
+        card.as_object_mut().expect("a card").remove("schemas_mirror");
+        card
+    }
+
+    /// What `rule` says of `document` under the default profile.
+    pub(crate) fn judged(document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
+        judged_under(DEFAULT, document, rule)
+    }
+
+    /// What `rule` says of `document` under a profile.
+    pub(crate) fn judged_under(
+        profile: &str,
+        document: &Value,
+        rule: fn(&Card, &Profile) -> Vec<Reason>,
+    ) -> Vec<Reason> {
+        let card = Card::parse(document.to_string().as_bytes()).expect("strict JSON");
+        rule(&card, &Profiles::builtin().get(profile).expect("a profile that is built in"))
+    }
+
+    /// The codes of `reasons`, sorted, each once.
+    pub(crate) fn codes(reasons: &[Reason]) -> Vec<&'static str> {
+        let mut codes: Vec<_> = reasons.iter().map(|reason| reason.code.slug()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+
+    #[test]
+    fn excerpts_are_cut_at_character_borders() {
+        assert_eq!(excerpt("short"), "short");
+        let cut = excerpt(&"é".repeat(150));
+        assert!(cut.len() <= MAX_EXCERPT_BYTES && cut.ends_with("é…"));
+    }
+
+    #[test]
+    fn one_code_is_not_repeated_without_end() {
+        let mut findings = Findings::default();
+        for at in 0..100 {
+            findings.add(Reason::new(Code::VerbUnknown).at(format!("/implements/{at}")));
+        }
+        assert!(findings.full(Code::VerbUnknown));
+        assert_eq!(findings.0.len(), MAX_REASONS_PER_CODE);
+    }
+}

@@ -1,0 +1,263 @@
+//! What must not stand in a card: credentials, private addresses, personal data, scripts (CL-31 to CL-34).
+//!
+//! These are heuristics over every string and every member name, and honest cards must pass them. So each looks for a
+//! closed list of forms: a credential by the prefix that its issuer gives it, or by the name of its member; an address
+//! in the authority of a URL or as a whole token; a script by the forms that a browser or shell would run. A digest, a
+//! fingerprint, a public key or a CID is none of these. A credential or a person's data is never repeated in a reason.
+
+mod addresses;
+mod personal;
+mod scripts;
+mod secrets;
+
+use serde_json::Value;
+
+use super::Findings;
+use crate::card::{Card, pointer};
+use crate::reason::{Code, Reason};
+
+/// Looks through the whole card.
+pub(super) fn scan(card: &Card, found: &mut Findings) {
+    let mut walk = Walk { path: Vec::new(), found };
+    walk.value(card.document());
+}
+
+struct Walk<'c, 'f> {
+    path: Vec<Segment<'c>>,
+    found: &'f mut Findings,
+}
+
+#[derive(Clone, Copy)]
+enum Segment<'c> {
+    Member(&'c str),
+    Item(usize),
+}
+
+impl<'c> Walk<'c, '_> {
+    /// The depth of a card is bounded by its parser, so the recursion is.
+    fn value(&mut self, value: &'c Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Number(_) => self.credential(secrets::in_number(self.member())),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.below(Segment::Item(at), |walk| walk.value(item));
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.below(Segment::Member(name), |walk| {
+                        walk.forms(name, Marks::of(name));
+                        walk.value(member);
+                    });
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let marks = Marks::of(text);
+        self.credential(secrets::in_member(self.member(), text));
+        self.forms(text, marks);
+        if !self.in_contact() {
+            self.hit(Code::PiiInCard, personal::find(text, marks));
+        }
+    }
+
+    /// What is looked for in values and in names alike.
+    fn forms(&mut self, text: &str, marks: Marks) {
+        self.credential(secrets::in_text(text, marks));
+        self.hit(Code::PrivateAddressInCard, addresses::find(text, marks));
+        self.hit(Code::ScriptInCard, scripts::find(text, marks));
+    }
+
+    fn credential(&mut self, kind: Option<&'static str>) {
+        self.hit(Code::SecretInCard, kind.map(str::to_owned));
+    }
+
+    /// One reason for one place and code.
+    fn hit(&mut self, code: Code, observed: Option<String>) {
+        let Some(observed) = observed else { return };
+        if self.found.full(code) {
+            return;
+        }
+        let place = super::excerpt(&self.place());
+        let known = |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
+        if !self.found.0.iter().any(known) {
+            self.found.add(Reason::new(code).observed(super::excerpt(&observed)).at(place));
+        }
+    }
+
+    fn below(&mut self, segment: Segment<'c>, walk: impl FnOnce(&mut Self)) {
+        self.path.push(segment);
+        walk(self);
+        self.path.pop();
+    }
+
+    /// The name of the member that holds the value, also when it holds it in a list.
+    fn member(&self) -> &'c str {
+        let mut names = self.path.iter().rev().filter_map(|segment| match segment {
+            Segment::Member(name) => Some(*name),
+            Segment::Item(_) => None,
+        });
+        names.next().unwrap_or("")
+    }
+
+    /// Whether the value stands in a member of `meta` that is there for the publisher's contact.
+    fn in_contact(&self) -> bool {
+        let mut names = self.path.iter();
+        matches!(names.next(), Some(Segment::Member("meta")))
+            && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
+    }
+
+    fn place(&self) -> String {
+        let mut place = String::new();
+        for segment in &self.path {
+            match segment {
+                Segment::Member(name) => pointer::push(&mut place, name),
+                Segment::Item(at) => pointer::push(&mut place, &at.to_string()),
+            }
+        }
+        place
+    }
+}
+
+/// Which bytes of interest a text holds: most texts hold few, and most detectors need one of them.
+#[derive(Clone, Copy)]
+struct Marks(u8);
+
+impl Marks {
+    const DIGIT: u8 = 1;
+    const DOT: u8 = 2;
+    const COLON: u8 = 4;
+    const AT: u8 = 8;
+    const ANGLE: u8 = 16;
+    const HASH_BANG: u8 = 32;
+    const EQUALS: u8 = 64;
+    const DASH: u8 = 128;
+
+    fn of(text: &str) -> Self {
+        const TABLE: [u8; 256] = {
+            let mut table = [0; 256];
+            let mut digit = b'0';
+            while digit <= b'9' {
+                table[digit as usize] = Marks::DIGIT;
+                digit += 1;
+            }
+            table[b'.' as usize] = Marks::DOT;
+            table[b':' as usize] = Marks::COLON;
+            table[b'@' as usize] = Marks::AT;
+            table[b'<' as usize] = Marks::ANGLE;
+            table[b'!' as usize] = Marks::HASH_BANG;
+            table[b'=' as usize] = Marks::EQUALS;
+            table[b'-' as usize] = Marks::DASH;
+            table
+        };
+        Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
+    }
+
+    const fn any(self, marks: u8) -> bool {
+        self.0 & marks != 0
+    }
+
+    const fn all(self, marks: u8) -> bool {
+        self.0 & marks == marks
+    }
+}
+
+/// `text.contains(needle)` for an ASCII needle in lower case, whatever the case of `text`; gives the offset.
+fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
+    let (text, needle) = (text.as_bytes(), needle.as_bytes());
+    text.windows(needle.len()).position(|window| window.eq_ignore_ascii_case(needle))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::check::card::card;
+    use crate::check::tests::{codes, good, judged};
+
+    fn with(pointer: &str, value: Value) -> Vec<&'static str> {
+        let mut document = good();
+        let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
+        document.pointer_mut(holder).expect("a holder")[member] = value;
+        codes(&judged(&document, card))
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn every_string_and_every_name_is_looked_at() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        assert_eq!(with("/description", json!(token)), ["secret-in-card"]);
+        assert_eq!(with("/meta/deep", json!([{"list": [[token]]}])), ["secret-in-card"]);
+        assert_eq!(with("/meta/named", json!({token.as_str(): 1})), ["secret-in-card"]);
+    }
+
+    #[test]
+    fn reasons_name_the_place_and_hide_the_secret() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let mut document = good();
+        document["meta"]["keys"] = json!({"a/b": [token]});
+        let reasons = judged(&document, card);
+        assert_eq!(reasons.len(), 1);
+        assert_eq!(reasons[0].place.as_deref(), Some("/meta/keys/a~1b/0"));
+        assert!(!format!("{reasons:?}").contains("ghp_"));
+    }
+
+    #[test]
+    fn one_place_gives_one_reason_of_a_code() {
+        let mut document = good();
+        document["meta"]["api_key"] = json!(format!("ghp_{}", "a1B2".repeat(9)));
+        assert_eq!(judged(&document, card).len(), 1);
+    }
+
+    #[test]
+    fn contact_members_of_meta_may_name_the_publisher() {
+        for pointer in ["/meta/contact", "/meta/security_contact", "/meta/publisher", "/meta/support"] {
+            assert_eq!(with(pointer, json!("Jane <jane@commandlayer.org>, +1 415 555 2671")), NONE, "{pointer}");
+        }
+        assert_eq!(with("/meta/publisher", json!({"name": "x", "email": "jane@commandlayer.org"})), NONE);
+        assert_eq!(with("/meta/notes", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/description", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/capabilities/contact", json!("jane@commandlayer.org")), ["pii-in-card"]);
+    }
+
+    #[test]
+    fn contact_members_hide_no_secret() {
+        assert_eq!(with("/meta/contact", json!("https://me:pa55word@commandlayer.org/")), ["secret-in-card"]);
+    }
+
+    #[test]
+    fn honest_metadata_passes() {
+        for value in [
+            json!("sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
+            json!("739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
+            json!("5016 D496 9F38 22B2 C5A2 FA40 99A2 6950 197D AB0A"),
+            json!("bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m"),
+            json!("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG"),
+            json!("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
+            json!("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY="),
+            json!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----"),
+            json!("2025-11-22T00:00:00+00:00"),
+            json!("Runs JavaScript: see https://commandlayer.org/docs#javascript"),
+            json!("Send the API key in the header X-API-Key. Password: required."),
+            json!({"auth": {"api_key": "required", "scheme": "bearer", "token_url": "https://auth.example.org/token"}}),
+            json!({"token": "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "max_tokens": 32768, "secret": "none"}),
+            json!({"blocked": ["10.0.0.0/8", "localhost is refused", "fc00::/7"]}),
+            json!("eip155:1:0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
+            json!("npm install @commandlayer/agent-cards@1.0.0"),
+            json!("x402://summarizeagent.eth/summarize/v1"),
+            json!("git@github.com:commandlayer/agent-cards.git"),
+            json!("1.2.3.4 and std::io::Error, 12:30:45, 1::2"),
+            json!("data:image/png;base64,iVBORw0KGgo="),
+            json!("a < b, c > d, #1 in the list!"),
+            json!("write to user@example.com"),
+            json!("released 2025-11-22, build +20251122, ISBN 978-3-16-148410-0"),
+        ] {
+            assert_eq!(with("/meta/note", value.clone()), NONE, "{value}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Manifests of the schema layers: which verbs exist, where their schemas are, and the digests of those.
+//!
+//! A manifest is data, pinned by the SHA-256 of its bytes. Two are compiled in; configuration can put others in their
+//! place.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::card::json::{self, JsonError, Limits};
+use crate::check::excerpt;
+
+/// Version of the manifest format that this crate reads.
+pub const FORMAT: &str = "clresolve.manifest/1";
+
+/// Most verbs of one layer. Ten and five exist; the bound keeps a replaced manifest from slowing every check.
+pub const MAX_VERBS: usize = 1024;
+
+/// A manifest of one release of one schema layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    digest: Digest,
+    file: ManifestFile,
+}
+
+impl Manifest {
+    /// Reads a manifest and takes the digest of its bytes.
+    ///
+    /// # Errors
+    /// [`ManifestError`] when the bytes are not strict JSON, not of [`FORMAT`], or contradict themselves.
+    pub fn load(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let document = json::parse(bytes, Limits::DOCUMENT)?;
+        let mut file: ManifestFile =
+            serde_json::from_value(document).map_err(|e| ManifestError::Shape(excerpt(&e.to_string())))?;
+        file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
+        file.check()?;
+        Ok(Self { digest: Digest::of(bytes), file })
+    }
+
+    /// SHA-256 of the manifest's bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Name of layer and release, such as `protocol-commons/1.0.0`.
+    pub fn id(&self) -> &str {
+        &self.file.id
+    }
+
+    /// The class of cards whose verbs the layer defines.
+    pub fn class(&self) -> &str {
+        &self.file.class
+    }
+
+    /// The release, as `cl.version` names it.
+    pub fn version(&self) -> &str {
+        &self.file.version
+    }
+
+    /// CID of the directory that holds the release, when one was published.
+    pub fn directory_cid(&self) -> Option<&str> {
+        self.file.directory_cid.as_deref()
+    }
+
+    /// All verbs, by name.
+    pub fn verbs(&self) -> &[Verb] {
+        &self.file.verbs
+    }
+
+    /// The verb of exactly this spelling.
+    pub fn verb(&self, name: &str) -> Option<&Verb> {
+        let at = self.file.verbs.binary_search_by(|verb| verb.name.as_str().cmp(name)).ok()?;
+        self.file.verbs.get(at)
+    }
+
+    /// The verb that `spelling` means without being it: other case, surrounding space, or a known alias.
+    pub fn verb_by_alias(&self, spelling: &str) -> Option<&Verb> {
+        let spelling = spelling.trim();
+        let means = |name: &String| name.eq_ignore_ascii_case(spelling);
+        self.file.verbs.iter().find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
+    }
+
+    /// The schemas that others refer to.
+    pub fn shared(&self) -> &[SharedSchema] {
+        &self.file.shared
+    }
+
+    /// The `$id` of every schema of the release: what a `$ref` may name.
+    pub fn schema_ids(&self) -> impl Iterator<Item = &str> {
+        let bound = self.file.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        bound.chain(self.file.shared.iter().map(|schema| &schema.id)).map(String::as_str)
+    }
+}
+
+/// One verb of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verb {
+    /// The verb, as its schema folder is named.
+    pub name: String,
+    /// The publisher's category, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Spellings that people use for it; never accepted, only told apart from unknown verbs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The request schema.
+    pub request: SchemaEntry,
+    /// The receipt schema.
+    pub receipt: SchemaEntry,
+}
+
+impl Verb {
+    /// The schema of one side.
+    pub fn schema(&self, side: Side) -> &SchemaEntry {
+        match side {
+            Side::Request => &self.request,
+            Side::Receipt => &self.receipt,
+        }
+    }
+}
+
+/// A schema that a card binds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaEntry {
+    /// The canonical location, as a card must name it.
+    pub canonical: String,
+    /// Other locations that the publisher serves it from.
+    pub mirrors: Vec<String>,
+    /// Path in the publisher's repository.
+    pub path: String,
+    /// The canonical URL of the path, which is also the schema's `$id`.
+    pub id: String,
+    /// Length in bytes.
+    pub bytes: usize,
+    /// SHA-256 of the bytes that can be fetched.
+    pub sha256: Digest,
+    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_crlf_sha256: Option<Digest>,
+}
+
+/// A schema that others refer to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedSchema {
+    /// Path in the publisher's repository.
+    pub path: String,
+    /// The schema's `$id`.
+    pub id: String,
+    /// Length in bytes.
+    pub bytes: usize,
+    /// SHA-256 of the bytes that can be fetched.
+    pub sha256: Digest,
+    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_crlf_sha256: Option<Digest>,
+}
+
+/// The two schemas of a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// What a caller sends.
+    Request,
+    /// What the agent gives back.
+    Receipt,
+}
+
+impl Side {
+    /// Both sides.
+    pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
+
+    /// JSON Pointer of the canonical location in a card.
+    pub const fn schema_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas/request",
+            Self::Receipt => "/schemas/receipt",
+        }
+    }
+
+    /// JSON Pointer of the mirror in a card.
+    pub const fn mirror_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas_mirror/request",
+            Self::Receipt => "/schemas_mirror/receipt",
+        }
+    }
+}
+
+/// A SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    /// 64 hex digits in any case, with or without the prefix `sha256:`.
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        if hex.len() != 64 {
+            return Err(DigestError);
+        }
+        let nibble = |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestError);
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text is not a SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not 64 hex digits, with or without the prefix sha256:")]
+pub struct DigestError;
+
+/// Why bytes are not a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// Not strict JSON.
+    #[error("not a manifest: {0}")]
+    Json(#[from] JsonError),
+    /// A member is missing, unknown or of another type.
+    #[error("not a manifest: {0}")]
+    Shape(String),
+    /// Another format version.
+    #[error("the manifest has the format {0:?}; this version reads {FORMAT:?}")]
+    Format(String),
+    /// No verb, or more than [`MAX_VERBS`].
+    #[error("the manifest has {0} verbs; 1 to {MAX_VERBS} are allowed")]
+    VerbCount(usize),
+    /// The same verb or `$id` twice.
+    #[error("the manifest names {0:?} twice")]
+    Duplicate(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestFile {
+    schema: String,
+    id: String,
+    class: String,
+    version: String,
+    /// For readers of the file: where its facts were taken from.
+    #[serde(default)]
+    source: serde_json::Value,
+    #[serde(default)]
+    directory_cid: Option<String>,
+    verbs: Vec<Verb>,
+    shared: Vec<SharedSchema>,
+}
+
+impl ManifestFile {
+    fn check(&self) -> Result<(), ManifestError> {
+        if self.schema != FORMAT {
+            return Err(ManifestError::Format(excerpt(&self.schema)));
+        }
+        if !(1..=MAX_VERBS).contains(&self.verbs.len()) {
+            return Err(ManifestError::VerbCount(self.verbs.len()));
+        }
+        let names = self.verbs.iter().map(|verb| &verb.name);
+        let ids = self.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        let shared = self.shared.iter().map(|schema| &schema.id);
+        let mut seen = BTreeSet::new();
+        match names.chain(ids).chain(shared).find(|name| !seen.insert(name.as_str())) {
+            Some(twice) => Err(ManifestError::Duplicate(excerpt(twice))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMONS: &[u8] = include_bytes!("../manifests/protocol-commons-1.0.0.json");
+    const COMMERCIAL: &[u8] = include_bytes!("../manifests/protocol-commercial-1.0.0.json");
+
+    fn names(manifest: &Manifest) -> Vec<&str> {
+        manifest.verbs().iter().map(|verb| verb.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_verbs_are_those_of_the_checklist() {
+        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        let listed = "analyze classify clean convert describe explain fetch format parse summarize";
+        assert_eq!(names(&commons).join(" "), listed);
+        let commercial = Manifest::load(COMMERCIAL).expect("our own manifest");
+        assert_eq!(names(&commercial).join(" "), "authorize checkout purchase ship verify");
+    }
+
+    #[test]
+    fn verbs_are_found_by_name_and_by_alias() {
+        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        assert_eq!(commons.verb("clean").and_then(|verb| verb.category.as_deref()), Some("transform"));
+        assert!(commons.verb("Clean").is_none() && commons.verb("summarise").is_none());
+        for (alias, name) in [("Clean", "clean"), (" clean", "clean"), ("summarise", "summarize")] {
+            assert_eq!(commons.verb_by_alias(alias).map(|verb| verb.name.as_str()), Some(name));
+        }
+        assert!(commons.verb_by_alias("translate").is_none());
+    }
+
+    #[test]
+    fn manifests_that_contradict_themselves_are_refused() {
+        let text = String::from_utf8(COMMERCIAL.to_vec()).expect("UTF-8");
+        let load = |text: &str| Manifest::load(text.as_bytes()).expect_err("a bad manifest");
+        assert_eq!(
+            load(&text.replace("manifest/1", "manifest/2")),
+            ManifestError::Format("clresolve.manifest/2".into())
+        );
+        let twice = text.replace(r#""name": "ship""#, r#""name": "verify""#);
+        assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
+        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
+        assert!(matches!(load("[]"), ManifestError::Json(_)));
+    }
+
+    #[test]
+    fn digests_are_read_in_both_forms_and_any_case() {
+        let digest = Digest::of(b"");
+        let text = digest.to_string();
+        assert_eq!(text, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(text.parse(), Ok(digest));
+        assert_eq!(text["sha256:".len()..].to_ascii_uppercase().parse(), Ok(digest));
+        for bad in [
+            "",
+            "sha256:",
+            "sha512:00",
+            &text[..70],
+            "g3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        ] {
+            assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The binary, run as a user runs it, and the form of what it prints.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use clresolve::reason::Code;
+use serde_json::Value;
+
+/// The binary, without the configuration of whoever runs the tests.
+fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    for (key, _) in std::env::vars_os().filter(|(k, _)| k.to_string_lossy().starts_with("CLRESOLVE_")) {
+        command.env_remove(key);
+    }
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    binary().args(arguments).output().expect("the binary runs")
+}
+
+fn run_with_input(arguments: &[&str], input: Vec<u8>) -> Output {
+    let mut child = binary()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().expect("the binary ends");
+    writer.join().expect("the writer does not panic").expect("the binary reads all input");
+    output
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("the binary ends by itself")
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("stdout is UTF-8")
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("stderr is UTF-8")
+}
+
+fn corpus() -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return None;
+    };
+    let folder = PathBuf::from(folder);
+    assert!(folder.is_dir(), "CLRESOLVE_CORPUS is not a folder");
+    Some(folder)
+}
+
+fn json_file(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("the corpus is readable")).expect("the corpus is JSON")
+}
+
+#[test]
+fn help_teaches() {
+    let help = run(["--help"]);
+    assert_eq!(code(&help), 0);
+    for part in
+        ["Usage: clresolve [OPTIONS] NAME...", "Examples:", "Exit codes:", "--sandbox", "--expect-owner", "trace"]
+    {
+        assert!(out(&help).contains(part), "{part} is missing from\n{}", out(&help));
+    }
+    for command in ["verify", "trace", "records", "card", "explain", "name", "cat", "sandbox", "completions"] {
+        let help = run([command, "--help"]);
+        assert_eq!(code(&help), 0, "{command}");
+        assert!(out(&help).contains("Usage: clresolve "), "{command}");
+        assert_eq!(err(&help), "");
+    }
+}
+
+#[test]
+fn version_is_one_line() {
+    let version = run(["--version"]);
+    assert_eq!((code(&version), out(&version)), (0, concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+#[test]
+fn wrong_usage_is_2_and_leaves_stdout_alone() {
+    let cases: &[&[&str]] = &[
+        &[],
+        &["verify"],
+        &["--sandbox"],
+        &["--no-such-flag", "a.eth"],
+        &["a.eth", "-o", "yaml"],
+        &["a.eth", "--proof", "quorum"],
+        &["a.eth", "--proof", "state-proof"],
+        &["a.eth", "--quorum", "2"],
+        &["a.eth", "--timeout", "0s"],
+        &["a.eth", "--timeout", "soon"],
+        &["a.eth", "--block", "newest"],
+        &["a.eth", "--depth", "deep"],
+        &["a.eth", "--universal-resolver", "0x12"],
+        &["a.eth", "--connect-to", "a:1"],
+        &["a.eth", "--expect-sha256", "abc"],
+        &["a.eth", "--expect-owner", "a b"],
+        &["--sandbox", "--rpc", "http://127.0.0.1:1", "a.eth"],
+        &["--sandbox", "--gateway", "http://127.0.0.1:1", "a.eth"],
+        &["--sandbox", "--config", "c.toml", "a.eth"],
+        &["a.eth", "--config", "/no/such/file.toml"],
+        &["a.eth", "--chain-id", "5"],
+        &["a.eth", "--out", "/no/such/folder/file"],
+        &["explain", "no-such-code"],
+        &["cat"],
+        &["cat", "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq", "--car", "/no/such/file.car"],
+        &["completions", "cmd"],
+    ];
+    for arguments in cases {
+        let output = run(*arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", err(&output));
+        assert_eq!(out(&output), "", "{arguments:?}");
+        assert!(!err(&output).is_empty() && !err(&output).contains("panicked"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_names_key_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, "timeout = \"1s\"\nprofil = \"x\"\n").unwrap();
+    let output = run([OsStr::new("a.eth"), OsStr::new("--config"), file.as_os_str()]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("c.toml, line 2, key `profil`: unknown field"), "{}", err(&output));
+    let output = binary().arg("a.eth").env("CLRESOLVE_CONFIG", &file).output().unwrap();
+    assert_eq!(code(&output), 2);
+    let output = binary().arg("a.eth").env("CLRESOLVE_TIMEOUT", "soon").output().unwrap();
+    assert!(err(&output).contains("CLRESOLVE_TIMEOUT: expected a duration"), "{}", err(&output));
+}
+
+#[test]
+fn explain_lists_every_code_and_explains_each() {
+    let list = run(["explain"]);
+    assert_eq!(code(&list), 0);
+    assert_eq!(out(&list).lines().count(), Code::ALL.len());
+    let codes = run(["explain", "-o", "json"]);
+    let codes: Value = serde_json::from_slice(&codes.stdout).unwrap();
+    let slugs: Vec<&str> = codes.as_array().unwrap().iter().filter_map(|c| c["code"].as_str()).collect();
+    assert_eq!(slugs, Code::ALL.iter().map(|c| c.slug()).collect::<Vec<_>>());
+    let one = run(["explain", "checksum-mismatch"]);
+    assert_eq!(code(&one), 0);
+    for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "whoever publishes"] {
+        assert!(out(&one).contains(part), "{}", out(&one));
+    }
+    let near = run(["explain", "checksum-missmatch"]);
+    assert!(err(&near).contains("perhaps checksum-malformed, checksum-mismatch"), "{}", err(&near));
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(["completions", shell]);
+        assert_eq!(code(&script), 0);
+        assert!(out(&script).contains("clresolve"), "{shell}");
+    }
+}
+
+#[test]
+fn name_shows_normal_form_node_and_wire_form() {
+    let good = run(["name", "Vitalik.eth", "-o", "json"]);
+    let row: Value = serde_json::from_slice(&good.stdout).unwrap();
+    assert_eq!(code(&good), 0);
+    assert_eq!(row["normalized"], "vitalik.eth");
+    assert_eq!(row["node"], "0xee6c4522aab0003e8d14cd40a6af439055fd2577951148c14b6cea9a53475835");
+    assert_eq!(row["dns"], "0x07766974616c696b0365746800");
+    let mixed = run_with_input(&["name"], b"a.eth\n\xe2\x80\xae.eth\nb.eth\n".to_vec());
+    assert_eq!(code(&mixed), 1);
+    assert!(out(&mixed).contains("\\u{202e}.eth  name-invalid: "), "{}", out(&mixed));
+    assert!(out(&mixed).contains("\nb.eth\n"), "{}", out(&mixed));
+    let several = run(["name", "a.eth", "b.eth", "-o", "json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&several.stdout).unwrap().as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn name_agrees_with_every_official_vector() {
+    let Some(corpus) = corpus() else { return };
+    let vectors = json_file(&corpus.join("ens/ensip15-tests.json"));
+    let vectors: Vec<&Value> = vectors.as_array().unwrap().iter().skip(1).collect();
+    let input: String = vectors.iter().map(|v| format!("{}\n", v["name"])).collect();
+    let output = run_with_input(&["name", "--json-input", "-o", "jsonl"], input.into_bytes());
+    assert_eq!(code(&output), 1);
+    let rows: Vec<Value> = out(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(rows.len(), vectors.len());
+    for (vector, row) in vectors.iter().zip(&rows) {
+        assert_eq!(row["input"], vector["name"]);
+        let expected = match (&vector["error"], &vector["norm"]) {
+            (Value::Bool(true), _) => &Value::Null,
+            (_, Value::Null) => &vector["name"],
+            (_, norm) => norm,
+        };
+        assert_eq!(row["normalized"], *expected, "{vector}");
+        assert_eq!(row["error"].is_null(), !expected.is_null(), "{vector}");
+    }
+}
+
+#[test]
+fn out_writes_a_file_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("names.jsonl");
+    let arguments = [OsStr::new("name"), "a.eth".as_ref(), "-ojsonl".as_ref(), "--out".as_ref(), file.as_os_str()];
+    let output = run(arguments);
+    assert_eq!((code(&output), out(&output)), (0, ""));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), out(&run(["name", "a.eth", "-ojsonl"])));
+}
+
+#[test]
+fn no_colour_reaches_a_pipe() {
+    let output = binary().args(["explain"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(!out(&output).contains('\u{1b}'));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_gone_does_not_change_the_code() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = binary().args(["name", "a.eth", "a b"]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!((code(&output), err(&output)), (1, ""));
+}
+
+#[test]
+fn cat_proves_what_a_car_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let car = folder.path().join("empty.car");
+    // Header {roots: [], version: 1} and no block.
+    let mut bytes = vec![0x11, 0xa2, 0x65];
+    bytes.extend(b"roots\x80\x67version\x01");
+    std::fs::write(&car, bytes).unwrap();
+    let cat = |target: &str| run([OsStr::new("cat"), target.as_ref(), "--car".as_ref(), car.as_os_str()]);
+    let missing = cat("bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq");
+    assert_eq!((code(&missing), out(&missing)), (3, ""));
+    assert!(err(&missing).starts_with("incomplete: "), "{}", err(&missing));
+    let inline = cat("bafkqac3imvwgy3zao5xxe3de");
+    assert_eq!((code(&inline), inline.stdout.as_slice()), (0, b"hello world".as_slice()), "{}", err(&inline));
+    let nonsense = cat("nonsense");
+    assert_eq!(code(&nonsense), 1);
+    assert!(err(&nonsense).starts_with("bad-cid: "), "{}", err(&nonsense));
+}
+
+#[test]
+fn cat_agrees_with_every_generated_case() {
+    let Some(corpus) = corpus() else { return };
+    let folder = corpus.join("ipfs/generated");
+    let cases = json_file(&folder.join("cases.json"));
+    let cases = cases.as_array().or_else(|| cases["cases"].as_array()).unwrap();
+    assert!(cases.len() >= 100);
+    for case in cases {
+        let root = case["root"].as_str().unwrap();
+        let path = case["path"].as_str().unwrap_or_default();
+        let target = if path.is_empty() { root.to_owned() } else { format!("{root}/{path}") };
+        let car = folder.join(case["car"].as_str().unwrap());
+        let output = run([OsStr::new("cat"), target.as_ref(), "--car".as_ref(), car.as_os_str()]);
+        let expect = &case["expect"];
+        let allowed = expect["any"].as_array().map_or_else(|| vec![expect], |any| any.iter().collect());
+        assert!(allowed.iter().any(|e| agrees(&output, e)), "{case}\n{} {}", code(&output), err(&output));
+    }
+}
+
+fn agrees(output: &Output, expect: &Value) -> bool {
+    if expect["ok"] == true {
+        return code(output) == 0 && expect["sha256"] == *clresolve::verdict::sha256_hex(&output.stdout);
+    }
+    let class = err(output).split(':').next().unwrap_or_default();
+    matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class
+}
+
+#[test]
+fn the_schema_of_verdicts_names_every_code() {
+    let schema = schema();
+    let named: Vec<&str> =
+        schema["$defs"]["code"]["enum"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let registry: Vec<&str> = Code::ALL.iter().map(|c| c.slug()).collect();
+    assert_eq!(
+        named,
+        registry,
+        "schemas/verdict.schema.json needs:\n{}",
+        serde_json::to_string_pretty(&registry).unwrap()
+    );
+}
+
+#[test]
+fn a_verdict_is_valid_under_its_schema() {
+    let schema = schema();
+    let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&schema).unwrap();
+    let verdict = verdict();
+    let errors: Vec<String> = validator.iter_errors(&verdict).map(|e| e.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new());
+    let parsed: clresolve::verdict::Verdict = serde_json::from_value(verdict.clone()).unwrap();
+    assert_eq!(serde_json::to_value(parsed).unwrap(), verdict);
+    let mut invalid_name = verdict.clone();
+    for member in ["identity", "anchor"] {
+        invalid_name[member] = Value::Null;
+    }
+    assert!(validator.is_valid(&invalid_name));
+    for (pointer, value) in [
+        ("/state", serde_json::json!("fine")),
+        ("/reasons/0/code", serde_json::json!("no-such-code")),
+        ("/score", serde_json::json!(7)),
+        ("/freshness/checked_at", serde_json::json!("yesterday")),
+    ] {
+        let mut bad = verdict.clone();
+        match bad.pointer_mut(pointer) {
+            Some(member) => *member = value,
+            None => bad[pointer.trim_start_matches('/')] = value,
+        }
+        assert!(!validator.is_valid(&bad), "{pointer}");
+    }
+}
+
+fn schema() -> Value {
+    json_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/verdict.schema.json"))
+}
+
+fn verdict() -> Value {
+    let digest = format!("sha256:{}", "ab".repeat(32));
+    let hash = format!("0x{}", "cd".repeat(32));
+    serde_json::json!({
+        "schema": "clresolve.verdict/1", "id": digest, "conclusion": digest,
+        "name": {"input": "SummarizeAgent.eth", "normalized": "summarizeagent.eth", "node": hash},
+        "state": "untrusted", "summary": "The SHA-256 of the card is not the one in cl.checksum.agentcard.",
+        "reasons": [{
+            "code": "checksum-mismatch", "effect": "fail", "step": "integrity", "requirement": "CL-50",
+            "message": "The SHA-256 of the card is not the one in cl.checksum.agentcard.",
+            "expected": digest, "observed": digest, "where": "https", "retryable": false, "fix": null,
+        }],
+        "identity": {
+            "ens": "summarizeagent.eth", "owner": {"name": "commandlayer.eth", "proven": false}, "class": "commons",
+            "status": "active", "version": "1.0.0", "verbs": ["summarize"],
+            "entry": "x402://summarizeagent.eth/summarize/v1", "networks": ["eip155:1"],
+            "card": {"sha256": "ab".repeat(32), "cid": "bafy", "path": "agents/card.json", "bytes": 2113},
+        },
+        "anchor": {
+            "world": "mainnet", "chain": "eip155:1",
+            "block": {"number": 1, "hash": hash, "timestamp": "2026-11-20T10:00:00Z", "tag": "finalized"},
+            "resolver": "0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63", "wildcard": null, "offchain": false,
+            "proof": {"grade": "single-rpc", "asked": 1, "agreed": 1}, "records_digest": digest,
+        },
+        "profile": {
+            "id": "agent-cards/1.0.0", "depth": "identity", "digest": digest,
+            "manifests": [{"id": "protocol-commons/1.0.0", "digest": digest}],
+            "near_misses": [{"profile": "agent-cards/1.0.0+released", "would_be": "trusted"}],
+        },
+        "steps": [{"step": "fetch-https", "status": "pass", "evidence": {"status": 200}, "ms": 12}],
+        "freshness": {
+            "checked_at": "2026-11-20T10:10:00Z", "fresh_until": "2026-11-20T10:11:00Z", "retry_after": null,
+            "served": "fresh",
+        },
+        "tool": {"name": "clresolve", "version": "0.1.0"},
+    })
+}

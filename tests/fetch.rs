@@ -1,0 +1,1069 @@
+//! Both doors against real servers on loopback, honest and hostile.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::address;
+use alloy_provider::{CcipReadGateway, CcipReadRequest};
+use async_trait::async_trait;
+use bytes::Bytes;
+use clresolve::cid::{Budget, ContentId, ContentPath};
+use clresolve::fetch::ccip::GuardedGateway;
+use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
+use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, IpfsClient, Outcome, Retrieval, Want};
+use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, FetchError, Forbidden, Lookup, Refusal};
+use clresolve::sandbox::unixfs::{Blocks, Layout, car, tree};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use url::Url;
+
+/// For what should succeed: never waited for.
+const AMPLE: Duration = Duration::from_secs(30);
+
+/// For servers that never answer.
+const SHORT: Duration = Duration::from_millis(200);
+
+// --- a server that does as it is told ---
+
+/// What a server does with a request. Every connection serves one.
+enum Answer {
+    /// These bytes, then an orderly end.
+    Whole(Vec<u8>),
+    /// These bytes, then the connection breaks.
+    Cut(Vec<u8>),
+    /// These bytes, then nothing more until the client gives up.
+    Stall(Vec<u8>),
+    /// The first bytes, then the second ones over and over until the client gives up.
+    Endless(Vec<u8>, Vec<u8>),
+}
+
+type Handler = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
+
+struct Server {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
+    root: Bytes,
+}
+
+impl Server {
+    async fn plain(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start(None, Bytes::new(), Arc::new(handler)).await
+    }
+
+    /// With a certificate for `names` that is its own trust root.
+    async fn tls(names: &[&str], handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        Self::start(Some(TlsAcceptor::from(Arc::new(config))), made.cert.pem().into(), Arc::new(handler)).await
+    }
+
+    async fn start(tls: Option<TlsAcceptor>, root: Bytes, handler: Handler) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (heads, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let (log, count) = (Arc::clone(&heads), Arc::clone(&connections));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                let (tls, handler, log) = (tls.clone(), Arc::clone(&handler), Arc::clone(&log));
+                tokio::spawn(async move {
+                    let _ = match tls {
+                        None => serve(stream, &handler, &log).await,
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => serve(stream, &handler, &log).await,
+                            Err(error) => Err(error),
+                        },
+                    };
+                });
+            }
+        });
+        Self { address, heads, connections, root }
+    }
+
+    /// The heads of the requests so far.
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+
+    /// The request lines so far, without method and version.
+    fn paths(&self) -> Vec<String> {
+        self.heads().iter().map(|head| head.split(' ').nth(1).unwrap().to_owned()).collect()
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    fn detour(&self, name_and_port: &str) -> String {
+        format!("{name_and_port}:{}", self.address)
+    }
+
+    fn url(&self) -> Url {
+        format!("http://{}/", self.address).parse().unwrap()
+    }
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    handler: &Handler,
+    log: &Mutex<Vec<String>>,
+) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !is_whole(&request) {
+        if stream.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let request = String::from_utf8(request).unwrap();
+    log.lock().unwrap().push(request.clone());
+    match handler(&request) {
+        Answer::Whole(bytes) => {
+            stream.write_all(&bytes).await?;
+            stream.shutdown().await
+        }
+        Answer::Cut(bytes) => {
+            stream.write_all(&bytes).await?;
+            stream.flush().await
+        }
+        Answer::Stall(bytes) => {
+            stream.write_all(&bytes).await?;
+            stream.flush().await?;
+            stream.read_u8().await.map(|_| ())
+        }
+        Answer::Endless(head, piece) => {
+            stream.write_all(&head).await?;
+            loop {
+                stream.write_all(&piece).await?;
+            }
+        }
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+    request.len() >= end + 4 + length
+}
+
+fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+fn ok(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Type: application/json\r\n", body))
+}
+
+fn status(status: &str) -> Answer {
+    Answer::Whole(answer(status, "", b"no"))
+}
+
+fn redirect(location: &str) -> Answer {
+    Answer::Whole(answer("302 Found", &format!("Location: {location}\r\n"), b""))
+}
+
+/// A listener that nothing may reach.
+async fn canary() -> Server {
+    Server::plain(|_| ok(b"reached")).await
+}
+
+// --- the foreign door ---
+
+const NAME: &str = "cards.example";
+
+/// A config under which `https://cards.example/` leads to the server.
+fn toward(server: &Server) -> EgressConfig {
+    EgressConfig {
+        connect_to: vec![server.detour("cards.example:443").parse().unwrap()],
+        extra_roots: vec![server.root.clone()],
+        ..EgressConfig::default()
+    }
+}
+
+async fn world(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Server, Egress) {
+    let server = Server::tls(&[NAME], handler).await;
+    let egress = Egress::new(toward(&server)).unwrap();
+    (server, egress)
+}
+
+async fn get(egress: &Egress, url: &str) -> Result<Body, FetchError> {
+    https::get(egress, url, Limits { bytes: CARD_LIMIT, total: AMPLE }).await
+}
+
+/// What comes of a card whose server answers so.
+async fn outcome(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Result<Bytes, FetchError> {
+    let (_server, egress) = world(handler).await;
+    get(&egress, "https://cards.example/card.json").await.map(|body| body.bytes)
+}
+
+fn unavailable(cause: Cause) -> FetchError {
+    FetchError::Unavailable(cause)
+}
+
+fn refusal(error: FetchError) -> (u8, Refusal) {
+    match error {
+        FetchError::Forbidden(Forbidden { hop, why, .. }) => (hop, why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn gets_a_card() {
+    let (server, egress) = world(|_| ok(b"{}")).await;
+    let body = get(&egress, "https://cards.example/a/card.json?x=1#y").await.unwrap();
+    let expected = Body {
+        bytes: Bytes::from_static(b"{}"),
+        final_url: "https://cards.example/a/card.json?x=1".parse().unwrap(),
+        hops: 0,
+        content_type: Some("application/json".to_owned()),
+    };
+    assert_eq!(body, expected);
+    let endless = Limits { bytes: 2, total: Duration::MAX };
+    assert_eq!(https::get(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
+    assert_eq!(server.paths(), ["/a/card.json?x=1", "/"]);
+    assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: cards.example\r\n"));
+}
+
+#[tokio::test]
+async fn refuses_urls_before_anything_is_sent() {
+    let lookup = Arc::new(Names::default());
+    let egress = Egress::with_lookup(EgressConfig::default(), lookup.clone()).unwrap();
+    let long = format!("https://a.example/{}", "x".repeat(2048));
+    let cases = [
+        ("http://a.example/", Refusal::Scheme),
+        ("ftp://a.example/", Refusal::Scheme),
+        ("file:///etc/passwd", Refusal::Scheme),
+        ("data:text/plain,x", Refusal::Scheme),
+        ("a.example/card.json", Refusal::NotUrl),
+        ("https://", Refusal::NotUrl),
+        ("https://user@a.example/", Refusal::UserInfo),
+        ("https://:pass@a.example/", Refusal::UserInfo),
+        ("https://127.0.0.1/", Refusal::IpLiteral),
+        ("https://8.8.8.8/", Refusal::IpLiteral),
+        ("https://2130706433/", Refusal::IpLiteral),
+        ("https://0x7f.1/", Refusal::IpLiteral),
+        ("https://017700000001/", Refusal::IpLiteral),
+        ("https://[::1]/", Refusal::IpLiteral),
+        ("https://[::ffff:127.0.0.1]/", Refusal::IpLiteral),
+        ("https://[2606:4700:4700::1111]/", Refusal::IpLiteral),
+        ("https://localhost/", Refusal::HostNotPublic),
+        ("https://localhost./", Refusal::HostNotPublic),
+        ("https://LOCALHOST/", Refusal::HostNotPublic),
+        ("https://a.localhost/", Refusal::HostNotPublic),
+        ("https://metadata.google.internal/", Refusal::HostNotPublic),
+        ("https://printer.local/", Refusal::HostNotPublic),
+        ("https://intranet/", Refusal::HostNotPublic),
+        ("https://a..example/", Refusal::NotUrl),
+        ("https://a.example:22/", Refusal::Port(22)),
+        ("https://a.example:80/", Refusal::Port(80)),
+        ("https://a.example:8545/", Refusal::Port(8545)),
+        (long.as_str(), Refusal::TooLong(2048)),
+    ];
+    for (url, why) in cases {
+        assert_eq!(refusal(get(&egress, url).await.unwrap_err()), (0, why), "{url}");
+    }
+    assert_eq!(lookup.asked(), 0);
+}
+
+/// A scripted resolver.
+#[derive(Default)]
+struct Names {
+    addresses: BTreeMap<&'static str, Vec<&'static str>>,
+    asked: AtomicUsize,
+}
+
+impl Names {
+    fn of(name: &'static str, addresses: &[&'static str]) -> Arc<Self> {
+        Arc::new(Self { addresses: BTreeMap::from([(name, addresses.to_vec())]), asked: AtomicUsize::new(0) })
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Lookup for Names {
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let addresses = self.addresses.get(host).ok_or(io::ErrorKind::NotFound)?;
+        Ok(addresses.iter().map(|ip| ip.parse().unwrap()).collect())
+    }
+}
+
+#[tokio::test]
+async fn one_bad_address_refuses_the_name() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["127.0.0.1"], "127.0.0.1"),
+        (&["8.8.8.8", "10.0.0.1"], "10.0.0.1"),
+        (&["169.254.169.254", "8.8.8.8"], "169.254.169.254"),
+        (&["::1"], "::1"),
+        (&["::ffff:127.0.0.1"], "::ffff:127.0.0.1"),
+        (&["64:ff9b::7f00:1"], "64:ff9b::7f00:1"),
+    ];
+    for (addresses, bad) in cases {
+        let lookup = Names::of("a.example", addresses);
+        let egress = Egress::with_lookup(EgressConfig::default(), lookup.clone()).unwrap();
+        let error = get(&egress, "https://a.example/").await.unwrap_err();
+        assert_eq!(error.to_string(), format!("https://a.example: the address {bad} is not public"));
+        assert_eq!(refusal(error), (0, Refusal::AddressNotPublic(bad.parse().unwrap())));
+        assert_eq!(lookup.asked(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_name_without_addresses_is_unavailable() {
+    for lookup in [Names::of("a.example", &[]), Arc::default()] {
+        let egress = Egress::with_lookup(EgressConfig::default(), lookup).unwrap();
+        assert_eq!(get(&egress, "https://a.example/").await, Err(unavailable(Cause::Dns)));
+    }
+}
+
+#[tokio::test]
+async fn allow_host_loosens_one_origin_only() {
+    let server = Server::tls(&["lab.internal", "127.0.0.1"], |_| ok(b"{}")).await;
+    let port = server.address.port();
+    let lookup = Names::of("lab.internal", &["127.0.0.1"]);
+    let config = EgressConfig {
+        allow_host: vec![format!("lab.internal:{port}").parse().unwrap(), format!("127.0.0.1:{port}").parse().unwrap()],
+        extra_roots: vec![server.root.clone()],
+        ..EgressConfig::default()
+    };
+    let egress = Egress::with_lookup(config, lookup).unwrap();
+
+    assert_eq!(get(&egress, &format!("https://lab.internal:{port}/")).await.unwrap().bytes, "{}");
+    assert!(server.heads()[0].to_ascii_lowercase().contains(&format!("\r\nhost: lab.internal:{port}\r\n")));
+    assert_eq!(get(&egress, &format!("https://127.0.0.1:{port}/")).await.unwrap().bytes, "{}");
+
+    let cases = [
+        (format!("http://lab.internal:{port}/"), Refusal::Scheme),
+        ("https://lab.internal/".to_owned(), Refusal::HostNotPublic),
+        (format!("https://other.internal:{port}/"), Refusal::HostNotPublic),
+        (format!("https://a.example:{port}/"), Refusal::Port(port)),
+        ("https://127.0.0.1/".to_owned(), Refusal::IpLiteral),
+        (format!("https://127.0.0.2:{port}/"), Refusal::IpLiteral),
+    ];
+    for (url, why) in cases {
+        assert_eq!(refusal(get(&egress, &url).await.unwrap_err()), (0, why), "{url}");
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn connect_to_keeps_the_name_and_leads_elsewhere() {
+    let server = Server::tls(&[NAME], |_| ok(b"{}")).await;
+    let config = EgressConfig {
+        connect_to: vec![
+            server.detour("cards.example:443").parse().unwrap(),
+            server.detour("cards.example:9443").parse().unwrap(),
+            server.detour("other.example:443").parse().unwrap(),
+            format!("cards.example:8443:lab.internal:{}", server.address.port()).parse().unwrap(),
+        ],
+        extra_roots: vec![server.root.clone()],
+        ..EgressConfig::default()
+    };
+    let egress = Egress::with_lookup(config, Names::of("lab.internal", &["127.0.0.1"])).unwrap();
+    for (url, host) in [
+        ("https://cards.example/", "cards.example"),
+        ("https://cards.example./", "cards.example"),
+        ("https://cards.example:9443/", "cards.example:9443"),
+        ("https://cards.example:8443/", "cards.example:8443"),
+    ] {
+        assert_eq!(get(&egress, url).await.unwrap().bytes, "{}", "{url}");
+        let head = server.heads().pop().unwrap().to_ascii_lowercase();
+        assert!(head.contains(&format!("\r\nhost: {host}\r\n")), "{head}");
+    }
+    let error = get(&egress, "https://other.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::Unavailable(Cause::Tls(_))), "the certificate is not for this name: {error:?}");
+    assert_eq!(server.heads().len(), 4);
+}
+
+#[tokio::test]
+async fn an_unknown_authority_is_refused() {
+    let server = Server::tls(&[NAME], |_| ok(b"{}")).await;
+    let egress = Egress::new(EgressConfig { extra_roots: vec![canary_root().await], ..toward(&server) }).unwrap();
+    let error = get(&egress, "https://cards.example/").await.unwrap_err();
+    assert!(matches!(&error, FetchError::Unavailable(Cause::Tls(why)) if why.contains("certificate")), "{error:?}");
+    assert_eq!(server.heads().len(), 0);
+}
+
+/// A trust root that signed nothing here.
+async fn canary_root() -> Bytes {
+    Server::tls(&["unrelated.example"], |_| ok(b"")).await.root
+}
+
+#[test]
+fn extra_roots_are_checked_at_once() {
+    let with = |pem: &'static str| {
+        Egress::new(EgressConfig { extra_roots: vec![pem.into()], ..EgressConfig::default() }).map(|_| ())
+    };
+    assert_eq!(with(""), Err(EgressError::NotPem(0)));
+    assert_eq!(with("not PEM at all"), Err(EgressError::NotPem(0)));
+    let bad = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert_eq!(with(bad), Err(EgressError::NotAnAnchor(0)));
+}
+
+#[tokio::test]
+async fn own_listeners_are_out_of_reach() {
+    let server = Server::tls(&[NAME], |_| ok(b"{}")).await;
+    let port = server.address.port();
+    for denied in [server.address, format!("0.0.0.0:{port}").parse().unwrap()] {
+        let config = EgressConfig {
+            denied: vec![denied],
+            allow_host: vec![format!("127.0.0.1:{port}").parse().unwrap()],
+            ..toward(&server)
+        };
+        let egress = Egress::with_lookup(config, Names::of("self.example", &["127.0.0.1"])).unwrap();
+        for url in ["https://cards.example/".to_owned(), format!("https://127.0.0.1:{port}/")] {
+            assert_eq!(refusal(get(&egress, &url).await.unwrap_err()), (0, Refusal::OwnListener), "{url}");
+        }
+        for url in [format!("http://127.0.0.1:{port}/"), format!("http://self.example:{port}/")] {
+            let url: Url = url.parse().unwrap();
+            let client = egress.operator(&url).unwrap();
+            let error = client.get(&url, "*/*", 100, AMPLE).await.unwrap_err();
+            assert_eq!(refusal(error), (0, Refusal::OwnListener), "{url}");
+        }
+    }
+    assert_eq!(server.connections(), 0);
+}
+
+/// Runs [`gets_a_card`] in a process whose environment names a proxy.
+#[tokio::test]
+async fn ignores_the_proxies_of_the_environment() {
+    let proxy = canary().await;
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "gets_a_card"]);
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        child.env(name, format!("http://{}", proxy.address));
+    }
+    child.env_remove("NO_PROXY").env_remove("no_proxy");
+    let output = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    assert_eq!(proxy.connections(), 0);
+}
+
+// --- redirects ---
+
+#[tokio::test]
+async fn follows_three_redirects() {
+    let (server, egress) = world(|head| match head.split(' ').nth(1).unwrap() {
+        "/0" => redirect("https://cards.example/a/1"),
+        "/a/1" => redirect("2"),
+        "/a/2" => redirect("//cards.example/3#top"),
+        "/3" => ok(b"{}"),
+        _ => status("404 Not Found"),
+    })
+    .await;
+    let body = get(&egress, "https://cards.example/0").await.unwrap();
+    assert_eq!((body.hops, body.final_url.as_str()), (3, "https://cards.example/3"));
+    assert_eq!(server.paths(), ["/0", "/a/1", "/a/2", "/3"]);
+}
+
+#[tokio::test]
+async fn gives_up_on_loops_and_long_chains() {
+    let (server, egress) = world(|head| match head.split(' ').nth(1).unwrap() {
+        "/self" => redirect("#again"),
+        "/a" => redirect("/b"),
+        "/b" => redirect("/a"),
+        "/nowhere" => Answer::Whole(answer("302 Found", "", b"")),
+        "/broken" => redirect("https://["),
+        path => redirect(&format!("{path}x")),
+    })
+    .await;
+    let cases = [
+        ("self", Cause::RedirectLoop, 1),
+        ("a", Cause::RedirectLoop, 2),
+        ("nowhere", Cause::Status(302), 1),
+        ("broken", Cause::Status(302), 1),
+        ("x", Cause::TooManyRedirects, 4),
+    ];
+    let mut requests = 0;
+    for (path, cause, more) in cases {
+        assert_eq!(get(&egress, &format!("https://cards.example/{path}")).await, Err(unavailable(cause)), "{path}");
+        requests += more;
+        assert_eq!(server.heads().len(), requests, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_forbidden_hop_is_named_and_not_asked() {
+    let canary = canary().await;
+    let port = canary.address.port();
+    let cases = [
+        (format!("https://127.0.0.1:{port}/"), format!("https://127.0.0.1:{port}"), Refusal::IpLiteral),
+        ("https://10.0.0.1/x".to_owned(), "https://10.0.0.1".to_owned(), Refusal::IpLiteral),
+        ("https://169.254.169.254/latest/".to_owned(), "https://169.254.169.254".to_owned(), Refusal::IpLiteral),
+        (format!("http://127.0.0.1:{port}/"), format!("http://127.0.0.1:{port}"), Refusal::Scheme),
+        ("http://cards.example/".to_owned(), "http://cards.example".to_owned(), Refusal::Scheme),
+        ("https://key:word@cards.example/".to_owned(), "https://cards.example".to_owned(), Refusal::UserInfo),
+        ("file:///etc/passwd".to_owned(), "file://".to_owned(), Refusal::Scheme),
+        ("https://localhost/".to_owned(), "https://localhost".to_owned(), Refusal::HostNotPublic),
+        (format!("https://cards.example:{port}/"), format!("https://cards.example:{port}"), Refusal::Port(port)),
+        (
+            "https://inside.example/".to_owned(),
+            "https://inside.example".to_owned(),
+            Refusal::AddressNotPublic([127, 0, 0, 1].into()),
+        ),
+        (format!("/{}", "x".repeat(2048)), "the URL".to_owned(), Refusal::TooLong(2048)),
+    ];
+    for (location, target, why) in cases {
+        let leads_to = location.clone();
+        let server = Server::tls(&[NAME], move |head| match head.split(' ').nth(1).unwrap() {
+            "/" => redirect("/first"),
+            _ => redirect(&leads_to),
+        })
+        .await;
+        let lookup = Names::of("inside.example", &["127.0.0.1"]);
+        let egress = Egress::with_lookup(toward(&server), lookup).unwrap();
+        let error = get(&egress, "https://cards.example/").await.unwrap_err();
+        assert_eq!(error, FetchError::Forbidden(Forbidden { hop: 2, target, why }), "{location}");
+        assert!(error.to_string().starts_with("redirect hop 2: "), "{error}");
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+// --- statuses, sizes, faults ---
+
+#[tokio::test]
+async fn only_a_whole_success_counts() {
+    for (line, code) in [
+        ("204 No Content", 204),
+        ("206 Partial Content", 206),
+        ("304 Not Modified", 304),
+        ("404 Not Found", 404),
+        ("429 Too Many Requests", 429),
+        ("500 Oops", 500),
+    ] {
+        assert_eq!(outcome(move |_| status(line)).await, Err(unavailable(Cause::Status(code))), "{line}");
+    }
+    assert_eq!(outcome(|_| Answer::Whole(answer("203 Other", "", b"{}"))).await.unwrap(), "{}");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zipped(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(body)))
+}
+
+#[tokio::test]
+async fn the_body_is_capped_on_both_sides_of_its_coding() {
+    let oversize = Err(FetchError::Oversize { limit: CARD_LIMIT });
+    let brim = vec![b'x'; CARD_LIMIT];
+    assert_eq!(outcome(|_| ok(&[b'x'; CARD_LIMIT])).await.unwrap(), brim);
+    assert_eq!(outcome(|_| zipped(&[b'x'; CARD_LIMIT])).await.unwrap(), brim);
+    assert_eq!(outcome(|_| ok(&[b'x'; CARD_LIMIT + 1])).await, oversize);
+    assert_eq!(outcome(|_| zipped(&[b'x'; CARD_LIMIT + 1])).await, oversize, "a bomb");
+
+    let head = "HTTP/1.1 200 OK\r\n";
+    let endless = move |headers: &str, piece: Vec<u8>| {
+        let head = format!("{head}{headers}\r\n").into_bytes();
+        move |_: &str| Answer::Endless(head.clone(), piece.clone())
+    };
+    assert_eq!(outcome(endless("", vec![b'x'; 1000])).await, oversize, "an endless body");
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let chunks = b"3\r\nabc\r\n".repeat(1000);
+    assert_eq!(outcome(endless(chunked, chunks)).await, oversize, "endless chunks");
+    let members = gzip(b"").repeat(100);
+    assert_eq!(outcome(endless("Content-Encoding: gzip\r\n", members)).await, oversize, "endless empty members");
+    let lie = "Content-Length: 9007199254740992\r\n";
+    assert_eq!(outcome(endless(lie, vec![b'x'; 1000])).await, oversize, "an absurd length");
+}
+
+#[tokio::test]
+async fn faults_are_told_apart() {
+    let promised = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{body}").into_bytes();
+    let bare = |body: &str| format!("HTTP/1.1 200 OK\r\n\r\n{body}").into_bytes();
+    let flood = || [b"HTTP/1.1 200 OK\r\n".to_vec(), b"X-Flood: 0123456789\r\n".repeat(200)].concat();
+    let wide = || answer("200 OK", &format!("X-Wide: {}\r\n", "x".repeat(40_000)), b"{}");
+    let short_zip = || answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(b"a text of some length")[..20]);
+    let coded = |coding: &str| answer("200 OK", &format!("Content-Encoding: {coding}\r\n"), b"some text, not coded");
+
+    let cases = [
+        ("a short body", Answer::Whole(promised("{")), Cause::Truncated),
+        ("a cut body", Answer::Cut(promised("{")), Cause::Truncated),
+        ("a cut body of unknown length", Answer::Cut(bare("{}")), Cause::Truncated),
+        ("a short gzip body", Answer::Whole(short_zip()), Cause::Truncated),
+        ("gzip that is none", Answer::Whole(coded("gzip")), Cause::Encoding),
+        ("a coding that was not asked for", Answer::Whole(coded("br")), Cause::Encoding),
+        ("no head", Answer::Whole(Vec::new()), Cause::Truncated),
+        ("half a head", Answer::Cut(b"HTTP/1.1 200".to_vec()), Cause::Truncated),
+        ("garbage", Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Cause::Head),
+        ("a flood of headers", Answer::Endless(flood(), b"X: y\r\n".to_vec()), Cause::Head),
+        ("a wide header", Answer::Whole(wide()), Cause::Head),
+        ("an endless header", Answer::Endless(b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 4096]), Cause::Head),
+    ];
+    for (what, answer, cause) in cases {
+        let once = Mutex::new(Some(answer));
+        let got = outcome(move |_| once.lock().unwrap().take().unwrap_or_else(|| Answer::Cut(Vec::new()))).await;
+        assert_eq!(got, Err(unavailable(cause)), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn stalls_end_at_the_time_limit() {
+    let heads = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"];
+    for head in heads {
+        let (_server, egress) = world(move |_| Answer::Stall(head.into())).await;
+        let got = https::get(&egress, "https://cards.example/", Limits { bytes: CARD_LIMIT, total: SHORT }).await;
+        assert_eq!(got, Err(unavailable(Cause::Timeout)), "{head:?}");
+    }
+
+    let (server, _) = world(|_| Answer::Stall(Vec::new())).await;
+    let egress = Egress::new(EgressConfig { head_timeout: SHORT, ..toward(&server) }).unwrap();
+    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Timeout)), "before the head");
+
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let detour = format!("cards.example:443:{}", silent.local_addr().unwrap()).parse().unwrap();
+    let config = EgressConfig { connect_to: vec![detour], connect_timeout: SHORT, ..EgressConfig::default() };
+    let egress = Egress::new(config).unwrap();
+    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Timeout)), "in the handshake");
+}
+
+#[tokio::test]
+async fn nobody_there_and_no_tls_are_told_apart() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let config = |address: SocketAddr| EgressConfig {
+        connect_to: vec![format!("cards.example:443:{address}").parse().unwrap()],
+        ..EgressConfig::default()
+    };
+    let egress = Egress::new(config(closed)).unwrap();
+    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Connect)));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let egress = Egress::new(config(listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _): (TcpStream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    let error = get(&egress, "https://cards.example/").await.unwrap_err();
+    assert!(matches!(error, FetchError::Unavailable(Cause::Tls(_))), "{error:?}");
+}
+
+// --- the operator's door ---
+
+#[tokio::test]
+async fn the_operator_may_name_any_origin_but_only_that_one() {
+    let server = Server::plain(|head| match head.split(' ').nth(1).unwrap() {
+        "/rpc?key=1" => ok(b"{\"result\":1}"),
+        "/away" => redirect("/rpc?key=1"),
+        "/big" => ok(&[b'x'; 101]),
+        _ => status("503 Busy"),
+    })
+    .await;
+    let other = canary().await;
+    let egress = Egress::new(EgressConfig::default()).unwrap();
+    let client = egress.operator(&server.url()).unwrap();
+    let post = async |url: Url| client.post_json(&url, Bytes::from_static(b"{\"id\":1}"), 100, AMPLE).await;
+
+    let rpc = server.url().join("/rpc?key=1").unwrap();
+    assert_eq!(post(rpc).await.unwrap(), "{\"result\":1}");
+    let head = server.heads()[0].to_ascii_lowercase();
+    assert!(
+        head.starts_with("post ") && head.contains("content-type: application/json") && head.ends_with("{\"id\":1}")
+    );
+
+    assert_eq!(post(server.url().join("away").unwrap()).await, Err(unavailable(Cause::Status(302))));
+    assert_eq!(post(server.url().join("big").unwrap()).await, Err(FetchError::Oversize { limit: 100 }));
+    assert_eq!(post(server.url().join("else").unwrap()).await, Err(unavailable(Cause::Status(503))));
+    let error = post(other.url()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the configured endpoint: not the configured origin");
+    assert_eq!(other.connections(), 0);
+    assert_eq!(egress.operator(&"file:///x".parse().unwrap()).unwrap_err(), Refusal::Scheme);
+}
+
+#[tokio::test]
+async fn detours_and_names_work_for_the_operator_too() {
+    let server = Server::plain(|_| ok(b"1")).await;
+    let port = server.address.port();
+    let config = EgressConfig {
+        connect_to: vec![server.detour("rpc.example:8545").parse().unwrap()],
+        ..EgressConfig::default()
+    };
+    let egress = Egress::with_lookup(config, Names::of("node", &["127.0.0.1"])).unwrap();
+    for url in ["http://rpc.example:8545/x".to_owned(), format!("http://node:{port}/x")] {
+        let url: Url = url.parse().unwrap();
+        let got = egress.operator(&url).unwrap().get(&url, "*/*", 100, AMPLE).await;
+        assert_eq!(got.unwrap(), "1", "{url}");
+    }
+    assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: rpc.example:8545\r\n"));
+}
+
+// --- IPFS ---
+
+/// A directory with a card in a subdirectory, and a file of several chunks.
+struct Content {
+    root: ContentId,
+    blocks: Blocks,
+    card: Bytes,
+}
+
+impl Content {
+    fn new() -> Self {
+        let card = Bytes::from_static(b"{\"id\":\"summarizeagent.eth\"}");
+        let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
+        let files = BTreeMap::from([("agents/a b.json".to_owned(), card.clone()), ("long".to_owned(), long)]);
+        let (root, blocks) = tree(&files, Layout { chunk: 4096, ..Layout::default() });
+        Self { root, blocks, card }
+    }
+
+    fn car(&self) -> Vec<u8> {
+        car(&self.root, &self.blocks)
+    }
+
+    fn block(&self, head: &str) -> Option<Bytes> {
+        let text = head.split(' ').nth(1)?.strip_prefix("/ipfs/")?.strip_suffix("?format=raw")?;
+        self.blocks.get(&ContentId::parse(text).unwrap()).cloned()
+    }
+}
+
+fn is_car(head: &str) -> bool {
+    head.contains("format=car")
+}
+
+fn as_car(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.car; version=1\r\n", body))
+}
+
+fn as_raw(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.raw\r\n", body))
+}
+
+/// Serves blocks one by one.
+fn blocks(head: &str) -> Answer {
+    Content::new().block(head).map_or_else(|| status("404 Not Found"), |block| as_raw(&block))
+}
+
+fn honest(head: &str) -> Answer {
+    if is_car(head) { as_car(&Content::new().car()) } else { blocks(head) }
+}
+
+fn gateway(label: &str, server: &Server) -> Gateway {
+    Gateway { label: label.to_owned(), base: server.url(), own: false }
+}
+
+fn ipfs(servers: &[&Server]) -> IpfsClient {
+    let labels = ["first", "second", "third"];
+    let gateways = labels.iter().zip(servers).map(|(label, server)| gateway(label, server)).collect();
+    IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways).unwrap()
+}
+
+async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Instant) -> Retrieval {
+    let path = ContentPath::literal(path).unwrap();
+    let want = Want { cid: Content::new().root, path: &path, known, budget: Budget::card(), total: AMPLE };
+    client.retrieve(&want, now).await
+}
+
+async fn card_from(servers: &[&Server]) -> Retrieval {
+    retrieve(&ipfs(servers), "agents/a b.json", &[], Instant::now()).await
+}
+
+fn proven(retrieval: &Retrieval) -> Bytes {
+    match &retrieval.outcome {
+        Outcome::Proven(proven) => proven.bytes.clone(),
+        other => panic!("{other:?}, {:?}", retrieval.failures),
+    }
+}
+
+#[tokio::test]
+async fn one_car_proves_path_and_file() {
+    let server = Server::plain(honest).await;
+    let got = card_from(&[&server]).await;
+    assert_eq!(proven(&got), Content::new().card);
+    assert_eq!((got.requests, got.failures, got.liars), (1, vec![], vec![]));
+    let root = Content::new().root;
+    assert_eq!(server.paths(), [format!("/ipfs/{root}/agents/a%20b.json?format=car&dag-scope=entity")]);
+    let head = server.heads()[0].to_ascii_lowercase();
+    assert!(head.contains("accept: application/vnd.ipld.car;version=1;order=dfs;dups=n\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn what_no_car_gives_comes_block_by_block() {
+    let content = Content::new();
+    let all = content.car();
+    let cut = all[..all.len() - 60].to_vec();
+    let cars: [(&str, Answer); 6] = [
+        ("404", status("404 Not Found")),
+        ("a page", ok(b"<html>")),
+        ("an empty answer", as_car(b"")),
+        ("a redirect", redirect("https://elsewhere.example/")),
+        ("a short CAR", as_car(&cut)),
+        ("a cut CAR", Answer::Cut([&b"HTTP/1.1 200 OK\r\n\r\n"[..], &cut].concat())),
+    ];
+    for (what, car) in cars {
+        let car = Mutex::new(Some(car));
+        let server = Server::plain(move |head| match is_car(head) {
+            true => car.lock().unwrap().take().unwrap(),
+            false => blocks(head),
+        })
+        .await;
+        let got = card_from(&[&server]).await;
+        assert_eq!(proven(&got), content.card, "{what}");
+        assert!(got.requests > 1, "{what}");
+        assert_eq!((got.failures, got.liars), (vec![], vec![]), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn reading_stops_once_the_walk_is_over() {
+    let server = Server::plain(|_| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n".to_vec();
+        Answer::Endless([head, Content::new().car()].concat(), vec![0xff; 1000])
+    })
+    .await;
+    assert_eq!(proven(&card_from(&[&server]).await), Content::new().card);
+}
+
+/// A CAR whose every block is changed in its last byte.
+fn lying(head: &str) -> Answer {
+    let mut content = Content::new();
+    if !is_car(head) {
+        return as_raw(b"something else");
+    }
+    for block in content.blocks.values_mut() {
+        let mut changed = block.to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        *block = changed.into();
+    }
+    as_car(&content.car())
+}
+
+#[tokio::test]
+async fn a_liar_is_named_banned_and_replaced() {
+    let root = Content::new().root;
+    let only_lying_blocks = |head: &str| {
+        if is_car(head) { status("404 Not Found") } else { lying(head) }
+    };
+    for liar in [Server::plain(lying).await, Server::plain(only_lying_blocks).await] {
+        let good = Server::plain(honest).await;
+        let client = ipfs(&[&liar, &good]);
+        let now = Instant::now();
+
+        let got = retrieve(&client, "agents/a b.json", &[], now).await;
+        assert_eq!(proven(&got), Content::new().card);
+        assert_eq!(got.liars, [("first".to_owned(), root)]);
+        assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(root)))]);
+
+        let asked = liar.heads().len();
+        let got = retrieve(&client, "agents/a b.json", &[], now + BAN - Duration::from_secs(1)).await;
+        assert_eq!(proven(&got), Content::new().card);
+        assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), GatewayFault::Resting)], vec![]));
+        assert_eq!(liar.heads().len(), asked, "banned");
+
+        retrieve(&client, "agents/a b.json", &[], now + BAN).await;
+        assert!(liar.heads().len() > asked, "asked again after the ban");
+    }
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_block_is_no_lie() {
+    let server = Server::plain(|_| ok(b"<html>please log in</html>")).await;
+    let got = card_from(&[&server]).await;
+    assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
+}
+
+#[tokio::test]
+async fn the_next_gateway_goes_on_with_what_is_proven() {
+    let content = Content::new();
+    let root = content.root;
+    let first = Server::plain(move |head| match head.contains(&format!("/ipfs/{root}?format=raw")) {
+        true => blocks(head),
+        false => status("404 Not Found"),
+    })
+    .await;
+    let second = Server::plain(move |head| match is_car(head) || head.contains(&root.to_string()) {
+        true => status("404 Not Found"),
+        false => blocks(head),
+    })
+    .await;
+    let got = card_from(&[&first, &second]).await;
+    assert_eq!(proven(&got), content.card);
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Status(404))))]);
+}
+
+#[tokio::test]
+async fn a_stalling_gateway_leaves_time_for_the_next() {
+    let stalling = Server::plain(|_| Answer::Stall(Vec::new())).await;
+    let good = Server::plain(honest).await;
+    let path = ContentPath::literal("agents/a b.json").unwrap();
+    let total = Duration::from_secs(2);
+    let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
+    let got = ipfs(&[&stalling, &good]).retrieve(&want, Instant::now()).await;
+    assert_eq!(proven(&got), Content::new().card);
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Timeout)))]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_asks_for_rest_gets_it() {
+    let dated = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:50:07 GMT\r\n";
+    let cases = [
+        (429, "Retry-After: 30\r\n", 30),
+        (503, dated, 30),
+        (503, "", 10),
+        (429, "Retry-After: soon\r\n", 10),
+        (429, "Retry-After: 99999999999\r\n", 300),
+    ];
+    for (status, headers, seconds) in cases {
+        let server = Server::plain(move |_| Answer::Whole(answer(&format!("{status} Busy"), headers, b""))).await;
+        let client = ipfs(&[&server]);
+        let (now, rest) = (Instant::now(), Duration::from_secs(seconds));
+        let ask = async |now| retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
+        assert_eq!(ask(now).await, GatewayFault::Throttled { status, rest }, "{headers}");
+        assert_eq!(ask(now + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
+        assert_eq!(ask(now + rest).await, GatewayFault::Throttled { status, rest });
+        assert_eq!(server.heads().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn known_bytes_stand_in_for_the_raw_leaf() {
+    let content = Content::new();
+    let leaf = ContentId::raw_of(&content.card);
+    let without_leaf = move |head: &str| match is_car(head) || head.contains(&leaf.to_string()) {
+        true => status("404 Not Found"),
+        false => blocks(head),
+    };
+    let server = Server::plain(without_leaf).await;
+    let known = [Bytes::from_static(b"other bytes"), content.card.clone()];
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known, Instant::now()).await;
+    assert_eq!(proven(&got), content.card);
+    assert_eq!(got.failures, vec![]);
+
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], Instant::now()).await;
+    assert_eq!(got.outcome, Outcome::Unproven);
+
+    let path = ContentPath::default();
+    let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
+    let got = ipfs(&[]).retrieve(&want, Instant::now()).await;
+    assert_eq!((proven(&got), got.requests), (content.card, 0));
+}
+
+#[tokio::test]
+async fn the_end_of_the_path_is_told() {
+    let server = Server::plain(honest).await;
+    let client = ipfs(&[&server]);
+    let end = async |path: &str| retrieve(&client, path, &[], Instant::now()).await.outcome;
+    assert!(matches!(end("agents/b.json").await, Outcome::PathMissing(_)));
+    assert!(matches!(end("agents/a b.json/x").await, Outcome::PathMissing(_)));
+    assert_eq!(end("agents").await, Outcome::NotFile);
+    assert_eq!(end("").await, Outcome::NotFile);
+    assert!(matches!(end("long").await, Outcome::Proven(_)));
+
+    let path = ContentPath::literal("long").unwrap();
+    let budget = Budget { total_bytes: 15_999, ..Budget::card() };
+    let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
+    let got = client.retrieve(&want, Instant::now()).await.outcome;
+    assert_eq!(got, Outcome::Oversize { size: 16_000, limit: 15_999 });
+}
+
+#[tokio::test]
+async fn public_gateways_go_through_the_foreign_door() {
+    let server = Server::tls(&[NAME], honest).await;
+    let egress = Egress::new(toward(&server)).unwrap();
+    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), base: base.parse().unwrap(), own }];
+
+    let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false)).unwrap();
+    assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);
+    assert!(server.paths()[0].starts_with("/prefix/ipfs/"));
+
+    let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false)).unwrap();
+    let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
+    let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: Refusal::IpLiteral };
+    assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
+
+    let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false)).unwrap_err();
+    assert_eq!(error.to_string(), "gateway public: the scheme is not allowed");
+}
+
+// --- CCIP-Read ---
+
+fn lookup_request(urls: &[&str]) -> CcipReadRequest {
+    CcipReadRequest {
+        sender: address!("0x00000000000000000000000000000000000000Aa"),
+        urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+        data: alloy_primitives::Bytes::from_static(&[0xab, 0xcd]),
+    }
+}
+
+async fn ask(egress: &Egress, urls: &[&str]) -> Result<Vec<u8>, (Option<u16>, String)> {
+    let gateway = GuardedGateway::new(egress.clone(), AMPLE);
+    let asked = gateway.request(&lookup_request(urls), 100).await;
+    asked.map(|data| data.to_vec()).map_err(|error| (error.status, error.message))
+}
+
+#[tokio::test]
+async fn ccip_read_gets_or_posts() {
+    let (server, egress) = world(|_| ok(b"{\"data\":\"0x0102\"}")).await;
+    assert_eq!(ask(&egress, &["https://cards.example/{sender}/{data}.json"]).await, Ok(vec![1, 2]));
+    assert_eq!(ask(&egress, &["https://cards.example/{sender}"]).await, Ok(vec![1, 2]));
+    let heads = server.heads();
+    let sender = "0x00000000000000000000000000000000000000aa";
+    assert!(heads[0].starts_with(&format!("GET /{sender}/0xabcd.json HTTP/1.1")), "{}", heads[0]);
+    assert!(heads[1].starts_with(&format!("POST /{sender} HTTP/1.1")), "{}", heads[1]);
+    let body: serde_json::Value = serde_json::from_str(heads[1].split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(body, serde_json::json!({ "sender": sender, "data": "0xabcd" }));
+}
+
+#[tokio::test]
+async fn ccip_read_falls_through_to_the_next_gateway_unless_the_answer_is_final() {
+    let (server, egress) = world(|head| match head.split(' ').nth(1).unwrap() {
+        "/good" => ok(b"{\"data\":\"0x01\",\"more\":[]}"),
+        "/busy" => status("503 Busy"),
+        "/missing" => status("404 Not Found"),
+        "/away" => redirect("/good"),
+        "/odd" => ok(b"{\"data\":12}"),
+        "/long" => ok(format!("{{\"data\":\"0x{}\"}}", "00".repeat(101)).as_bytes()),
+        _ => ok(&[b' '; 10_000]),
+    })
+    .await;
+    let url = |path: &str| format!("https://cards.example/{path}");
+    for bad in ["busy", "away", "odd", "long", "huge"] {
+        assert_eq!(ask(&egress, &[&url(bad), &url("good")]).await, Ok(vec![1]), "{bad}");
+    }
+    assert_eq!(ask(&egress, &["http://cards.example/", "nonsense", &url("good")]).await, Ok(vec![1]));
+
+    let final_answer = ask(&egress, &[&url("missing"), &url("good")]).await;
+    assert_eq!(final_answer, Err((Some(404), "HTTP status 404".to_owned())));
+    assert_eq!(server.paths().last().unwrap(), "/missing");
+    assert_eq!(ask(&egress, &[&url("busy")]).await, Err((Some(503), "HTTP status 503".to_owned())));
+    assert_eq!(
+        ask(&egress, &["http://cards.example/"]).await,
+        Err((None, "http://cards.example: the scheme is not allowed".to_owned()))
+    );
+    assert_eq!(ask(&egress, &[]).await, Err((None, "the contract names no gateway".to_owned())));
+    assert!(ask(&egress, &[url("good").as_str(); 9]).await.is_err());
+}
+
+#[tokio::test]
+async fn ccip_read_can_be_switched_off() {
+    let error =
+        GuardedGateway::refusing().request(&lookup_request(&["https://cards.example/"]), 100).await.unwrap_err();
+    assert_eq!(error.message, "this kind of fetch is switched off");
+}
