@@ -9,11 +9,13 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
 use moka::future::Cache;
 
 use crate::chain::BlockSelector;
+use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
 use crate::name::EnsName;
 use crate::resolve::Resolution;
@@ -157,6 +159,28 @@ impl VerdictCache {
             }
             State::Indeterminate => self.failures.insert(key, entry).await,
         }
+    }
+}
+
+/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
+#[derive(Clone)]
+pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
+
+impl ContentCache {
+    /// A cache of at most this many bytes.
+    pub fn new(bytes: u64) -> Self {
+        let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
+        Self(Cache::builder().max_capacity(bytes).weigher(weigh).build())
+    }
+
+    /// What was proven under `cid` and `path`.
+    pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
+        self.0.get(&(*cid, path.clone())).await
+    }
+
+    /// Keeps what was proven.
+    pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
+        self.0.insert((*cid, path.clone()), content).await;
     }
 }
 

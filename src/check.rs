@@ -12,7 +12,7 @@ pub mod verbs;
 use std::collections::BTreeMap;
 
 use crate::card::Card;
-use crate::evidence::{Evidence, Source, Walked};
+use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
 use crate::reason::{self, Code, Effect, Reason, Step};
 use crate::verdict::{Depth, State, Status};
@@ -148,7 +148,7 @@ fn https_status(source: &Source) -> Status {
 
 fn ipfs_status(walked: &Walked) -> Status {
     match walked {
-        Walked::NotAsked | Walked::Proven { from_gateway: false, .. } => Status::Skip,
+        Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
         Walked::Proven { .. } => Status::Pass,
         Walked::Unproven(_) => Status::Unknown,
         Walked::PathMissing(_)

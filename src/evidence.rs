@@ -9,7 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::chain::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
-use crate::cid::{ContentId, ContentPath};
+use crate::cid::{CidError, ContentId, ContentPath, PathError};
 use crate::name::EnsName;
 use crate::records::{Key, Record, RecordSet};
 use crate::text;
@@ -91,8 +91,8 @@ pub enum Walked {
     Proven {
         /// The file.
         bytes: Bytes,
-        /// Whether a gateway was asked; a raw CID is proven by bytes in hand.
-        from_gateway: bool,
+        /// What the bytes were hashed from.
+        by: ProvenBy,
         /// Blocks that were verified.
         blocks: usize,
     },
@@ -113,6 +113,17 @@ pub enum Walked {
     Oversize(u64),
     /// The blocks could not be had; cause by gateway label.
     Unproven(Vec<(String, String)>),
+}
+
+/// What proven bytes were hashed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProvenBy {
+    /// Blocks that gateways sent in this run.
+    Gateway,
+    /// Bytes that the card's URL served, whose hash is the raw CID itself.
+    BytesInHand,
+    /// Blocks of an earlier run: content under a CID never changes.
+    EarlierRun,
 }
 
 impl Walked {
@@ -217,14 +228,31 @@ impl Mirror {
     /// (`https://CID.ipfs.host/path`). The host is never contacted.
     ///
     /// # Errors
-    /// What is wrong, in words.
-    pub fn parse(value: &str) -> Result<Self, String> {
-        let (cid, path) =
-            split_mirror(value).ok_or("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")?;
-        let cid = ContentId::parse(cid).map_err(|e| e.to_string())?;
-        let path = ContentPath::parse(path).map_err(|e| e.to_string())?;
-        Ok(Self { cid, path })
+    /// Which part is wrong.
+    pub fn parse(value: &str) -> Result<Self, MirrorError> {
+        let (cid, path) = split_mirror(value).ok_or(MirrorError::Form)?;
+        Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
     }
+
+    /// The text that stands where the CID of a mirror stands, whether it is one or not.
+    pub fn cid_text(value: &str) -> Option<&str> {
+        split_mirror(value).map(|(cid, _)| cid)
+    }
+}
+
+/// Why a value is not a [`Mirror`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MirrorError {
+    /// Neither of the two forms.
+    #[error("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")]
+    Form,
+    /// No usable CID.
+    #[error(transparent)]
+    Cid(#[from] CidError),
+    /// No usable path.
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 /// Cuts a mirror value into CID and raw path.

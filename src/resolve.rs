@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::cache::{Key as CacheKey, VerdictCache};
+use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::chain::{Block, Chain, Found};
@@ -25,7 +25,7 @@ use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
-use crate::evidence::{self, Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
+use crate::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
@@ -76,6 +76,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     profiles: Profiles,
     cache: Arc<VerdictCache>,
+    proven: ContentCache,
     config: Config,
     policy: Policy,
     world: Arc<str>,
@@ -163,6 +164,7 @@ impl Resolver {
             clock: Arc::new(SystemClock),
             profiles,
             cache: Arc::new(VerdictCache::new(config.cache)),
+            proven: ContentCache::new(config.cache.content_bytes),
             world: world_digest(&config),
             policy,
             config,
@@ -190,6 +192,7 @@ impl Resolver {
             clock: Arc::clone(&inner.clock),
             profiles: inner.profiles.clone(),
             cache: Arc::new(VerdictCache::new(inner.config.cache)),
+            proven: ContentCache::new(inner.config.cache.content_bytes),
             config: inner.config.clone(),
             policy: inner.policy.clone(),
             world: Arc::clone(&inner.world),
@@ -372,12 +375,19 @@ impl Inner {
         let Some(cid) = cid else { return Walk::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
             return Walk {
-                walked: Walked::Proven { bytes: bytes.clone(), from_gateway: false, blocks: 1 },
+                walked: Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 },
                 liars: Vec::new(),
             };
         }
+        if let Some(bytes) = self.proven.get(cid, path).await {
+            return Walk { walked: Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }, liars: Vec::new() };
+        }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
-        self.content.walk(cid, path, &known, Budget::card(), limit).await
+        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        if let Some(bytes) = walk.walked.bytes() {
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        walk
     }
 
     /// Where the gateways gave all but the last block, the bytes that https served may be that block.

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::cid::{CidError, ContentId};
-use crate::evidence::{self, Evidence, Mirror, Source, Usable, Walked};
+use crate::evidence::{self, Evidence, Mirror, MirrorError, Source, Usable, Walked};
 use crate::reason::{Code, Reason, Step};
 use crate::records::{Key, RecordSet};
 use crate::verdict::sha256_hex;
@@ -56,10 +56,8 @@ impl Claims {
             .text()
             .and_then(|value| ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok());
         let mirror = Usable::of(records, Key::MirrorIpfs).text().and_then(|value| {
-            let refuse = |error: String| {
-                Reason::new(Code::MirrorMalformed).at(Key::MirrorIpfs.as_str()).observed(format!("{value}: {error}"))
-            };
-            Mirror::parse(value).map_err(|error| malformed.push(refuse(error))).ok()
+            let cid = Usable::of(records, Key::CidAgentcard).text();
+            Mirror::parse(value).map_err(|error| malformed.extend(mirror_reason(&error, value, cid))).ok()
         });
         if let (Some(cid), Some(mirror)) = (&cid, &mirror)
             && mirror.cid != *cid
@@ -93,6 +91,16 @@ impl Claims {
             _ => false,
         }
     }
+}
+
+/// The defect of a mirror record; none of its own where its CID is the very text that `cl.cid.agentcard` holds.
+fn mirror_reason(error: &MirrorError, value: &str, cid: Option<&str>) -> Option<Reason> {
+    let code = match error {
+        MirrorError::Cid(_) if cid.is_some() && cid == Mirror::cid_text(value) => return None,
+        MirrorError::Cid(CidError::HashForbidden(_)) => Code::CidHashForbidden,
+        _ => Code::MirrorMalformed,
+    };
+    Some(Reason::new(code).at(Key::MirrorIpfs.as_str()).observed(format!("{value}: {error}")))
 }
 
 fn cid_reason(error: &CidError, value: &str) -> Reason {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath};
-use crate::evidence::{Mirror, Source, Walked};
+use crate::evidence::{Mirror, ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::{IpfsClient, Outcome, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
@@ -48,7 +48,7 @@ impl Content for Network {
             let limits = Limits { total: limit, ..Limits::card() };
             return https::get(&self.egress, location, limits).await.map(|body| body.bytes).map_err(|e| e.to_string());
         }
-        let Mirror { cid, path } = Mirror::parse(location)?;
+        let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
         match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {
             Walked::Proven { bytes, .. } => Ok(bytes),
             other => Err(other.to_string()),
@@ -59,7 +59,8 @@ impl Content for Network {
 fn walked(retrieval: Retrieval) -> Walked {
     match retrieval.outcome {
         Outcome::Proven(proven) => {
-            Walked::Proven { bytes: proven.bytes, from_gateway: retrieval.requests > 0, blocks: proven.blocks }
+            let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
+            Walked::Proven { bytes: proven.bytes, by, blocks: proven.blocks }
         }
         Outcome::PathMissing(detail) => Walked::PathMissing(detail),
         Outcome::NotFile => Walked::NotFile,

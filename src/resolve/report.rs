@@ -12,7 +12,7 @@ use crate::card::Card;
 use crate::chain::{Answer, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
-use crate::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
+use crate::evidence::{Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
@@ -333,9 +333,13 @@ fn https_evidence(evidence: &Evidence) -> Value {
 fn ipfs_evidence(evidence: &Evidence) -> Value {
     let mut value = match &evidence.ipfs {
         Walked::NotAsked => json!({"asked": false}),
-        Walked::Proven { bytes, from_gateway, blocks } => json!({
+        Walked::Proven { bytes, by, blocks } => json!({
             "bytes": bytes.len(), "sha256": prefixed_sha256(bytes), "blocks": blocks,
-            "proven_by": if *from_gateway { "blocks of a gateway" } else { "bytes in hand" },
+            "proven_by": match by {
+                ProvenBy::Gateway => "blocks of gateways",
+                ProvenBy::BytesInHand => "bytes in hand",
+                ProvenBy::EarlierRun => "blocks of an earlier run",
+            },
         }),
         Walked::PathMissing(detail) => json!({"path_missing": detail}),
         Walked::NotFile => json!({"not_a_file": true}),

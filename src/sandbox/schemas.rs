@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::spec::{Class, SchemaDefect, SchemaFault};
 use super::unixfs::{self, Blocks, Layout};
 use super::web::{Document, Manners};
-use super::spec::{Class, SchemaDefect, SchemaFault};
 use crate::cid::ContentId;
 use crate::verdict::{prefixed_sha256, sha256_hex};
 

@@ -75,7 +75,7 @@ fn has_data_url(text: &str) -> bool {
             rest.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind))
                 && rest[kind.len()..].starts_with([',', ';'])
         };
-        if RUNNABLE.iter().any(|kind| runs(&kind)) {
+        if RUNNABLE.iter().any(runs) {
             return true;
         }
         from = at + "data:".len();
