@@ -17,19 +17,14 @@ pub mod world;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
-
 use serde::Serialize;
 
 pub use self::gateway::GatewayManners;
 pub use self::web::Manners;
 use self::world::{World, WorldError};
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::reason::Code;
 use crate::verdict::State;
-
-/// Name of the configuration file that [`Sandbox::file`] writes.
-const FILE: &str = "clresolve-sandbox.toml";
 
 /// The sandbox, running. It stops when this is dropped.
 pub struct Sandbox {
@@ -50,16 +45,13 @@ pub struct Expected {
     pub about: String,
 }
 
-/// Why the sandbox cannot start or be described.
+/// Why the sandbox cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
     /// The world does not start.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// The configuration file cannot be written.
-    #[error(transparent)]
-    File(#[from] ConfigError),
 }
 
 impl Sandbox {
@@ -74,17 +66,6 @@ impl Sandbox {
     /// A configuration that reads this world and nothing else.
     pub fn config(&self) -> Config {
         self.world.config()
-    }
-
-    /// Writes the certificate of the authority, without its key, and a configuration file into `dir`; gives the path of
-    /// the latter.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn file(&self, dir: &Path) -> Result<PathBuf, SandboxError> {
-        let path = dir.join(FILE);
-        self.config().save(&path)?;
-        Ok(path)
     }
 
     /// What listens where: label and URL or address.

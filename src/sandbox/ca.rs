@@ -14,17 +14,17 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 pub(super) const DOMAIN: &str = "sandbox.example";
 
 /// What a world's servers present, and what its clients trust.
-pub(crate) struct Identity {
+pub(super) struct Identity {
     /// The authority's certificate. Its key is gone: nothing more can be signed.
-    pub(crate) ca_pem: String,
+    pub(super) ca_pem: String,
     /// TLS of the servers.
-    pub(crate) tls: Arc<ServerConfig>,
+    pub(super) tls: Arc<ServerConfig>,
 }
 
 /// Makes an authority and one certificate for `hosts`, then drops the authority's key.
 ///
 /// The authority can vouch for hosts below [`DOMAIN`] only, so that trusting its certificate by mistake opens nothing.
-pub(crate) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
+pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
     let ca_key = KeyPair::generate()?;
     let ca = authority()?;
     let ca_pem = ca.self_signed(&ca_key)?.pem();

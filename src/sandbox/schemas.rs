@@ -108,7 +108,6 @@ impl Schemas {
     pub(crate) fn records(&self, class: Class, verb: &str) -> BTreeMap<String, String> {
         let release = self.release(class);
         let bound = self.bound(class, verb);
-        let digest = |kind: Kind| release.digests.get(&kind.path(class, verb)).cloned().unwrap_or_default();
         [
             ("cl.verb", verb.to_owned()),
             ("cl.version", "1.0.0".to_owned()),
@@ -116,11 +115,21 @@ impl Schemas {
             ("cl.schema.receipt", bound.receipt.location),
             ("cl.cid.schemas", release.cid.to_string()),
             ("cl.schemas.mirror.ipfs", format!("ipfs://{}", release.cid)),
-            ("cl.checksum.request", format!("sha256:{}", digest(Kind::Request))),
-            ("cl.checksum.receipt", format!("sha256:{}", digest(Kind::Receipt))),
+            ("cl.checksum.request", format!("sha256:{}", self.request_digest(class, verb))),
+            ("cl.checksum.receipt", format!("sha256:{}", self.receipt_digest(class, verb))),
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into()
+    }
+
+    /// SHA-256 of the request schema of `verb`; empty without one.
+    pub(crate) fn request_digest(&self, class: Class, verb: &str) -> String {
+        self.release(class).digests.get(&Kind::Request.path(class, verb)).cloned().unwrap_or_default()
+    }
+
+    /// SHA-256 of the receipt schema of `verb`; empty without one.
+    pub(crate) fn receipt_digest(&self, class: Class, verb: &str) -> String {
+        self.release(class).digests.get(&Kind::Receipt.path(class, verb)).cloned().unwrap_or_default()
     }
 
     /// The digest that the schema of `verb` would have with CRLF line ends.

@@ -3,8 +3,8 @@
 //! [`Spec`] is what stands in a TOML file: the sandbox's own `agents.toml`, and every scenario of the tests. Each
 //! [`Agent`] says only how it differs from a good one. Texts may hold placeholders: `{name}`, `{label}` (its first
 //! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (in the old form), `{path}`, `{sha256}`, `{SHA256}` (in upper case), `{other.cid}`,
-//! `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}` and
-//! `{schemas.crlf}` (the digest of the verb's request schema with CRLF line ends).
+//! `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
+//! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line ends).
 
 use std::collections::BTreeMap;
 
@@ -378,6 +378,8 @@ impl Agent {
             ("url", &format!("https://{CARDS_HOST}{url_path}")),
             ("schemas.cid", &schemas.cid(self.class).to_string()),
             ("schemas.crlf", &schemas.crlf_digest(self.class, self.verb())),
+            ("schemas.request.sha256", &schemas.request_digest(self.class, self.verb())),
+            ("schemas.receipt.sha256", &schemas.receipt_digest(self.class, self.verb())),
         ]);
 
         let members = self.card.members(&good, &fill);
