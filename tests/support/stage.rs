@@ -181,7 +181,11 @@ pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<
         .await
         .expect("the program starts");
     let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{names:?}: {error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{names:?}: {error}\n{}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     });
     (value, output.status.code())
 }
@@ -210,7 +214,10 @@ pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
 }
 
 /// Problems of all cases, as a table.
-pub(crate) fn table<'c>(cases: impl IntoIterator<Item = &'c Case>, verdict: impl Fn(&Case) -> Option<Value>) -> Vec<String> {
+pub(crate) fn table<'c>(
+    cases: impl IntoIterator<Item = &'c Case>,
+    verdict: impl Fn(&Case) -> Option<Value>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for case in cases {
         let found = match verdict(case) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::Marks;
-use crate::fetch::address::{HostName, HostNameError, is_public_ip};
+use crate::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
 const MAX_TOKEN_BYTES: usize = 80;
