@@ -3,12 +3,23 @@
 //! [`Chain`] is the face that the walk knows. Absence proven at the block ([`Answer::Unregistered`],
 //! [`Answer::NoResolver`], [`crate::records::Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
 
+mod abi;
+pub mod ccip;
+mod contracts;
+mod endpoint;
+mod rpc;
+pub mod transport;
+
 use std::fmt;
 use std::str::FromStr;
 
 use alloy_primitives::{Address, B256};
 use async_trait::async_trait;
 use jiff::Timestamp;
+
+pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
+pub use self::endpoint::Endpoint;
+pub use self::rpc::{ChainConfig, Clock, DEFAULT_ENDPOINTS, MAINNET, RpcChain};
 
 use crate::name::EnsName;
 use crate::records::RecordSet;
@@ -185,4 +196,15 @@ pub enum ChainError {
 
 fn join_causes(causes: &[(String, String)]) -> String {
     causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Longest piece of foreign text in an error message, in characters.
+const MAX_FOREIGN_CHARS: usize = 200;
+
+/// Foreign text, cut short.
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(MAX_FOREIGN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -1,16 +1,163 @@
-//! The rules: pure functions from evidence and a profile to reasons. No I/O, no clock, no panic on any input.
-//!
-//! One file per step of the walk. A function gives every reason it finds, each with the effect that the profile gives
-//! it; order does not matter, [`crate::reason::sort`] makes it.
+//! The judgement: evidence and profile in, reasons and step results out. Pure: no I/O, no clock, no panic.
 
+pub mod binding;
 pub mod card;
 mod content;
 pub mod entry;
+pub mod integrity;
+pub mod records;
 pub mod schemas;
 pub mod verbs;
 
+use std::collections::BTreeMap;
+
+use crate::card::Card;
+use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
-use crate::reason::{Code, Reason};
+use crate::reason::{self, Code, Effect, Reason, Step};
+use crate::verdict::{Depth, State, Status};
+
+/// What the operator asks of a judgement beyond the profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// How deep the walk goes.
+    pub depth: Depth,
+    /// Whether both sources of the card must answer.
+    pub require_all_sources: bool,
+    /// Owners whose commons cards are accepted (CL-58); empty accepts all.
+    pub allowed_publishers: Vec<String>,
+    /// Codes taken out of the registry: their findings are dropped. For tests that show that each code matters.
+    #[doc(hidden)]
+    pub without: Vec<Code>,
+}
+
+/// What the checks found.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The state.
+    pub state: State,
+    /// Every reason, sorted.
+    pub reasons: Vec<Reason>,
+    /// How each step ended.
+    pub steps: BTreeMap<Step, Status>,
+    /// The card, when the judged bytes are one.
+    pub card: Option<Card>,
+}
+
+/// Judges evidence under a profile.
+pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
+    let mut reasons = records::records(evidence, profile);
+    reasons.extend(integrity::integrity(evidence));
+    let card = evidence.card_bytes().and_then(|bytes| match Card::parse(bytes) {
+        Ok(card) => Some(card),
+        Err(error) => {
+            reasons.push(error.reason());
+            None
+        }
+    });
+    if let Some(card) = &card {
+        reasons.extend(card::card(card, profile));
+        reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
+        reasons.extend(entry::entry(card, profile));
+        reasons.extend(verbs::verbs(card, profile));
+        reasons.extend(schema_reasons(evidence, card, profile));
+    }
+    reasons.retain(|reason| !policy.without.contains(&reason.code));
+    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
+    reason::sort(&mut reasons);
+    let steps = statuses(evidence, card.is_some(), &reasons, policy);
+    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card }
+}
+
+fn schema_reasons(evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
+    match (&evidence.schemas, evidence.found()) {
+        (Some(schemas), Some(found)) => schemas::schemas(card, schemas, &found.records, profile),
+        _ => Vec::new(),
+    }
+}
+
+/// The reason with the effect that the profile and the policy in force give it.
+fn weigh(mut reason: Reason, profile: &Profile, policy: &Policy) -> Reason {
+    if reason.code == Code::SourceUnavailable && policy.require_all_sources {
+        reason.effect = Effect::Unknown;
+        return reason;
+    }
+    profile.weigh(reason)
+}
+
+/// The steps that must pass for `trusted`.
+fn required(policy: &Policy) -> Vec<Step> {
+    let mut steps =
+        vec![Step::Name, Step::Records, Step::Integrity, Step::Card, Step::Binding, Step::Entry, Step::Verbs];
+    if policy.require_all_sources {
+        steps.extend([Step::FetchHttps, Step::FetchIpfs]);
+    }
+    if policy.depth == Depth::Schemas {
+        steps.push(Step::Schemas);
+    }
+    steps
+}
+
+/// Fail over unknown over pass; a required step that did not pass is never trusted.
+fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) -> State {
+    let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
+    if has(Effect::Fail) {
+        State::Untrusted
+    } else if has(Effect::Unknown) || required(policy).iter().any(|step| steps.get(step) != Some(&Status::Pass)) {
+        State::Indeterminate
+    } else {
+        State::Trusted
+    }
+}
+
+/// How each step ended: what its evidence says, made worse by its reasons, never better.
+fn statuses(evidence: &Evidence, has_card: bool, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
+    let base = |step| match step {
+        Step::Name => Status::Pass,
+        Step::Records if evidence.found().is_some() => Status::Pass,
+        Step::Records => Status::Unknown,
+        Step::FetchHttps => https_status(&evidence.https),
+        Step::FetchIpfs => ipfs_status(&evidence.ipfs),
+        Step::Integrity if evidence.found().is_none() => Status::Skip,
+        Step::Integrity if integrity::content_is_proven(evidence) => Status::Pass,
+        Step::Integrity => Status::Unknown,
+        Step::Card if evidence.card_bytes().is_some() => Status::Pass,
+        Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
+        Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
+        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas | Step::Continuity => Status::Skip,
+    };
+    let worsened = |step, status| {
+        let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
+        match status {
+            _ if has(Effect::Fail) => Status::Fail,
+            _ if has(Effect::Unknown) => Status::Unknown,
+            status => status,
+        }
+    };
+    Step::ALL.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+}
+
+fn https_status(source: &Source) -> Status {
+    match source {
+        Source::NotAsked => Status::Skip,
+        Source::Body { .. } => Status::Pass,
+        Source::Unavailable(_) => Status::Unknown,
+        Source::Forbidden(_) | Source::Oversize(_) => Status::Fail,
+    }
+}
+
+fn ipfs_status(walked: &Walked) -> Status {
+    match walked {
+        Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
+        Walked::Proven { .. } => Status::Pass,
+        Walked::Unproven(_) => Status::Unknown,
+        Walked::PathMissing(_)
+        | Walked::NotFile
+        | Walked::Invalid { .. }
+        | Walked::HashForbidden(_)
+        | Walked::Oversize(_) => Status::Fail,
+    }
+}
 
 /// Most reasons of one code from one rule function.
 ///

@@ -1,10 +1,30 @@
 //! clresolve answers one question: is the binding of an ENS name, an Agent-Card and an `x402://` entry real?
+//!
+//! ```no_run
+//! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+//! use clresolve::{Config, Resolver, State};
+//!
+//! let resolver = Resolver::new(&Config::default()).await?;
+//! let resolution = resolver.resolve("summarizeagent.eth").await;
+//! if resolution.verdict.state == State::Trusted {
+//!     println!("{:?}", resolution.verdict.identity);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
+//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
+
+pub mod cache;
 pub mod card;
 pub mod chain;
 pub mod check;
 pub mod cid;
 pub mod cli;
+pub mod clock;
 pub mod config;
+pub mod evidence;
 pub mod fetch;
 pub mod manifest;
 pub mod name;
@@ -16,3 +36,8 @@ pub mod sandbox;
 pub mod schema;
 pub mod text;
 pub mod verdict;
+
+pub use config::Config;
+pub use profile::Profile;
+pub use resolve::{Question, Resolution, Resolver};
+pub use verdict::{State, Verdict};

@@ -428,11 +428,6 @@ registry! {
     PublishedVersionMutated "published-version-mutated" Fail Schemas "PC-9" Publisher false
         "A published schema was changed."
         "The bytes at the canonical location of a released version are not the released ones.";
-
-    // the run itself
-    DeadlinePassed "deadline-passed" Unknown Records "PC-10" Asker true
-        "The time limit passed before the walk ended."
-        "What was found until then is reported; the rest is not known. Ask again with a longer --timeout.";
 }
 
 impl Code {
@@ -502,14 +497,14 @@ impl Reason {
     /// With the value that was expected.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
-        self.expected = Some(expected.into());
+        self.expected = Some(clip(expected.into()));
         self
     }
 
     /// With the value that was found.
     #[must_use]
     pub fn observed(mut self, observed: impl Into<String>) -> Self {
-        self.observed = Some(observed.into());
+        self.observed = Some(clip(observed.into()));
         self
     }
 
@@ -540,6 +535,18 @@ impl Reason {
         self.fix = Some(fix.into());
         self
     }
+}
+
+/// Longest expected or observed value in a reason, in bytes: enough for any honest record, URL or digest, and a bound
+/// on what a hostile one can put into verdicts and logs.
+pub const MAX_VALUE_BYTES: usize = 512;
+
+fn clip(mut value: String) -> String {
+    if value.len() > MAX_VALUE_BYTES {
+        value.truncate(value.floor_char_boundary(MAX_VALUE_BYTES));
+        value.push('…');
+    }
+    value
 }
 
 /// Sorts by effect, then step, then code, then place: the order in which reasons are reported.

@@ -1,55 +1,120 @@
 //! The one walk: name, records, card, proof, verdict.
+//!
+//! [`Resolver::resolve`] asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and
+//! seals the verdict. It gathers all reasons and stops only where a step is moot.
 
+mod network;
+mod report;
+mod setup;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::time::Instant;
 
+use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
+use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
+use crate::chain::{Block, Chain, Found};
+use crate::check::Policy;
+use crate::check::schemas::{BoundSchema, SchemaEvidence};
+use crate::check::verbs::holds_placeholder;
+use crate::cid::{Budget, ContentId, ContentPath};
+use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::manifest::Side;
 use crate::name::EnsName;
-use crate::verdict::Verdict;
+use crate::profile::{Profile, Profiles};
+use crate::reason::{Code, Step};
+use crate::records::Key;
+use crate::verdict::{Depth, Verdict, canonical_digest};
+
+/// What the sources of the card and the schemas may take of the time that is left after the chain: the rest is kept
+/// so that a stalling source ends in a verdict and not in a time-out.
+const CONTENT_SHARE: f64 = 0.9;
+
+/// What the chain may take of the whole time limit, for the same reason.
+const CHAIN_SHARE: f64 = 0.6;
+
+/// Fetches bytes for the walk: the doors to the network, or a script in a test.
+#[async_trait]
+pub trait Content: Send + Sync {
+    /// What the card's URL serves, within `limit`.
+    async fn card(&self, url: &str, limit: Duration) -> Source;
+
+    /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
+    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
+    -> Walk;
+
+    /// The bytes at a schema location (an `https` URL, or an `ipfs` one, walked and proven).
+    ///
+    /// # Errors
+    /// The cause in words.
+    async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String>;
+}
+
+/// What a walk found, and who lied on the way.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    /// What was found.
+    pub walked: Walked,
+    /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
+    pub liars: Vec<(String, String)>,
+}
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
-pub struct Resolver {}
+pub struct Resolver(Arc<Inner>);
+
+struct Inner {
+    chain: Arc<dyn Chain>,
+    content: Arc<dyn Content>,
+    clock: Arc<dyn Clock>,
+    profiles: Profiles,
+    cache: Arc<VerdictCache>,
+    proven: ContentCache,
+    config: Config,
+    policy: Policy,
+    world: Arc<str>,
+}
+
+/// A question about one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Question {
+    /// The name, as typed.
+    pub input: String,
+    /// Identifier of the profile, where it is not the configured one.
+    pub profile: Option<String>,
+    /// How deep the walk goes, where it is not the configured depth.
+    pub depth: Option<Depth>,
+}
+
+impl Question {
+    /// A question under the configured profile and depth.
+    pub fn new(input: impl Into<String>) -> Self {
+        Self { input: input.into(), profile: None, depth: None }
+    }
+}
 
 /// A verdict, and the card when it was proven.
 #[derive(Clone, Debug)]
 pub struct Resolution {
     /// The verdict.
     pub verdict: Arc<Verdict>,
-    /// The exact bytes of the card; only of a trusted verdict.
+    /// The exact bytes of the card; only of a trusted verdict (CL-66).
     pub card: Option<Bytes>,
-}
-
-impl Resolver {
-    /// Builds the doors, the chain reader, the rules and the caches.
-    ///
-    /// # Errors
-    /// When a file of the configuration cannot be read or does not hold what it should.
-    pub async fn new(_config: &Config) -> Result<Self, SetupError> {
-        Ok(Self {})
-    }
-
-    /// The verdict on `input`, from the cache or from a run. Never fails: what went wrong is in the verdict.
-    pub async fn resolve(&self, _input: &str) -> Resolution {
-        unimplemented!()
-    }
-
-    /// The records of a name, judged by nothing.
-    ///
-    /// # Errors
-    /// When the chain could not be asked.
-    pub async fn records(&self, _name: &EnsName) -> Result<Reading, ChainError> {
-        unimplemented!()
-    }
 }
 
 /// Why a [`Resolver`] cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A file cannot be read or does not hold what it should.
+    /// A key of the configuration holds, or leads to, something unusable.
     #[error("{what}: {detail}")]
     Invalid {
         /// Which key of the configuration.
@@ -57,4 +122,369 @@ pub enum SetupError {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+impl Resolver {
+    /// Builds the doors, the reader of the chain, the rules and an empty cache.
+    ///
+    /// # Errors
+    /// When a file or URL of the configuration cannot be read or does not hold what it should.
+    pub async fn new(config: &Config) -> Result<Self, SetupError> {
+        let egress = setup::egress(config)?;
+        let profiles = setup::profiles(config, &egress).await?;
+        let chain = setup::chain(config, &egress);
+        let content = setup::content(config, &egress)?;
+        Self::with_parts(config.clone(), profiles, Arc::new(chain), Arc::new(content))
+    }
+
+    /// Builds a resolver from its parts.
+    ///
+    /// # Errors
+    /// When the configured profile does not exist.
+    pub fn with_parts(
+        config: Config,
+        profiles: Profiles,
+        chain: Arc<dyn Chain>,
+        content: Arc<dyn Content>,
+    ) -> Result<Self, SetupError> {
+        if profiles.get(&config.rules.profile).is_none() {
+            let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
+            let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
+            return Err(SetupError::Invalid { what: "profile".to_owned(), detail });
+        }
+        let policy = Policy {
+            depth: config.rules.depth,
+            require_all_sources: config.rules.require_all_sources,
+            allowed_publishers: config.rules.allowed_publishers.clone(),
+            without: Vec::new(),
+        };
+        Ok(Self(Arc::new(Inner {
+            chain,
+            content,
+            clock: Arc::new(SystemClock),
+            profiles,
+            cache: Arc::new(VerdictCache::new(config.cache)),
+            proven: ContentCache::new(config.cache.content_bytes),
+            world: world_digest(&config),
+            policy,
+            config,
+        })))
+    }
+
+    /// The same resolver, with an empty cache, under another clock.
+    #[must_use]
+    pub fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
+        self.changed(|inner| inner.clock = clock)
+    }
+
+    /// The same resolver, with an empty cache and `code` taken out of the registry.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without(&self, code: Code) -> Self {
+        self.changed(|inner| inner.policy.without.push(code))
+    }
+
+    fn changed(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let inner = &self.0;
+        let mut copy = Inner {
+            chain: Arc::clone(&inner.chain),
+            content: Arc::clone(&inner.content),
+            clock: Arc::clone(&inner.clock),
+            profiles: inner.profiles.clone(),
+            cache: Arc::new(VerdictCache::new(inner.config.cache)),
+            proven: ContentCache::new(inner.config.cache.content_bytes),
+            config: inner.config.clone(),
+            policy: inner.policy.clone(),
+            world: Arc::clone(&inner.world),
+        };
+        change(&mut copy);
+        Self(Arc::new(copy))
+    }
+
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a run.
+    ///
+    /// Never fails: what went wrong is in the verdict.
+    pub async fn resolve(&self, input: &str) -> Resolution {
+        let profile = self.0.profiles.get(&self.0.config.rules.profile).expect("checked when the resolver was built");
+        self.answer(input, profile, self.0.policy.clone()).await
+    }
+
+    /// The verdict on a question of its own profile and depth.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
+        let id = question.profile.as_deref().unwrap_or(&self.0.config.rules.profile);
+        let Some(profile) = self.0.profiles.get(id) else {
+            return Err(SetupError::Invalid { what: "profile".to_owned(), detail: format!("no profile {id}") });
+        };
+        let mut policy = self.0.policy.clone();
+        policy.depth = question.depth.unwrap_or(policy.depth);
+        Ok(self.answer(&question.input, profile, policy).await)
+    }
+
+    /// The records of a name, judged by nothing.
+    ///
+    /// # Errors
+    /// When the chain could not be asked.
+    pub async fn records(&self, name: &EnsName) -> Result<Reading, ChainError> {
+        self.0.read(name, Instant::now() + self.0.config.timeout).await
+    }
+
+    /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
+    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Walk {
+        self.0.content.walk(cid, path, &[], Budget::cat(), self.0.config.timeout).await
+    }
+
+    /// The rules that the resolver knows.
+    pub fn profiles(&self) -> &Profiles {
+        &self.0.profiles
+    }
+
+    async fn answer(&self, input: &str, profile: Arc<Profile>, policy: Policy) -> Resolution {
+        let now = self.0.clock.now();
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
+        };
+        let key = CacheKey {
+            name: name.clone(),
+            block: self.0.config.chain.block,
+            depth: policy.depth,
+            rules: profile.digest().to_string().into(),
+            world: Arc::clone(&self.0.world),
+        };
+        let inner = Arc::clone(&self.0);
+        let asked = input.to_owned();
+        let run = move |failures| async move {
+            let run = inner.gather(name, &policy).await;
+            report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures)
+        };
+        self.0.cache.get_or_run(key, now, run).await
+    }
+}
+
+/// Evidence, and how long each step took.
+struct Run {
+    evidence: Evidence,
+    milliseconds: BTreeMap<Step, u64>,
+}
+
+impl Inner {
+    fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> report::Reporter<'a> {
+        report::Reporter { chain: &self.config.chain, profiles: &self.profiles, profile, policy }
+    }
+
+    /// Gathers all evidence about a name.
+    async fn gather(&self, name: EnsName, policy: &Policy) -> Run {
+        let started = Instant::now();
+        let deadline = started + self.config.timeout;
+        let reading = self.read(&name, deadline).await;
+        let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
+        let mut evidence = Evidence {
+            name,
+            now: self.clock.now(),
+            block: self.config.chain.block,
+            reading,
+            owner: OwnerEvidence::NotAsked,
+            https: Source::NotAsked,
+            ipfs: Walked::NotAsked,
+            mirror: Walked::NotAsked,
+            liars: Vec::new(),
+            schemas: None,
+        };
+        let Ok(Reading { block, .. }) = evidence.reading else { return Run { evidence, milliseconds } };
+        let Some(found) = evidence.found() else { return Run { evidence, milliseconds } };
+
+        let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
+        let (owner, sources) =
+            tokio::join!(self.owner(found, &block, limit), self.sources(found, policy.require_all_sources, limit));
+        milliseconds.extend(sources.milliseconds);
+        evidence.owner = owner;
+        evidence.https = sources.https;
+        evidence.ipfs = sources.ipfs.walked;
+        evidence.mirror = sources.mirror.walked;
+        evidence.liars = [sources.ipfs.liars, sources.mirror.liars].concat();
+
+        if policy.depth == Depth::Schemas {
+            let started = Instant::now();
+            evidence.schemas = self.schemas(&evidence, deadline).await;
+            milliseconds.insert(Step::Schemas, elapsed(started));
+        }
+        Run { evidence, milliseconds }
+    }
+
+    async fn read(&self, name: &EnsName, deadline: Instant) -> Result<Reading, ChainError> {
+        let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CHAIN_SHARE);
+        let late = |_| Err(ChainError::Unreachable(vec![("all".to_owned(), "no answer in time".to_owned())]));
+        tokio::time::timeout(limit, self.chain.read(name, self.config.chain.block)).await.unwrap_or_else(late)
+    }
+
+    async fn owner(&self, found: &Found, block: &Block, limit: Duration) -> OwnerEvidence {
+        let Some(owner) = Usable::of(&found.records, Key::Owner).text() else { return OwnerEvidence::NotAsked };
+        let owner = match EnsName::parse(owner) {
+            Ok(owner) => owner,
+            Err(error) => return OwnerEvidence::NotAName(error.to_string()),
+        };
+        match tokio::time::timeout(limit, self.chain.holding(&owner, block)).await {
+            Ok(Ok(holding)) => OwnerEvidence::Read(holding),
+            Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
+            Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
+        }
+    }
+
+    /// Asks the card's URL and the gateways, at the same time where one does not need the other.
+    async fn sources(&self, found: &Found, all: bool, limit: Duration) -> Sources {
+        let text = |key| Usable::of(&found.records, key).text();
+        let url = text(Key::Agentcard).filter(|url| evidence::is_https_url(url));
+        let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+        let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
+        let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
+        let other = mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid));
+
+        let started = Instant::now();
+        let fetch = async {
+            let source = match url {
+                Some(url) => self.content.card(url, limit).await,
+                None => Source::NotAsked,
+            };
+            (source, elapsed(started))
+        };
+        // A raw CID is checked against bytes in hand, so a gateway is asked only where those are not its content.
+        let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
+        let ((https, https_ms), walked) = if needs_https {
+            let fetched = fetch.await;
+            let limit = limit.saturating_sub(started.elapsed());
+            let walked = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit).await;
+            (fetched, walked)
+        } else {
+            tokio::join!(fetch, self.walk(cid.as_ref(), &path, None, limit))
+        };
+        let ipfs_ms = elapsed(started);
+        let limit = limit.saturating_sub(started.elapsed());
+        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, limit).await;
+        let mirror = match other {
+            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), limit).await,
+            None => Walk::not_asked(),
+        };
+        let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
+        Sources { https, ipfs, mirror, milliseconds }
+    }
+
+    async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Walk {
+        let Some(cid) = cid else { return Walk::not_asked() };
+        if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
+            return Walk {
+                walked: Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 },
+                liars: Vec::new(),
+            };
+        }
+        if let Some(bytes) = self.proven.get(cid, path).await {
+            return Walk { walked: Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }, liars: Vec::new() };
+        }
+        let known: Vec<Bytes> = known.cloned().into_iter().collect();
+        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        if let Some(bytes) = walk.walked.bytes() {
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        walk
+    }
+
+    /// Where the gateways gave all but the last block, the bytes that https served may be that block.
+    async fn with_known_leaf(
+        &self,
+        walk: Walk,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        https: &Source,
+        limit: Duration,
+    ) -> Walk {
+        match (&walk.walked, https.bytes()) {
+            (Walked::Unproven(_), Some(bytes)) if cid.is_some_and(|cid| !cid.is_raw()) => {
+                let again = self.walk(cid, path, Some(bytes), limit).await;
+                Walk { walked: again.walked, liars: [walk.liars, again.liars].concat() }
+            }
+            _ => walk,
+        }
+    }
+
+    /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
+    async fn schemas(&self, evidence: &Evidence, deadline: Instant) -> Option<SchemaEvidence> {
+        let card = Card::parse(evidence.card_bytes()?).ok()?;
+        let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
+        let bound = |side: Side| {
+            let canonical = card.schema(side).map(str::to_owned);
+            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror)).map(str::to_owned);
+            async move {
+                let (canonical, mirror) = tokio::join!(
+                    async {
+                        match &canonical {
+                            Some(location) => self.content.schema(location, limit).await,
+                            None => Err("the card names no location".to_owned()),
+                        }
+                    },
+                    async {
+                        match &mirror {
+                            Some(location) => Some(self.content.schema(location, limit).await),
+                            None => None,
+                        }
+                    }
+                );
+                BoundSchema { canonical, mirror }
+            }
+        };
+        let (request, receipt) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
+        Some(SchemaEvidence { request, receipt })
+    }
+}
+
+/// What the sources of the card gave.
+struct Sources {
+    https: Source,
+    ipfs: Walk,
+    mirror: Walk,
+    milliseconds: BTreeMap<Step, u64>,
+}
+
+impl Walk {
+    fn not_asked() -> Self {
+        Self { walked: Walked::NotAsked, liars: Vec::new() }
+    }
+}
+
+fn elapsed(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Digest of the world that answers come from; part of the cache key.
+fn world_digest(config: &Config) -> Arc<str> {
+    let chain = &config.chain;
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own)).collect();
+    let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
+    canonical_digest(&serde_json::json!({
+        "world": chain.world,
+        "chain": chain.id,
+        "universal_resolver": chain.universal_resolver.to_string(),
+        "ccip_read": chain.ccip_read,
+        "endpoints": endpoints,
+        "gateways": gateways,
+        "require_all_sources": config.rules.require_all_sources,
+        "allowed_publishers": config.rules.allowed_publishers,
+    }))
+    .into()
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Resolutions for the tests of other modules.
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::verdict::State;
+
+    /// A resolution of this state, made at `now` after `failures` failures in a row.
+    pub(crate) fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
+        report::empty(state, now, failures)
+    }
 }

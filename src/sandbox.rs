@@ -1,69 +1,85 @@
 //! The embedded world: a chain, a web and an IPFS gateway in this process, for a first try and for tests.
+//!
+//! [`Sandbox`] is that world with the agents of `sandbox/agents.toml`. Everything in it listens on 127.0.0.1 only, its
+//! certificate authority is made anew at every start, and its chain is none that exists: a verdict of the sandbox
+//! cannot pass for a real one.
 
+mod agents;
+mod ca;
 pub mod chain;
+mod gateway;
+mod schemas;
+pub mod spec;
 pub mod unixfs;
+mod web;
+pub mod world;
 
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+mod tests;
 
 use serde::Serialize;
 
+pub use self::gateway::GatewayManners;
+pub use self::web::Manners;
+use self::world::{World, WorldError};
 use crate::config::Config;
 use crate::reason::Code;
 use crate::verdict::State;
 
-/// A running world.
-pub struct Sandbox;
+/// The sandbox, running. It stops when this is dropped.
+pub struct Sandbox {
+    world: World,
+}
 
-/// A name of the world and the verdict that it should get.
+/// A name of the sandbox and the verdict that it should get when it is asked for with the defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Expected {
     /// The name.
     pub name: String,
     /// The state.
     pub state: State,
-    /// Every reason's code.
+    /// Every reason's code, in alphabetical order.
     pub codes: Vec<Code>,
+    /// What is special about the name, in one sentence.
+    #[serde(skip)]
+    pub about: String,
 }
 
-/// Why the world cannot start or be described.
+/// Why the sandbox cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SandboxError(pub String);
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The world does not start.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
 
 impl Sandbox {
-    /// Starts the world on free loopback ports.
+    /// Starts the sandbox on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// When a port cannot be bound.
+    /// When a port cannot be had.
     pub async fn start() -> Result<Self, SandboxError> {
-        unimplemented!()
+        Ok(Self { world: World::start(&agents::spec()).await? })
     }
 
-    /// A configuration that points at the world.
+    /// A configuration that reads this world and nothing else.
     pub fn config(&self) -> Config {
-        unimplemented!()
+        self.world.config()
     }
 
-    /// Writes the trust root and a configuration file into `dir`; gives the path of the latter.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn file(&self, _dir: &Path) -> Result<PathBuf, SandboxError> {
-        unimplemented!()
-    }
-
-    /// What listens where: label and URL.
+    /// What listens where: label and URL or address.
     pub fn endpoints(&self) -> Vec<(String, String)> {
-        unimplemented!()
+        self.world.endpoints()
     }
 
-    /// Every name of the world with its verdict.
+    /// Every name of the sandbox with the verdict that it should get, good agents first, then by name.
     pub fn expected() -> Vec<Expected> {
-        unimplemented!()
+        agents::expected()
     }
 
-    /// Ends when the world has.
+    /// Ends when the sandbox has, which it does on its own only if the process does.
     pub async fn stopped(self) {
-        unimplemented!()
+        self.world.stopped().await;
     }
 }

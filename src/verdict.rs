@@ -55,20 +55,6 @@ pub enum State {
 }
 
 impl State {
-    /// The state that reasons and steps make: fail over unknown over pass.
-    ///
-    /// `trusted` needs every step of `required` to have passed; a step that did not run is not a pass.
-    pub fn of(reasons: &[Reason], steps: &[StepReport], required: &[Step]) -> Self {
-        if reasons.iter().any(|r| r.effect == Effect::Fail) {
-            return Self::Untrusted;
-        }
-        if reasons.iter().any(|r| r.effect == Effect::Unknown) {
-            return Self::Indeterminate;
-        }
-        let passed = |step: &Step| steps.iter().filter(|s| s.step == *step).any(|s| s.status == Status::Pass);
-        if required.iter().all(passed) { Self::Trusted } else { Self::Indeterminate }
-    }
-
     /// The state's stable word.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -221,6 +221,11 @@ impl<'l> Ipfs<'l> {
     }
 }
 
+/// Whether a mirror holds a placeholder in place of its CID, so that there is nothing to fetch.
+pub(crate) fn holds_placeholder(mirror: &str) -> bool {
+    Ipfs::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
+}
+
 /// Whether `text` stands in for a CID that nobody put in: no CID, and no attempt at one either.
 ///
 /// A word such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...` is; a CID with a slip in it is not.

@@ -226,7 +226,7 @@ pub(super) struct OutputArgs {
 }
 
 /// Where results go.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct OutArgs {
     /// Write results to FILE, not to standard output
     #[arg(long = "out", value_name = "FILE")]

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use super::args::CatArgs;
 use super::exit::Exit;
 use super::output::Output;
-use crate::cid::{Budget, CidError, ContentId, ContentPath, Proven, WalkError, cat_car};
+use super::progress::Progress;
+use super::world::World;
+use crate::cid::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
 use crate::text::Foreign;
 
 /// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
@@ -58,15 +60,25 @@ impl Refusal {
 }
 
 pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
-    let proven = match (Target::parse(&args.target), &args.car) {
+    let mut output = Output::new(args.out.clone())?;
+    let bytes = match (Target::parse(&args.target), &args.car) {
         (Err(refusal), _) => Err(refusal),
         (Ok(target), Some(car)) => from_car(target, read_car(car)?),
-        (Ok(_), None) => bail!("this version reads content from a CAR file only; name one with --car FILE"),
+        (Ok(target), None) => {
+            let mut fetched = None;
+            let exit = super::run_async(async {
+                fetched = Some(from_gateways(&target, &args).await?);
+                Ok(Exit::Trusted)
+            })?;
+            match fetched {
+                Some(bytes) => bytes,
+                None => return Ok(exit),
+            }
+        }
     };
-    match proven {
-        Ok(proven) => {
-            output.write(&proven.bytes)?;
+    match bytes {
+        Ok(bytes) => {
+            output.write(&bytes)?;
             Ok(Exit::Trusted)
         }
         Err(refusal) => {
@@ -76,8 +88,24 @@ pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn from_car(target: Target, car: Bytes) -> Result<Proven, Refusal> {
-    cat_car(target.root, &target.path, Budget::cat(), car).map_err(|e| Refusal::of_walk(&e))
+async fn from_gateways(target: &Target, args: &CatArgs) -> anyhow::Result<Result<Bytes, Refusal>> {
+    let world = World::open(&args.world).await?;
+    let progress = Progress::start(format!("fetching {}", target.root));
+    let walked = world.resolver.cat(&target.root, &target.path).await.walked;
+    drop(progress);
+    Ok(match (walked.class(), walked.bytes()) {
+        (None, Some(bytes)) => Ok(bytes.clone()),
+        (class, _) => {
+            let class = class.unwrap_or("incomplete");
+            let exit = if class == "incomplete" { Exit::Indeterminate } else { Exit::Untrusted };
+            Err(Refusal { class, message: walked.to_string(), exit })
+        }
+    })
+}
+
+fn from_car(target: Target, car: Bytes) -> Result<Bytes, Refusal> {
+    let proven = cat_car(target.root, &target.path, Budget::cat(), car).map_err(|e| Refusal::of_walk(&e))?;
+    Ok(proven.bytes)
 }
 
 fn read_car(path: &Path) -> anyhow::Result<Bytes> {

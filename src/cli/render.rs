@@ -257,9 +257,24 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::Card => identity.map(described),
         Step::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| Foreign::new(e).to_string()),
         Step::Verbs => identity.map(|i| list(&i.verbs)),
-        Step::FetchHttps | Step::FetchIpfs | Step::Binding | Step::Schemas | Step::Continuity => None,
+        Step::FetchHttps => served(&step.evidence),
+        Step::FetchIpfs => walked(&step.evidence),
+        Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
+        Step::Binding | Step::Schemas | Step::Continuity => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
+}
+
+/// The URL that served the card.
+fn served(evidence: &Value) -> Option<String> {
+    let url = evidence["url"].as_str()?;
+    Some(format!("{}, {} bytes", Foreign::new(url), evidence["bytes"]))
+}
+
+/// How the card was proven under its CID.
+fn walked(evidence: &Value) -> Option<String> {
+    let by = evidence["proven_by"].as_str()?;
+    Some(format!("{} bytes, proven by {}", evidence["bytes"], Foreign::new(by)))
 }
 
 fn anchored(anchor: &Anchor) -> String {

@@ -33,7 +33,7 @@ impl Layer {
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let text = read(path)?;
         let mut layer = Self::from_toml(&text, &path.display().to_string())?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
         layer.rebase(folder);
         Ok(layer)
     }

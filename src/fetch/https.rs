@@ -121,7 +121,7 @@ impl Chain {
     /// Moves on to where a redirect leads. The next request judges the URL.
     fn follow(&mut self, reply: &Reply) -> Result<(), FetchError> {
         let leads_nowhere = Cause::Status(reply.status());
-        let location = reply.header(header::LOCATION).ok_or(leads_nowhere.clone())?;
+        let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
         let hop = self.hops() + 1;
         check_length(location).map_err(|why| forbidden(hop, why))?;
         let mut next = self.current.join(location).map_err(|_| leads_nowhere)?;

@@ -39,6 +39,8 @@ pub struct Fanout(u64);
 impl Fanout {
     /// What all importers use.
     pub const DEFAULT: Self = Self(256);
+    /// The narrowest, which makes shards below shards with few entries.
+    pub const SMALLEST: Self = Self(8);
 
     /// A fanout that readers accept, or nothing.
     pub fn new(buckets: u64) -> Option<Self> {

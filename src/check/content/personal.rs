@@ -22,7 +22,7 @@ fn has_email(text: &str) -> bool {
     TOKENS.split(text).filter(|token| token.contains('@') && !token.contains("://")).any(is_email)
 }
 
-/// `local@domain.tld`, with a top-level domain of letters. Not a remote of git, and not a domain kept for examples.
+/// `local@domain.tld`, with a top-level domain of letters. Not a remote of git.
 fn is_email(token: &str) -> bool {
     let token = token.strip_prefix("mailto:").unwrap_or(token);
     let token = token.split('?').next().unwrap_or(token).trim_end_matches(['.', ':', '!']);
@@ -36,19 +36,11 @@ fn is_email(token: &str) -> bool {
     let Some((name, top)) = domain.rsplit_once('.') else {
         return false;
     };
-    local_fits && domain_fits && !name.is_empty() && is_top_level(top) && !is_example(domain)
+    local_fits && domain_fits && !name.is_empty() && is_top_level(top)
 }
 
 fn is_top_level(label: &str) -> bool {
     label.len() >= 2 && label.chars().all(char::is_alphabetic)
-}
-
-/// Domains that RFC 2606 keeps for examples.
-fn is_example(domain: &str) -> bool {
-    let domain = domain.to_ascii_lowercase();
-    ["example", "example.com", "example.net", "example.org", "invalid", "test"]
-        .iter()
-        .any(|kept| domain.strip_suffix(kept).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
 fn has_telephone(text: &str) -> bool {
@@ -92,6 +84,7 @@ mod tests {
     fn mail_addresses_and_telephone_numbers_are_found() {
         for personal in [
             "jane.doe@commandlayer.org",
+            "user@example.com",
             "mailto:jane@commandlayer.org?subject=x",
             "ask <jane@commandlayer.org>.",
             "jané@commandlayer.org",
@@ -111,7 +104,6 @@ mod tests {
             "@commandlayer",
             "npm:@commandlayer/agent-cards@1.0.0",
             "git@github.com:commandlayer/x.git",
-            "user@example.com",
             "https://user@commandlayer.org/x",
             "2025-11-22T00:00:00+00:00",
             "1.0.0+20251122",

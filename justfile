@@ -1,0 +1,21 @@
+# The everyday commands.
+
+# the main job on the embedded default
+demo:
+    cargo run --release -- --sandbox summarizeagent.eth
+
+# all tests
+test:
+    cargo test
+
+# everything that CI checks
+ci:
+    bash .ci/run
+
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+
+# compile the sandbox's contracts again
+contracts:
+    cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs

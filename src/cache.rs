@@ -1,0 +1,317 @@
+//! Finished verdicts, kept for as long as they are fresh.
+//!
+//! Trusted verdicts, other verdicts and failures live in three pools, so that unknown names cannot push good ones out
+//! and a failure never evicts a verdict. One flight per key: a run belongs to the cache and not to the caller that came
+//! first, so a caller that gives up cancels nothing.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _, Shared};
+use jiff::Timestamp;
+use moka::future::Cache;
+
+use crate::chain::BlockSelector;
+use crate::cid::{ContentId, ContentPath};
+use crate::config::CacheConfig;
+use crate::name::EnsName;
+use crate::resolve::Resolution;
+use crate::verdict::{Depth, Served, State};
+
+/// How long a trusted verdict is fresh.
+pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
+/// How long an untrusted verdict, or proven absence, is fresh: shorter, so that a repaired binding is soon seen.
+pub const UNTRUSTED_FRESH: Duration = Duration::from_secs(60);
+/// The first pause after a failure; each further failure doubles it (RFC 9520: at least one second).
+pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// The longest pause after failures (RFC 9520: at most five minutes).
+pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
+
+/// How long a verdict of this state is fresh, after `failures` failures in a row before it.
+pub fn fresh_for(state: State, failures: u32) -> Duration {
+    match state {
+        State::Trusted => TRUSTED_FRESH,
+        State::Untrusted => UNTRUSTED_FRESH,
+        State::Indeterminate => {
+            FIRST_BACKOFF.checked_mul(1 << failures.min(16)).map_or(LONGEST_BACKOFF, |d| d.min(LONGEST_BACKOFF))
+        }
+    }
+}
+
+/// Everything that an answer depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The name in normal form.
+    pub name: EnsName,
+    /// The block that is asked for.
+    pub block: BlockSelector,
+    /// How deep the walk goes.
+    pub depth: Depth,
+    /// Digest of the profile in force, its manifests and the policy.
+    pub rules: Arc<str>,
+    /// Digest of the world: chain, Universal Resolver, endpoints, proof demand, gateways, source flags.
+    pub world: Arc<str>,
+}
+
+/// The cache of finished verdicts.
+pub struct VerdictCache {
+    trusted: Cache<Key, Arc<Entry>>,
+    other: Cache<Key, Arc<Entry>>,
+    failures: Cache<Key, Arc<Entry>>,
+    flights: Arc<Mutex<HashMap<Key, Flight>>>,
+}
+
+type Flight = Shared<BoxFuture<'static, Option<Resolution>>>;
+
+/// A finished verdict, as it is served from the cache.
+struct Entry {
+    resolution: Resolution,
+    fresh_until: Timestamp,
+    /// Failures in a row, this one included; 0 for a verdict.
+    failures: u32,
+    /// How long the entry is kept at all.
+    keep: Duration,
+}
+
+impl VerdictCache {
+    /// A cache with pools of the configured sizes.
+    pub fn new(config: CacheConfig) -> Self {
+        let pool = |capacity| Cache::builder().max_capacity(capacity).expire_after(Keep).build();
+        Self {
+            trusted: pool(config.trusted),
+            other: pool(config.untrusted),
+            failures: pool(config.untrusted),
+            flights: Arc::default(),
+        }
+    }
+
+    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` is told how many failures in a row
+    /// came before it.
+    ///
+    /// # Panics
+    /// When the run panicked.
+    pub async fn get_or_run<F, Run>(self: &Arc<Self>, key: Key, now: Timestamp, run: F) -> Resolution
+    where
+        F: FnOnce(u32) -> Run + Send + 'static,
+        Run: Future<Output = Resolution> + Send + 'static,
+    {
+        if let Some(resolution) = self.fresh(&key, now).await {
+            return resolution;
+        }
+        self.flight(key, run).await.expect("a run of the walk does not panic")
+    }
+
+    /// The verdict under `key` that is fresh at `now`, if there is one.
+    pub async fn fresh(&self, key: &Key, now: Timestamp) -> Option<Resolution> {
+        for pool in [&self.trusted, &self.other, &self.failures] {
+            if let Some(entry) = pool.get(key).await.filter(|entry| now < entry.fresh_until) {
+                return Some(entry.resolution.clone());
+            }
+        }
+        None
+    }
+
+    /// Joins the run that is under way for `key`, or starts one.
+    fn flight<F, Run>(self: &Arc<Self>, key: Key, run: F) -> Flight
+    where
+        F: FnOnce(u32) -> Run + Send + 'static,
+        Run: Future<Output = Resolution> + Send + 'static,
+    {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(flight) = flights.get(&key) {
+            return flight.clone();
+        }
+        let landing = Landing { key: key.clone(), flights: Arc::clone(&self.flights) };
+        let cache = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            let _landing = landing;
+            let key = _landing.key.clone();
+            let failures = cache.failures.get(&key).await.map_or(0, |entry| entry.failures);
+            let resolution = run(failures).await;
+            cache.insert(key, &resolution, failures).await;
+            resolution
+        });
+        let flight = task.map(Result::ok).boxed().shared();
+        flights.insert(key, flight.clone());
+        flight
+    }
+
+    async fn insert(&self, key: Key, resolution: &Resolution, failures_before: u32) {
+        let state = resolution.verdict.state;
+        let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
+        let Ok(fresh_until) = resolution.verdict.freshness.fresh_until.parse() else { return };
+        let fresh = fresh_for(state, failures_before);
+        let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
+        let entry = Arc::new(Entry { resolution: served_from_cache(resolution), fresh_until, failures, keep });
+        match state {
+            State::Trusted => {
+                self.other.invalidate(&key).await;
+                self.failures.invalidate(&key).await;
+                self.trusted.insert(key, entry).await;
+            }
+            State::Untrusted => {
+                self.trusted.invalidate(&key).await;
+                self.failures.invalidate(&key).await;
+                self.other.insert(key, entry).await;
+            }
+            State::Indeterminate => self.failures.insert(key, entry).await,
+        }
+    }
+}
+
+/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
+#[derive(Clone)]
+pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
+
+impl ContentCache {
+    /// A cache of at most this many bytes.
+    pub fn new(bytes: u64) -> Self {
+        let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
+        Self(Cache::builder().max_capacity(bytes).weigher(weigh).build())
+    }
+
+    /// What was proven under `cid` and `path`.
+    pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
+        self.0.get(&(*cid, path.clone())).await
+    }
+
+    /// Keeps what was proven.
+    pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
+        self.0.insert((*cid, path.clone()), content).await;
+    }
+}
+
+/// The copy that later callers get.
+fn served_from_cache(resolution: &Resolution) -> Resolution {
+    let mut verdict = resolution.verdict.as_ref().clone();
+    verdict.freshness.served = Served::Cached;
+    Resolution { verdict: Arc::new(verdict), card: resolution.card.clone() }
+}
+
+/// Takes the flight off the board when its task ends, also by a panic.
+struct Landing {
+    key: Key,
+    flights: Arc<Mutex<HashMap<Key, Flight>>>,
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// Lets moka drop entries that can no longer be served.
+struct Keep;
+
+impl moka::Expiry<Key, Arc<Entry>> for Keep {
+    fn expire_after_create(&self, _: &Key, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
+        Some(entry.keep)
+    }
+
+    fn expire_after_update(&self, _: &Key, entry: &Arc<Entry>, _: Instant, _: Option<Duration>) -> Option<Duration> {
+        Some(entry.keep)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use jiff::ToSpan as _;
+
+    use super::*;
+    use crate::resolve::testing::resolution;
+
+    fn key(name: &str) -> Key {
+        Key {
+            name: EnsName::parse(name).expect("a good name"),
+            block: BlockSelector::Finalized,
+            depth: Depth::Identity,
+            rules: "rules".into(),
+            world: "world".into(),
+        }
+    }
+
+    fn cache() -> Arc<VerdictCache> {
+        Arc::new(VerdictCache::new(CacheConfig::default()))
+    }
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[test]
+    fn failures_back_off_from_one_second_to_five_minutes() {
+        let pauses: Vec<u64> = (0..11).map(|n| fresh_for(State::Indeterminate, n).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(fresh_for(State::Indeterminate, u32::MAX), LONGEST_BACKOFF);
+    }
+
+    #[tokio::test]
+    async fn a_trusted_verdict_is_served_until_it_is_no_longer_fresh() {
+        let (cache, runs) = (cache(), Arc::new(AtomicUsize::new(0)));
+        for (seconds, expected_runs) in [(0, 1), (299, 1), (300, 2)] {
+            let now = START + seconds.seconds();
+            let counter = Arc::clone(&runs);
+            let run = move |_| async move {
+                counter.fetch_add(1, Ordering::SeqCst);
+                resolution(State::Trusted, now, 0)
+            };
+            cache.get_or_run(key("a.eth"), now, run).await;
+            assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn many_callers_share_one_run_and_a_caller_that_gives_up_cancels_nothing() {
+        let (cache, runs) = (cache(), Arc::new(AtomicUsize::new(0)));
+        let (release, gate) = tokio::sync::watch::channel(false);
+        let ask = || {
+            let (cache, counter, mut gate) = (Arc::clone(&cache), Arc::clone(&runs), gate.clone());
+            async move {
+                let run = move |_| async move {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    let _ = gate.wait_for(|open| *open).await;
+                    resolution(State::Trusted, START, 0)
+                };
+                cache.get_or_run(key("a.eth"), START, run).await
+            }
+        };
+        let mut first = Box::pin(ask());
+        assert!(futures_util::poll!(&mut first).is_pending());
+        drop(first);
+        let second = tokio::spawn(ask());
+        release.send(true).expect("the run waits");
+        assert_eq!(second.await.expect("no panic").verdict.state, State::Trusted);
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_backed_off_counted_and_never_hides_a_fresh_trusted_verdict() {
+        let cache = cache();
+        let fail = |failures| async move { resolution(State::Indeterminate, START, failures) };
+        let first = cache.get_or_run(key("a.eth"), START, fail).await;
+        assert_eq!(first.verdict.freshness.retry_after, Some(1));
+        let later = START + 1.second();
+        let second = cache
+            .get_or_run(key("a.eth"), later, move |failures| async move {
+                resolution(State::Indeterminate, later, failures)
+            })
+            .await;
+        assert_eq!(second.verdict.freshness.retry_after, Some(2));
+
+        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0).await;
+        let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
+        assert_eq!((served.verdict.state, served.verdict.freshness.served), (State::Trusted, Served::Cached));
+    }
+
+    #[tokio::test]
+    async fn an_untrusted_verdict_replaces_a_trusted_one() {
+        let cache = cache();
+        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0).await;
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+    }
+}

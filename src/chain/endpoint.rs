@@ -1,0 +1,303 @@
+//! One RPC endpoint: what it says about a name in one exchange, checked as far as a single answer can be.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use alloy_json_rpc::RpcError;
+use alloy_primitives::{Address, Bytes, U64};
+use alloy_rpc_client::{NoParams, RpcClient};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, RpcBlockHash, TransactionInput, TransactionRequest};
+use alloy_transport::{TransportError, TransportErrorKind};
+use jiff::Timestamp;
+use url::Url;
+
+use super::contracts::{Findings, Garbled, Subject};
+use super::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
+use super::{Block, BlockSelector, ChainError, brief};
+
+/// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
+/// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
+const CALL_GAS: u64 = 16_000_000;
+
+/// How long an endpoint that failed is asked last, in milliseconds.
+const REST_MS: i64 = 30_000;
+
+/// Shortest part of a URL that is taken for a key, and cut out of what an endpoint says.
+const MIN_KEY_BYTES: usize = 8;
+
+/// An RPC endpoint of the configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The name under which it appears in verdicts and logs.
+    pub label: String,
+    /// Where it is asked. It may hold a key and is shown nowhere.
+    pub url: Url,
+    /// Whether the operator runs it himself.
+    pub own: bool,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("label", &self.label).field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+/// An endpoint with its connection and its health.
+pub(super) struct Node {
+    pub(super) label: String,
+    pub(super) own: bool,
+    pub(super) rpc: RpcClient,
+    url: Url,
+    /// When it last failed, in milliseconds since 1970; [`i64::MIN`] for never.
+    failed_at: AtomicI64,
+}
+
+/// What an endpoint says about a name at the pinned block and at the newest one.
+pub(super) struct Observation {
+    pub(super) block: Block,
+    pub(super) pinned: Findings,
+    /// `None` where the newest block was not asked for.
+    pub(super) latest: Option<Result<Findings, Failure>>,
+}
+
+/// Why an endpoint gave no observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// No answer, or one that cannot be used.
+    Unusable(String),
+    /// It serves the chain with this id.
+    WrongChain(u64),
+    /// It does not have the block.
+    NoBlock(String),
+    /// The call was made, and came to nothing: too much gas, time or data. The resolver's doing, as a rule.
+    CallFailed(String),
+}
+
+impl Node {
+    pub(super) fn new(endpoint: Endpoint, http: Arc<dyn HttpPost>, timeout: Duration) -> Self {
+        let transport = EndpointTransport::new(http, endpoint.url.clone(), timeout);
+        Self {
+            label: endpoint.label,
+            own: endpoint.own,
+            rpc: RpcClient::new(transport, false),
+            url: endpoint.url,
+            failed_at: AtomicI64::new(i64::MIN),
+        }
+    }
+
+    /// Asks for the header, the subject there and the subject at `latest`, in one exchange.
+    ///
+    /// # Errors
+    /// [`Failure`]; a failure at `latest` alone is part of the observation.
+    pub(super) async fn observe(
+        &self,
+        subject: &Subject<'_>,
+        call: &TransactionRequest,
+        selector: BlockSelector,
+        chain_id: u64,
+    ) -> Result<Observation, Failure> {
+        let tag = tag(selector);
+        let mut batch = self.rpc.new_batch();
+        let no_params: NoParams = [];
+        let chain = batch.add_call::<_, U64>("eth_chainId", &no_params).map_err(|e| self.failure(&e))?;
+        let header =
+            batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
+        let pinned =
+            batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
+        let latest = is_older_than_latest(selector)
+            .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
+            .transpose()
+            .map_err(|e| self.failure(&e))?;
+        batch.await.map_err(|e| self.failure(&e))?;
+
+        let observed = chain.await.map_err(|e| self.failure(&e))?.to::<u64>();
+        if observed != chain_id {
+            return Err(Failure::WrongChain(observed));
+        }
+        let header = header.await.map_err(|e| self.failure(&e))?;
+        let block = checked_block(header, selector)?;
+        let mut findings = self.findings(subject, pinned.await)?;
+        if findings.block != block.number {
+            findings = self.observe_at(subject, call, &block).await?;
+        }
+        let latest = match latest {
+            Some(answer) => Some(self.findings(subject, answer.await).and_then(|latest| not_before(latest, &block))),
+            None => None,
+        };
+        Ok(Observation { block, pinned: findings, latest })
+    }
+
+    /// Asks about the subject at the very block, by its hash.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(super) async fn observe_at(
+        &self,
+        subject: &Subject<'_>,
+        call: &TransactionRequest,
+        block: &Block,
+    ) -> Result<Findings, Failure> {
+        let answer = self.rpc.request::<_, Bytes>("eth_call", (call, by_hash(block))).await;
+        let findings = self.findings(subject, answer)?;
+        if findings.block != block.number {
+            return Err(Failure::Unusable("a call by block hash ran in another block".to_owned()));
+        }
+        Ok(findings)
+    }
+
+    fn findings(&self, subject: &Subject<'_>, answer: Result<Bytes, TransportError>) -> Result<Findings, Failure> {
+        let data = answer.map_err(|e| self.failure(&e))?;
+        subject.decode(&data).map_err(|garbled: Garbled| Failure::Unusable(garbled.to_string()))
+    }
+
+    pub(super) fn succeeded(&self) {
+        self.failed_at.store(i64::MIN, Ordering::Relaxed);
+    }
+
+    pub(super) fn failed(&self, now: Timestamp) {
+        self.failed_at.store(now.as_millisecond(), Ordering::Relaxed);
+    }
+
+    /// Whether it failed a short time ago.
+    pub(super) fn rests(&self, now: Timestamp) -> bool {
+        let failed_at = self.failed_at.load(Ordering::Relaxed);
+        (0..REST_MS).contains(&now.as_millisecond().saturating_sub(failed_at))
+    }
+
+    fn failure(&self, error: &TransportError) -> Failure {
+        match error {
+            RpcError::ErrorResp(payload) => {
+                let message = self.redact(&payload.message);
+                let said = payload.message.to_ascii_lowercase();
+                if MISSING_BLOCK.iter().any(|words| said.contains(words)) {
+                    Failure::NoBlock(message)
+                } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|words| said.contains(words)) {
+                    Failure::CallFailed(message)
+                } else {
+                    Failure::Unusable(format!("error {}: {message}", payload.code))
+                }
+            }
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
+                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
+                    Failure::CallFailed(format!("the answer has more than {cap} bytes"))
+                }
+                _ => Failure::Unusable(self.redact(&cause.to_string())),
+            },
+            RpcError::DeserError { err, .. } => {
+                Failure::Unusable(format!("the reply is malformed: {}", brief(&err.to_string())))
+            }
+            other => Failure::Unusable(self.redact(&other.to_string())),
+        }
+    }
+
+    /// An endpoint's words without what may be a key of its URL, and cut short.
+    fn redact(&self, text: &str) -> String {
+        let segments = self.url.path_segments().into_iter().flatten();
+        let query = self.url.query().unwrap_or_default().split(['&', '=']);
+        let user = [self.url.username(), self.url.password().unwrap_or_default()];
+        let keys = segments.chain(query).chain(user).filter(|part| part.len() >= MIN_KEY_BYTES);
+        brief(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
+    }
+}
+
+impl Failure {
+    /// Whether the endpoint itself, not what it was asked for, is at fault.
+    pub(super) const fn is_endpoints_fault(&self) -> bool {
+        matches!(self, Self::Unusable(_) | Self::WrongChain(_))
+    }
+
+    /// The failure as one endpoint's word on `block`.
+    pub(super) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
+        match self {
+            Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
+            Self::WrongChain(observed) => ChainError::WrongChain { endpoint: label.to_owned(), expected, observed },
+            Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
+            Self::CallFailed(cause) => ChainError::Resolver(cause),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(cause) => f.write_str(cause),
+            Self::WrongChain(id) => write!(f, "it serves chain {id}"),
+            Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
+            Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
+        }
+    }
+}
+
+/// The error code with which nodes report a revert.
+const EXECUTION_REVERTED: i64 = 3;
+
+/// How nodes say that they do not have a block, or its state no more. Lower case.
+const MISSING_BLOCK: [&str; 10] = [
+    "header not found",
+    "unknown block",
+    "block not found",
+    "header for hash not found",
+    "cannot find block",
+    "missing trie node",
+    "historical state",
+    "state not available",
+    "state is not available",
+    "not currently canonical",
+];
+
+/// How nodes say that a call used too much of something. Lower case.
+const FAILED_CALL: [&str; 5] =
+    ["execution reverted", "execution aborted", "execution timeout", "out of gas", "response size"];
+
+/// A call with [`CALL_GAS`].
+pub(super) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
+    let input = TransactionInput { data: Some(data), input: None };
+    TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
+}
+
+/// The revert data that an error carries.
+pub(super) fn revert_data(error: &TransportError) -> Option<Bytes> {
+    error.as_error_resp()?.as_revert_data()
+}
+
+/// The block by its hash (EIP-1898), so that no reorganisation can slip another under it.
+pub(super) const fn by_hash(block: &Block) -> BlockId {
+    BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
+}
+
+const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
+    match selector {
+        BlockSelector::Finalized => BlockNumberOrTag::Finalized,
+        BlockSelector::Safe => BlockNumberOrTag::Safe,
+        BlockSelector::Latest => BlockNumberOrTag::Latest,
+        BlockSelector::Number(number) => BlockNumberOrTag::Number(number),
+    }
+}
+
+const fn is_older_than_latest(selector: BlockSelector) -> bool {
+    matches!(selector, BlockSelector::Finalized | BlockSelector::Safe)
+}
+
+/// The header, if its fields hash to its hash and it is the one that was asked for.
+fn checked_block(header: Option<Header>, selector: BlockSelector) -> Result<Block, Failure> {
+    let header = header.ok_or_else(|| Failure::NoBlock("the endpoint knows no such block".to_owned()))?;
+    if header.inner.hash_slow() != header.hash {
+        return Err(Failure::Unusable("the header's fields do not hash to its hash".to_owned()));
+    }
+    if matches!(selector, BlockSelector::Number(number) if number != header.inner.number) {
+        return Err(Failure::Unusable("the header is that of another block".to_owned()));
+    }
+    let timestamp = i64::try_from(header.inner.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok());
+    let timestamp = timestamp.ok_or_else(|| Failure::Unusable("the header's time is no time".to_owned()))?;
+    Ok(Block { number: header.inner.number, hash: header.hash, timestamp })
+}
+
+/// The newest block cannot be older than the pinned one.
+fn not_before(latest: Findings, block: &Block) -> Result<Findings, Failure> {
+    if latest.block < block.number {
+        return Err(Failure::Unusable("the newest block is older than the block that was read".to_owned()));
+    }
+    Ok(latest)
+}

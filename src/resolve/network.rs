@@ -1,0 +1,75 @@
+//! [`Content`] over the real doors: cards through the egress guard, CIDs through trustless gateways.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{Content, Walk};
+use crate::cid::{Budget, ContentId, ContentPath};
+use crate::evidence::{Mirror, ProvenBy, Source, Walked};
+use crate::fetch::https::{self, Limits};
+use crate::fetch::ipfs::{IpfsClient, Outcome, Retrieval, Want};
+use crate::fetch::{Egress, FetchError};
+
+/// The doors to the network.
+pub(super) struct Network {
+    pub(super) egress: Egress,
+    pub(super) ipfs: IpfsClient,
+}
+
+#[async_trait]
+impl Content for Network {
+    async fn card(&self, url: &str, limit: Duration) -> Source {
+        match https::get(&self.egress, url, Limits { total: limit, ..Limits::card() }).await {
+            Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
+            Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.to_string()),
+            Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
+            Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.to_string()),
+        }
+    }
+
+    async fn walk(
+        &self,
+        cid: &ContentId,
+        path: &ContentPath,
+        known: &[Bytes],
+        budget: Budget,
+        limit: Duration,
+    ) -> Walk {
+        let want = Want { cid: *cid, path, known, budget, total: limit };
+        let retrieval = self.ipfs.retrieve(&want, Instant::now()).await;
+        let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
+        Walk { walked: walked(retrieval), liars }
+    }
+
+    async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
+        if !location.starts_with("ipfs://") {
+            let limits = Limits { total: limit, ..Limits::card() };
+            return https::get(&self.egress, location, limits).await.map(|body| body.bytes).map_err(|e| e.to_string());
+        }
+        let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
+        match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {
+            Walked::Proven { bytes, .. } => Ok(bytes),
+            other => Err(other.to_string()),
+        }
+    }
+}
+
+fn walked(retrieval: Retrieval) -> Walked {
+    match retrieval.outcome {
+        Outcome::Proven(proven) => {
+            let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
+            Walked::Proven { bytes: proven.bytes, by, blocks: proven.blocks }
+        }
+        Outcome::PathMissing(detail) => Walked::PathMissing(detail),
+        Outcome::NotFile => Walked::NotFile,
+        Outcome::Invalid { class, detail } => Walked::Invalid { class, detail },
+        Outcome::HashForbidden(detail) => Walked::HashForbidden(detail),
+        Outcome::Oversize { limit, .. } => Walked::Oversize(limit as u64),
+        Outcome::Unproven => {
+            let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
+            Walked::Unproven(causes.collect())
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! From evidence to a sealed verdict. Pure.
+
+use std::sync::Arc;
+
+use alloy_primitives::hex;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Resolution, Run};
+use crate::cache::fresh_for;
+use crate::card::Card;
+use crate::chain::{Answer, Reading};
+use crate::check::{self, Judgement, Policy, records::owner_is_proven};
+use crate::config::ChainConfig;
+use crate::evidence::{Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::manifest::Side;
+use crate::name::{EnsName, NameError};
+use crate::profile::{Profile, Profiles};
+use crate::reason::{Code, Reason, Step};
+use crate::records::{Key, Record, RecordSet};
+use crate::verdict::{
+    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served,
+    State, Status, StepReport, Tool, Verdict, canonical_digest, prefixed_sha256, sha256_hex,
+};
+
+/// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
+const MAX_RECORD_BYTES: usize = 2048;
+
+/// What a report needs to know beside the evidence.
+pub(super) struct Reporter<'a> {
+    pub(super) chain: &'a ChainConfig,
+    pub(super) profiles: &'a Profiles,
+    pub(super) profile: &'a Profile,
+    pub(super) policy: &'a Policy,
+}
+
+/// The verdict on a run; `failures` failures in a row came before it.
+pub(super) fn resolution(reporter: &Reporter<'_>, input: &str, run: &Run, failures: u32) -> Resolution {
+    let evidence = &run.evidence;
+    let judgement = check::judge(evidence, reporter.profile, reporter.policy);
+    let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
+    let near_misses = match judgement.state {
+        State::Trusted => Vec::new(),
+        _ => near_misses(reporter, evidence),
+    };
+    let verdict = Verdict {
+        schema: SCHEMA.to_owned(),
+        id: String::new(),
+        conclusion: String::new(),
+        name: name(input, &evidence.name),
+        state: judgement.state,
+        summary: summary(&judgement, &evidence.name),
+        identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
+        anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter.chain, evidence, reading)),
+        profile: profile_used(reporter.profile, reporter.policy, near_misses),
+        steps: steps(evidence, &judgement, run, input),
+        freshness: freshness(judgement.state, evidence.now, failures),
+        tool: Tool::default(),
+        reasons: judgement.reasons,
+    };
+    Resolution { verdict: Arc::new(verdict.sealed()), card }
+}
+
+/// The verdict on an input that is no name: never cached, nothing was asked.
+pub(super) fn invalid_name(
+    input: &str,
+    error: &NameError,
+    profile: &Profile,
+    policy: &Policy,
+    now: Timestamp,
+) -> Resolution {
+    let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
+    let reasons: Vec<Reason> = if policy.without.contains(&reason.code) { Vec::new() } else { vec![reason] };
+    let state = if reasons.is_empty() { State::Indeterminate } else { State::Untrusted };
+    let steps = Step::ALL
+        .into_iter()
+        .map(|step| StepReport {
+            step,
+            status: if step == Step::Name { Status::Fail } else { Status::Skip },
+            evidence: json!({}),
+            ms: 0,
+        })
+        .collect();
+    let verdict = Verdict {
+        schema: SCHEMA.to_owned(),
+        id: String::new(),
+        conclusion: String::new(),
+        name: Name { input: input.to_owned(), normalized: None, node: None },
+        state,
+        summary: format!("This is not an ENS name: {error}."),
+        reasons,
+        identity: None,
+        anchor: None,
+        profile: profile_used(profile, policy, Vec::new()),
+        steps,
+        freshness: Freshness {
+            checked_at: now.to_string(),
+            fresh_until: now.to_string(),
+            retry_after: None,
+            served: Served::Fresh,
+        },
+        tool: Tool::default(),
+    };
+    Resolution { verdict: Arc::new(verdict.sealed()), card: None }
+}
+
+/// The other profiles under which the same evidence would be trusted.
+fn near_misses(reporter: &Reporter<'_>, evidence: &Evidence) -> Vec<NearMiss> {
+    let others = reporter.profiles.iter().filter(|other| other.id() != reporter.profile.id());
+    others
+        .filter(|other| check::judge(evidence, other, reporter.policy).state == State::Trusted)
+        .map(|other| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted })
+        .collect()
+}
+
+fn name(input: &str, name: &EnsName) -> Name {
+    Name {
+        input: input.to_owned(),
+        normalized: Some(name.as_str().to_owned()),
+        node: Some(hex::encode_prefixed(name.node())),
+    }
+}
+
+/// One plain sentence: the state, and the first reason for it.
+fn summary(judgement: &Judgement, name: &EnsName) -> String {
+    let first = judgement.reasons.first().map_or("a required step did not pass", |reason| reason.message.as_str());
+    match judgement.state {
+        State::Trusted => format!("The binding of {name} is real: name, records, card and entry agree."),
+        State::Untrusted => format!("The binding of {name} is not to be trusted: {}", lower_first(first)),
+        State::Indeterminate => format!("The binding of {name} could not be decided: {}", lower_first(first)),
+    }
+}
+
+/// A title as the continuation of a sentence; code words such as `cl.owner` and CID stay as they are.
+fn lower_first(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let second_is_lower = sentence.chars().nth(1).is_some_and(|c| c.is_lowercase() || c == ' ');
+    match chars.next() {
+        Some(first) if second_is_lower => first.to_lowercase().chain(chars).collect(),
+        _ => sentence.to_owned(),
+    }
+}
+
+fn identity(evidence: &Evidence, card: &Card) -> Identity {
+    let records = evidence.found().map(|found| &found.records);
+    let owner = records
+        .and_then(|records| Usable::of(records, Key::Owner).text())
+        .map(|owner| Owner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
+    let text = |member: Option<&str>| member.map(str::to_owned);
+    Identity {
+        ens: text(card.ens()),
+        owner,
+        class: text(card.class()),
+        status: text(card.status()),
+        version: text(card.version()),
+        verbs: card.verbs().map(str::to_owned).collect(),
+        entry: text(card.entry()),
+        networks: card.networks().map(str::to_owned).collect(),
+        card: card_digest(evidence),
+    }
+}
+
+fn card_digest(evidence: &Evidence) -> CardDigest {
+    let Some(bytes) = evidence.card_bytes() else { return CardDigest::default() };
+    let proven = evidence.ipfs.bytes().and_then(|_| evidence.found()).map(|found| &found.records);
+    let text = |key| proven.and_then(|records| Usable::of(records, key).text());
+    let path = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok()).map(|mirror| mirror.path);
+    CardDigest {
+        sha256: sha256_hex(bytes),
+        cid: text(Key::CidAgentcard).map(str::to_owned),
+        path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
+        bytes: bytes.len() as u64,
+    }
+}
+
+fn anchor(chain: &ChainConfig, evidence: &Evidence, reading: &Reading) -> Anchor {
+    let found = evidence.found();
+    Anchor {
+        world: chain.world.clone(),
+        chain: format!("eip155:{}", chain.id),
+        block: AnchorBlock {
+            number: reading.block.number,
+            hash: hex::encode_prefixed(reading.block.hash),
+            timestamp: reading.block.timestamp.to_string(),
+            tag: evidence.block.to_string(),
+        },
+        resolver: found.map(|found| found.resolver.to_string()),
+        wildcard: found.and_then(|found| found.wildcard.as_ref()).map(|name| name.as_str().to_owned()),
+        offchain: found.is_some_and(|found| found.offchain),
+        proof: reading.proof,
+        records_digest: found.map(|found| canonical_digest(&record_values(&found.records, usize::MAX))),
+    }
+}
+
+/// The records as JSON: text, `0x` hex of what is not UTF-8, null for what is not set.
+fn record_values(records: &RecordSet, longest: usize) -> Value {
+    let value = |record: &Record| match record {
+        Record::Absent => Value::Null,
+        Record::Text(text) if text.len() > longest => {
+            json!(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(longest)], text.len()))
+        }
+        Record::Text(text) => json!(text),
+        Record::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
+    };
+    records
+        .iter()
+        .map(|(key, record)| (key.as_str().to_owned(), value(record)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) -> ProfileUsed {
+    let manifests = profile
+        .manifests()
+        .map(|manifest| Pinned { id: manifest.id().to_owned(), digest: manifest.digest().to_string() })
+        .collect();
+    ProfileUsed {
+        id: profile.id().to_owned(),
+        depth: policy.depth,
+        digest: profile.digest().to_string(),
+        manifests,
+        near_misses,
+    }
+}
+
+fn freshness(state: State, now: Timestamp, failures: u32) -> Freshness {
+    let fresh = fresh_for(state, failures);
+    let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
+    Freshness {
+        checked_at: now.to_string(),
+        fresh_until: until.to_string(),
+        retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
+        served: Served::Fresh,
+    }
+}
+
+fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run, input: &str) -> Vec<StepReport> {
+    let report = |(step, status): (&Step, &Status)| StepReport {
+        step: *step,
+        status: *status,
+        evidence: step_evidence(*step, evidence, judgement, input),
+        ms: run.milliseconds.get(step).copied().unwrap_or(0),
+    };
+    judgement.steps.iter().map(report).collect()
+}
+
+fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement, input: &str) -> Value {
+    let card = judgement.card.as_ref();
+    match step {
+        Step::Name => json!({"input": input, "normalized": evidence.name.as_str()}),
+        Step::Records => records_evidence(evidence),
+        Step::FetchHttps => https_evidence(evidence),
+        Step::FetchIpfs => ipfs_evidence(evidence),
+        Step::Integrity => json!({"proven": check::integrity::content_is_proven(evidence)}),
+        Step::Card => evidence.card_bytes().map_or_else(
+            || json!({}),
+            |bytes| json!({"sha256": prefixed_sha256(bytes), "bytes": bytes.len(), "from": card_origin(evidence)}),
+        ),
+        Step::Binding if card.is_some() => json!({"owner": owner_evidence(evidence)}),
+        Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
+        Step::Verbs => card.map_or_else(
+            || json!({}),
+            |card| {
+                json!({
+                    "class": card.class(),
+                    "implements": card.verbs().collect::<Vec<_>>(),
+                    "request": card.schema(Side::Request),
+                    "receipt": card.schema(Side::Receipt),
+                })
+            },
+        ),
+        Step::Schemas => schemas_evidence(evidence, card),
+        Step::Binding | Step::Continuity => json!({}),
+    }
+}
+
+/// Which source the judged card came from (CL-59).
+fn card_origin(evidence: &Evidence) -> &'static str {
+    if evidence.ipfs.bytes().is_some() {
+        "cl.cid.agentcard"
+    } else if evidence.https.bytes().is_some() {
+        "cl.agentcard"
+    } else {
+        "cl.agentcard.mirror.ipfs"
+    }
+}
+
+fn records_evidence(evidence: &Evidence) -> Value {
+    let reading = match &evidence.reading {
+        Ok(reading) => reading,
+        Err(error) => return json!({"error": error.to_string()}),
+    };
+    let mut value = json!({
+        "block": reading.block.number,
+        "holder": reading.holder.map(|holder| holder.to_string()),
+        "expiry": reading.expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()),
+        "latest": match &reading.latest {
+            None => "not asked".to_owned(),
+            Some(Ok(latest)) if *latest == reading.answer => "the same".to_owned(),
+            Some(Ok(_)) => "different".to_owned(),
+            Some(Err(error)) => error.to_string(),
+        },
+    });
+    let answer = match &reading.answer {
+        Answer::Unregistered => json!({"answer": "not registered"}),
+        Answer::NoResolver(_) => json!({"answer": "no resolver"}),
+        Answer::Records(found) => json!({
+            "answer": "records",
+            "resolver": found.resolver.to_string(),
+            "records": record_values(&found.records, MAX_RECORD_BYTES),
+        }),
+    };
+    if !reading.failed_endpoints.is_empty() {
+        value["failed_endpoints"] =
+            reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();
+    }
+    if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
+        value.extend(answer);
+    }
+    value
+}
+
+fn https_evidence(evidence: &Evidence) -> Value {
+    match &evidence.https {
+        Source::NotAsked => json!({"asked": false}),
+        Source::Body { bytes, url } => json!({"url": url, "bytes": bytes.len(), "sha256": prefixed_sha256(bytes)}),
+        Source::Unavailable(cause) => json!({"unavailable": cause}),
+        Source::Forbidden(cause) => json!({"forbidden": cause}),
+        Source::Oversize(limit) => json!({"limit": limit}),
+    }
+}
+
+fn ipfs_evidence(evidence: &Evidence) -> Value {
+    let mut value = match &evidence.ipfs {
+        Walked::NotAsked => json!({"asked": false}),
+        Walked::Proven { bytes, by, blocks } => json!({
+            "bytes": bytes.len(), "sha256": prefixed_sha256(bytes), "blocks": blocks,
+            "proven_by": match by {
+                ProvenBy::Gateway => "blocks of gateways",
+                ProvenBy::BytesInHand => "bytes in hand",
+                ProvenBy::EarlierRun => "blocks of an earlier run",
+            },
+        }),
+        Walked::PathMissing(detail) => json!({"path_missing": detail}),
+        Walked::NotFile => json!({"not_a_file": true}),
+        Walked::Invalid { class, detail } => json!({"invalid": class, "detail": detail}),
+        Walked::HashForbidden(detail) => json!({"hash_forbidden": detail}),
+        Walked::Oversize(limit) => json!({"limit": limit}),
+        Walked::Unproven(causes) => {
+            json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
+        }
+    };
+    if !evidence.liars.is_empty() {
+        value["liars"] = evidence.liars.iter().map(|(g, cid)| json!({"gateway": g, "cid": cid})).collect();
+    }
+    value
+}
+
+fn owner_evidence(evidence: &Evidence) -> Value {
+    match &evidence.owner {
+        OwnerEvidence::NotAsked => json!({"asked": false}),
+        OwnerEvidence::NotAName(cause) | OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::Read(holding) => json!({
+            "proven": owner_is_proven(evidence),
+            "address": holding.address.map(|address| address.to_string()),
+            "holder": holding.holder.map(|holder| holder.to_string()),
+        }),
+    }
+}
+
+fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
+    let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
+    let one = |side, bound: &check::schemas::BoundSchema| {
+        json!({
+            "canonical": card.schema(side),
+            "sha256": bound.canonical.as_ref().ok().map(|bytes| prefixed_sha256(bytes)),
+            "cause": bound.canonical.as_ref().err(),
+            "mirror": card.schema_mirror(side),
+        })
+    };
+    json!({"request": one(Side::Request, &schemas.request), "receipt": one(Side::Receipt, &schemas.receipt)})
+}
+
+/// A resolution without evidence, for tests of what keeps resolutions.
+#[cfg(test)]
+pub(super) fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
+    let profiles = Profiles::builtin();
+    let profile = profiles.iter().next().expect("a built-in profile");
+    let bare = invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
+    let mut verdict = bare.verdict.as_ref().clone();
+    verdict.state = state;
+    verdict.freshness = freshness(state, now, failures);
+    Resolution { verdict: Arc::new(verdict), card: None }
+}

@@ -1,0 +1,138 @@
+//! From a configuration to the parts of a [`Resolver`](super::Resolver).
+
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use url::Url;
+
+use super::SetupError;
+use super::network::Network;
+use crate::chain::transport::{HttpPost, PostError};
+use crate::chain::{self, RpcChain};
+use crate::config::{Config, ManifestSource};
+use crate::fetch::ccip::GuardedGateway;
+use crate::fetch::https::{self, Limits};
+use crate::fetch::ipfs::{self, IpfsClient};
+use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
+use crate::manifest::Digest;
+use crate::profile::Profiles;
+
+/// Longest time that a manifest may take to be fetched at start.
+const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The doors that the configuration opens.
+pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
+    let network = &config.network;
+    let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
+    for path in &network.ca_files {
+        extra_roots.push(read("ca", path)?.into());
+    }
+    let config = EgressConfig {
+        allow_host: parsed("allow-host", network.allow_hosts.iter().map(|(host, port)| format!("{host}:{port}")))?,
+        connect_to: parsed("connect-to", &network.connect_to)?,
+        extra_roots,
+        denied: network.denied.clone(),
+        ..EgressConfig::default()
+    };
+    Egress::new(config).map_err(|error| invalid("ca", error))
+}
+
+/// The reader of the chain. One request may take a fifth of the time limit, so that two endpoints can fail and a third
+/// still answer; a CCIP-Read gateway a quarter, so that its failure is seen as its own.
+pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
+    let endpoint = |endpoint: &crate::config::Endpoint| chain::Endpoint {
+        label: endpoint.label.clone(),
+        url: endpoint.url.clone(),
+        own: endpoint.own,
+    };
+    let settings = chain::ChainConfig {
+        chain_id: config.chain.id,
+        contracts: chain::Contracts {
+            universal_resolver: config.chain.universal_resolver,
+            ..chain::Contracts::default()
+        },
+        endpoints: config.chain.endpoints.iter().map(endpoint).collect(),
+        timeout: config.timeout / 5,
+        ccip: config.chain.ccip_read,
+    };
+    let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
+    RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4)))
+}
+
+/// The chain's requests, through the operator's door.
+struct OperatorDoor(Egress);
+
+#[async_trait]
+impl HttpPost for OperatorDoor {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let client = self.0.operator(url).map_err(|refusal| PostError::Connection(refusal.to_string()))?;
+        client.post_json(url, body, cap, timeout).await.map_err(|error| match error {
+            FetchError::Oversize { limit } => PostError::TooLarge(limit),
+            FetchError::Unavailable(Cause::Timeout) => PostError::Timeout(timeout),
+            FetchError::Unavailable(Cause::Status(status)) => PostError::Status(status),
+            other => PostError::Connection(other.to_string()),
+        })
+    }
+}
+
+/// The content side of the network.
+pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
+    let gateway = |gateway: &crate::config::Gateway| ipfs::Gateway {
+        label: gateway.label.clone(),
+        base: gateway.url.clone(),
+        own: gateway.own,
+    };
+    let gateways = config.gateways.iter().map(gateway).collect();
+    let ipfs = IpfsClient::new(egress, gateways).map_err(|error| invalid("gateway", error))?;
+    Ok(Network { egress: egress.clone(), ipfs })
+}
+
+/// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds.
+pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
+    let mut profiles = Profiles::builtin();
+    for source in &config.rules.manifests {
+        let bytes = manifest(source, egress).await?;
+        profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
+    }
+    for path in &config.rules.profile_files {
+        profiles.add_profile(&read("profile_files", path)?).map_err(|error| invalid("profile_files", error))?;
+    }
+    Ok(profiles)
+}
+
+/// The bytes of a manifest; those of a URL only with the digest that the configuration names.
+async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
+    match source {
+        ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
+        ManifestSource::Url { url, digest } => {
+            let digest: Digest = digest.parse().map_err(|error| invalid("manifest", error))?;
+            let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
+            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| invalid("manifest", error))?;
+            digest.check(&body.bytes).map_err(|error| invalid("manifest", error))?;
+            Ok(body.bytes)
+        }
+    }
+}
+
+/// Reads each of `values` as what the doors know it as.
+fn parsed<T>(what: &str, values: impl IntoIterator<Item = impl ToString>) -> Result<Vec<T>, SetupError>
+where
+    T: FromStr,
+    T::Err: Display,
+{
+    values.into_iter().map(|value| value.to_string().parse().map_err(|error| invalid(what, error))).collect()
+}
+
+/// Reads a file that the operator named.
+fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
+    std::fs::read(path).map_err(|error| invalid(what, format!("{}: {error}", path.display())))
+}
+
+pub(super) fn invalid(what: &str, detail: impl Display) -> SetupError {
+    SetupError::Invalid { what: what.to_owned(), detail: detail.to_string() }
+}

@@ -1,0 +1,85 @@
+//! The certificate authority of a world: made anew at every start, good for the world's own hosts only.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, NameConstraints, date_time_ymd,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// The domain that holds every host of a world. `.example` is reserved (RFC 2606): no such host exists.
+pub(super) const DOMAIN: &str = "sandbox.example";
+
+/// What a world's servers present, and what its clients trust.
+pub(super) struct Identity {
+    /// The authority's certificate. Its key is gone: nothing more can be signed.
+    pub(super) ca_pem: String,
+    /// TLS of the servers.
+    pub(super) tls: Arc<ServerConfig>,
+}
+
+/// Makes an authority and one certificate for `hosts`, then drops the authority's key.
+///
+/// The authority can vouch for hosts below [`DOMAIN`] only, so that trusting its certificate by mistake opens nothing.
+pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
+    let ca_key = KeyPair::generate()?;
+    let ca = authority()?;
+    let ca_pem = ca.self_signed(&ca_key)?.pem();
+
+    let key = KeyPair::generate()?;
+    let names: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut leaf = dated(CertificateParams::new(names)?);
+    leaf.distinguished_name.push(DnType::CommonName, DOMAIN);
+    leaf.use_authority_key_identifier_extension = true;
+    leaf.key_usages.push(KeyUsagePurpose::DigitalSignature);
+    leaf.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+    let certificate = leaf.signed_by(&key, &Issuer::new(ca, ca_key))?;
+
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has cipher suites for TLS 1.2 and 1.3")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        )
+        .expect("certificate and key were made for each other");
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Identity { ca_pem, tls: Arc::new(tls) })
+}
+
+fn authority() -> Result<CertificateParams, rcgen::Error> {
+    let mut ca = dated(CertificateParams::new(Vec::new())?);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    ca.distinguished_name.push(DnType::CommonName, "clresolve sandbox, of no worth anywhere else");
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    ca.name_constraints = Some(NameConstraints {
+        permitted_subtrees: vec![GeneralSubtree::DnsName(DOMAIN.to_owned())],
+        excluded_subtrees: Vec::new(),
+    });
+    Ok(ca)
+}
+
+/// Valid from the start of last year to the end of next year, so that a clock that is a little wrong does no harm.
+fn dated(mut params: CertificateParams) -> CertificateParams {
+    let year = i32::from(Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).year());
+    params.not_before = date_time_ymd(year - 1, 1, 1);
+    params.not_after = date_time_ymd(year + 2, 1, 1);
+    params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_start_has_another_authority() {
+        let [one, two] = [issue(&["a.sandbox.example"]), issue(&["a.sandbox.example"])].map(Result::unwrap);
+        assert_ne!(one.ca_pem, two.ca_pem);
+        assert!(!one.ca_pem.contains("PRIVATE"));
+    }
+}

@@ -1,0 +1,278 @@
+//! The HTTPS origin of a world: one listener on loopback that is every host of the world, by its `Host` header.
+//!
+//! [`Manners`] says how a document is served, from well to as badly as a server can. A [`Site`] answers requests; the
+//! cards, the schemas, the IPFS gateways and the CCIP-Read gateway of a world are each one.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+/// Connections served at once: many more than a resolver opens, few enough to bound the memory.
+const MAX_CONNECTIONS: usize = 512;
+
+/// Bytes that an endless body sends before it gives up on a client that takes them all.
+const ENDLESS_BYTES: usize = 128 * 1024 * 1024;
+
+/// Bytes of one chunk of an endless body.
+const CHUNK: usize = 64 * 1024;
+
+/// What a decompression bomb decompresses to: well over the limit of a card, quick to make.
+const BOMB_BYTES: usize = 8 * 1024 * 1024;
+
+/// Time that a client has to send the head of its request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a document is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Manners {
+    /// 200 with the document.
+    #[default]
+    Ok,
+    /// 200 with the other version of the document.
+    Other,
+    /// 200 with a page that says that there is nothing.
+    Html,
+    /// 200 with the document, compressed although nobody needs that.
+    Gzip,
+    /// 200 with a few bytes that decompress to many.
+    GzipBomb,
+    /// 200 with a body that does not end.
+    Endless,
+    /// 200 with a length that is over the limit, and that body.
+    Oversize,
+    /// 200 with a body that ends in the middle.
+    Truncated,
+    /// This status and a short text.
+    Status(u16),
+    /// A redirect to this URL.
+    Redirect(String),
+    /// A redirect to itself.
+    RedirectLoop,
+    /// This many redirects on the same host, then the document.
+    Hops(u8),
+    /// The connection is closed instead of an answer.
+    Drop,
+    /// No answer, ever.
+    Stall,
+}
+
+/// A document and how it is served.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    /// How.
+    pub(crate) manners: Manners,
+    /// The document.
+    pub(crate) body: Bytes,
+    /// What [`Manners::Other`] serves.
+    pub(crate) other: Bytes,
+}
+
+impl Document {
+    /// A document that is served well.
+    pub(crate) fn well(body: Bytes) -> Self {
+        Self { manners: Manners::Ok, other: body.clone(), body }
+    }
+
+    /// The answer to a request for `uri`.
+    pub(crate) fn serve(&self, uri: &Uri) -> Reply {
+        match &self.manners {
+            Manners::Ok => json(self.body.clone()),
+            Manners::Other => json(self.other.clone()),
+            Manners::Html => html(StatusCode::OK),
+            Manners::Gzip => gzip(&self.body),
+            Manners::GzipBomb => gzip(&vec![b' '; BOMB_BYTES]),
+            Manners::Endless => endless("application/json"),
+            Manners::Oversize => json(Bytes::from(vec![b' '; 300 * 1024])),
+            Manners::Truncated => truncated("application/json", &self.body),
+            Manners::Status(code) => html(StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)),
+            Manners::Redirect(to) => redirect(to),
+            Manners::RedirectLoop => redirect(uri.path()),
+            Manners::Hops(hops) => match hop(uri) {
+                done if done >= *hops => json(self.body.clone()),
+                done => redirect(&format!("{}?hop={}", uri.path(), done + 1)),
+            },
+            Manners::Drop => Reply::Drop,
+            Manners::Stall => Reply::Stall,
+        }
+    }
+}
+
+/// What a site does with a request.
+pub(crate) enum Reply {
+    /// Answers.
+    Answer(Response<Body>),
+    /// Closes the connection.
+    Drop,
+    /// Keeps the client waiting.
+    Stall,
+}
+
+/// The hosts of a world.
+pub(crate) trait Site: Send + Sync + 'static {
+    /// The answer to a request to `host`. `body` is empty but for a POST.
+    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply;
+}
+
+/// A running server. It stops when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves `site` on a free port of 127.0.0.1. There is no way to bind anything else.
+    pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, site: Arc<dyn Site>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), site));
+        Ok(Self { address, task })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Takes connections until the task is aborted, which ends every connection too.
+async fn accept(listener: TcpListener, tls: TlsAcceptor, site: Arc<dyn Site>) {
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let (tls, site) = (tls.clone(), Arc::clone(&site));
+        connections.spawn(async move {
+            connection(stream, tls, site).await;
+            drop(slot);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(stream) = tls.accept(stream).await else { return };
+    let service = service_fn(move |request| {
+        let site = Arc::clone(&site);
+        async move { handle(&*site, request).await }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    // An error here is the client's going away, or the drop that the site asked for.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Why a connection ends without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is dropped on purpose")]
+struct Dropped;
+
+async fn handle(site: &dyn Site, request: Request<Incoming>) -> Result<Response<Body>, Dropped> {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(Body::new(body), CHUNK).await.map_err(|_| Dropped)?;
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+    let request = Request::from_parts(head, ());
+    match site.answer(&host, &request, &body) {
+        Reply::Answer(response) => Ok(response),
+        Reply::Drop => Err(Dropped),
+        Reply::Stall => std::future::pending().await,
+    }
+}
+
+/// 200 with a body of JSON.
+pub(crate) fn json(body: Bytes) -> Reply {
+    bytes("application/json", body)
+}
+
+/// 200 with `body`.
+pub(crate) fn bytes(content_type: &str, body: Bytes) -> Reply {
+    Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
+}
+
+/// A page of HTML with that status.
+pub(crate) fn html(status: StatusCode) -> Reply {
+    let page = "<!doctype html><title>sandbox</title><p>There is no such thing here.</p>";
+    Reply::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
+}
+
+/// A redirect that a client may follow.
+pub(crate) fn redirect(to: &str) -> Reply {
+    Reply::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
+}
+
+/// 200 with a body without end, after nothing.
+pub(crate) fn endless(content_type: &str) -> Reply {
+    endless_after(content_type, Bytes::new())
+}
+
+/// 200 with `start`, then bytes without end.
+pub(crate) fn endless_after(content_type: &str, start: Bytes) -> Reply {
+    let filler = Bytes::from(vec![b' '; CHUNK]);
+    let body = stream::once(async { start }).chain(stream::repeat(filler).take(ENDLESS_BYTES / CHUNK));
+    let body = Body::from_stream(body.map(Ok::<_, Infallible>));
+    Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
+}
+
+/// 200 with the length of `body`, but its first half only; then the connection closes.
+pub(crate) fn truncated(content_type: &str, body: &Bytes) -> Reply {
+    let length = body.len().to_string();
+    let half = Ok(body.slice(..body.len() / 2));
+    let cut = async {
+        // What was sent so far has to leave first: the server writes when the body has nothing to give.
+        tokio::task::yield_now().await;
+        Err(Dropped)
+    };
+    let headers = [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length.as_str())];
+    let body = Body::from_stream(stream::iter([half]).chain(stream::once(cut)));
+    Reply::Answer(response(StatusCode::OK, &headers, body))
+}
+
+fn gzip(body: &[u8]) -> Reply {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let packed = encoder.write_all(body).and_then(|()| encoder.finish());
+    let Ok(packed) = packed else { return Reply::Drop };
+    let headers = [(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")];
+    Reply::Answer(response(StatusCode::OK, &headers, Body::from(packed)))
+}
+
+fn response(status: StatusCode, headers: &[(hyper::header::HeaderName, &str)], body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        if let Ok(value) = value.parse() {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The number in `?hop=N`; 0 without one.
+fn hop(uri: &Uri) -> u8 {
+    uri.query().and_then(|query| query.strip_prefix("hop=")).and_then(|n| n.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,453 @@
+//! A running world: the chain, the web, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::{Address, hex, keccak256};
+use bytes::Bytes;
+use hyper::{Request, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+
+use super::ca;
+use super::chain::{
+    BuildError, CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+    UNIVERSAL_RESOLVER,
+};
+use super::gateway::{GatewayManners, Store};
+use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
+use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
+use super::web::{self, Document, Reply, Server, Site};
+use crate::config::{ChainConfig, Config, ConnectTo, Endpoint, Gateway, ManifestSource, NetworkConfig};
+use crate::name::EnsName;
+
+/// Host of the gateway without faults; those with faults are below it.
+const GATEWAY_HOST: &str = "gateway.sandbox.example";
+
+/// Host of the CCIP-Read gateway.
+const CCIP_HOST: &str = "ccip.sandbox.example";
+
+/// A host that the servers' certificate does not cover.
+const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
+
+/// Port of every https URL.
+const HTTPS: u16 = 443;
+
+/// How far the finalized block is behind the clock: as on mainnet.
+const FINALITY: SignedDuration = SignedDuration::from_mins(13);
+
+/// How far the newest block is behind the clock.
+const NEWEST: SignedDuration = SignedDuration::from_secs(12);
+
+/// How old the finalized block of a stopped chain is.
+const STOPPED: SignedDuration = SignedDuration::from_hours(3);
+
+/// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
+const SEAL_EVERY: Duration = Duration::from_secs(300);
+
+/// A running world. It stops when this is dropped.
+pub struct World {
+    ca_pem: String,
+    server: Server,
+    rpc: RpcServer,
+    /// Endpoints that were asked for with a fault, kept alive.
+    faulty: Mutex<Vec<RpcServer>>,
+    draft: Draft,
+    site: Arc<Hosts>,
+    manifests: Vec<Manifest>,
+}
+
+/// Why a world cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The data does not describe a world.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The chain refuses what the data says.
+    #[error("the sandbox's chain: {0}")]
+    Chain(#[from] BuildError),
+    /// A port of the loopback address cannot be had, or no certificate can be made.
+    #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
+    Listen(String),
+}
+
+/// Requests received so far, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// For cards.
+    pub https: u64,
+    /// For blocks and CARs.
+    pub gateway: u64,
+    /// JSON-RPC to the endpoint without faults; a batch counts as one.
+    pub rpc: u64,
+    /// To the CCIP-Read gateway.
+    pub ccip: u64,
+    /// For schemas and manifests.
+    pub schemas: u64,
+}
+
+/// What an endpoint reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainState {
+    /// A chain that grows.
+    #[default]
+    Growing,
+    /// The same chain, whose newest block is hours old.
+    Stopped,
+}
+
+impl World {
+    /// Builds the world and starts its servers on free ports of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When `spec` describes no world, or when a port cannot be had.
+    pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
+        let now = Timestamp::now();
+        let schemas = Schemas::publish(&spec.schemas);
+        let published = publish(&spec.agents, &schemas)?;
+        let draft = Draft::new(spec, &published, now)?;
+        let chain = Arc::new(draft.at(now)?);
+
+        let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
+        let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
+        let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
+            .await
+            .map_err(|error| WorldError::Listen(error.to_string()))?;
+        let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let manifests = schemas.manifests().map(Clone::clone).to_vec();
+        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, site, manifests })
+    }
+
+    /// A configuration that reads this world and nothing else.
+    pub fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.chain = ChainConfig {
+            world: "sandbox".to_owned(),
+            id: CHAIN_ID,
+            endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],
+            universal_resolver: UNIVERSAL_RESOLVER,
+            ..ChainConfig::default()
+        };
+        config.gateways = vec![self.gateway(GatewayManners::Ok)];
+        config.network = NetworkConfig {
+            connect_to: self.connect_to(),
+            ca_pems: vec![self.ca_pem.clone()],
+            ..NetworkConfig::default()
+        };
+        let source = |manifest: &Manifest| {
+            let url = manifest.url.parse().expect("the location of a manifest is a URL");
+            ManifestSource::Url { url, digest: manifest.digest.clone() }
+        };
+        config.rules.manifests = self.manifests.iter().map(source).collect();
+        config
+    }
+
+    /// An endpoint that reads `state` and fails in the way of `fault`.
+    ///
+    /// # Errors
+    /// When a port cannot be had.
+    pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
+        let now = Timestamp::now();
+        let chain = match state {
+            ChainState::Growing => self.draft.at(now)?,
+            ChainState::Stopped => self.draft.at(now - STOPPED)?,
+        };
+        let server = RpcServer::bind(Arc::new(chain)).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        server.set_fault(fault);
+        let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoint = endpoint(&server, &format!("rpc-{}", faulty.len() + 1), own);
+        faulty.push(server);
+        Ok(endpoint)
+    }
+
+    /// A gateway with these manners.
+    pub fn gateway(&self, manners: GatewayManners) -> Gateway {
+        let host = gateway_host(manners);
+        let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
+        let url = format!("https://{host}/").parse().expect("a host of the world makes a URL");
+        Gateway { label, url, own: false }
+    }
+
+    /// Requests received so far.
+    pub fn counts(&self) -> Counts {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let site = &self.site;
+        Counts {
+            https: count(&site.cards),
+            gateway: count(&site.gateways),
+            rpc: self.rpc.requests(),
+            ccip: count(&site.ccip),
+            schemas: count(&site.schemas),
+        }
+    }
+
+    /// What listens where: label and URL or address.
+    pub fn endpoints(&self) -> Vec<(String, String)> {
+        let web = self.server.address();
+        let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
+        vec![
+            ("JSON-RPC".to_owned(), self.rpc.url()),
+            at("cards", CARDS_HOST),
+            at("IPFS gateway", GATEWAY_HOST),
+            at("CCIP-Read gateway", CCIP_HOST),
+            at("schemas", SCHEMAS_HOST),
+        ]
+    }
+
+    /// Keeps the chain growing; ends never.
+    pub async fn stopped(self) {
+        loop {
+            tokio::time::sleep(SEAL_EVERY).await;
+            if let Ok(chain) = self.draft.at(Timestamp::now()) {
+                self.rpc.publish(Arc::new(chain));
+            }
+        }
+    }
+
+    /// Every host of the world leads to its server.
+    fn connect_to(&self) -> Vec<ConnectTo> {
+        let target = self.server.address();
+        let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
+        [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, UNTRUSTED_HOST]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(faulty)
+            .map(|host| ConnectTo {
+                host,
+                port: HTTPS,
+                target_host: target.ip().to_string(),
+                target_port: target.port(),
+            })
+            .collect()
+    }
+}
+
+/// Every host that the certificate of a world covers.
+const CERTIFIED: [&str; 6] =
+    [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, GATEWAY_HOST, "*.gateway.sandbox.example"];
+
+fn endpoint(server: &RpcServer, label: &str, own: bool) -> Endpoint {
+    let url = server.url().parse().expect("a loopback address makes a URL");
+    Endpoint { label: label.to_owned(), url, own }
+}
+
+fn gateway_host(manners: GatewayManners) -> String {
+    match manners {
+        GatewayManners::Ok => GATEWAY_HOST.to_owned(),
+        faulty => format!("{faulty}.{GATEWAY_HOST}"),
+    }
+}
+
+fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)>, SpecError> {
+    agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
+}
+
+/// The chain of a world before its first block: every name and record that is final.
+struct Draft {
+    builder: ChainBuilder,
+    /// Records that the newest block has, and the finalized one has not.
+    pending: Vec<(EnsName, String, String)>,
+}
+
+impl Draft {
+    fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
+        let mut draft = Self { builder: ChainBuilder::new()?, pending: Vec::new() };
+        for plain in &spec.names {
+            let name = parse(&plain.name)?;
+            let mut registration = Registration::new(name, account(&plain.holder));
+            registration.addr = plain.addr.as_deref().map(account);
+            registration.custody = plain.custody;
+            draft.register(&registration)?;
+        }
+        for (agent, published) in published {
+            draft.put(agent, published, now)?;
+        }
+        Ok(draft)
+    }
+
+    fn put(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
+        let chain = &agent.chain;
+        if !chain.registered {
+            return Ok(());
+        }
+        let mut name = parse(&agent.name)?;
+        let mut texts = published.records.clone();
+        let resolver = match &chain.resolver {
+            Resolver::Public => ResolverKind::Public,
+            Resolver::ParentWildcard => {
+                name = parse(agent.name.split_once('.').map_or("", |(_, parent)| parent))?;
+                ResolverKind::Wildcard
+            }
+            Resolver::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
+            Resolver::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
+            Resolver::None => {
+                texts.clear();
+                ResolverKind::None
+            }
+            Resolver::NoCode => {
+                texts.clear();
+                ResolverKind::Address(account("nobody"))
+            }
+        };
+        for (key, value) in &published.latest {
+            self.pending.push((name.clone(), key.clone(), value.clone()));
+        }
+        let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
+        self.register(&Registration {
+            custody: chain.custody,
+            expiry: Some(expiry),
+            resolver,
+            texts,
+            ..Registration::new(name, account(&chain.holder))
+        })
+    }
+
+    fn register(&mut self, registration: &Registration) -> Result<(), WorldError> {
+        let detail = |error: BuildError| SpecError { agent: registration.name.to_string(), detail: error.to_string() };
+        Ok(self.builder.register(registration).map_err(detail)?)
+    }
+
+    /// The chain as it stands at `now`.
+    fn at(&self, now: Timestamp) -> Result<SandboxChain, WorldError> {
+        let mut builder = self.builder.clone();
+        builder.seal(now - FINALITY)?;
+        builder.finalize()?;
+        for (name, key, value) in &self.pending {
+            builder.set_text(name, key, value)?;
+        }
+        builder.seal(now - NEWEST)?;
+        Ok(builder.build()?)
+    }
+}
+
+fn parse(name: &str) -> Result<EnsName, SpecError> {
+    let normal = EnsName::parse(name).map_err(|error| error.to_string());
+    normal
+        .and_then(|normal| if normal.as_str() == name { Ok(normal) } else { Err(format!("write it as {normal}")) })
+        .map_err(|detail| SpecError { agent: name.to_owned(), detail })
+}
+
+/// The address of the account that the data calls `label`. It has no key that anybody knows.
+fn account(label: &str) -> Address {
+    Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
+}
+
+/// Everything behind the world's https hosts.
+struct Hosts {
+    documents: HashMap<(String, String), Document>,
+    store: Store,
+    chain: Arc<SandboxChain>,
+    cards: AtomicU64,
+    gateways: AtomicU64,
+    ccip: AtomicU64,
+    schemas: AtomicU64,
+}
+
+impl Hosts {
+    fn new(published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
+        let mut documents = HashMap::new();
+        let mut store = Store::default();
+        for ((host, path), document) in schemas.documents() {
+            documents.insert(((*host).to_owned(), path.clone()), document.clone());
+        }
+        for blocks in schemas.blocks() {
+            store.add(blocks.clone(), GatewayManners::Ok);
+        }
+        for (agent, published) in published {
+            let document = Document {
+                manners: published.web.clone(),
+                body: published.card.clone(),
+                other: published.other.clone(),
+            };
+            documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
+            store.add(published.blocks.clone(), agent.ipfs);
+        }
+        Self {
+            documents,
+            store,
+            chain,
+            cards: AtomicU64::new(0),
+            gateways: AtomicU64::new(0),
+            ccip: AtomicU64::new(0),
+            schemas: AtomicU64::new(0),
+        }
+    }
+
+    fn document(&self, host: &str, request: &Request<()>) -> Reply {
+        let key = (host.to_owned(), request.uri().path().to_owned());
+        self.documents.get(&key).map_or_else(|| web::html(StatusCode::NOT_FOUND), |d| d.serve(request.uri()))
+    }
+
+    /// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
+    fn lookup(&self, request: &Request<()>, body: &Bytes) -> Reply {
+        let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
+        let mut parts = path.splitn(3, '/');
+        let manners = parts.next().unwrap_or_default();
+        let posted: CcipRequest = serde_json::from_slice(body).unwrap_or_default();
+        let sender = parts.next().unwrap_or(&posted.sender);
+        let data = parts.next().unwrap_or(&posted.data);
+        match manners {
+            "down" => return web::html(StatusCode::SERVICE_UNAVAILABLE),
+            "html" => return web::html(StatusCode::OK),
+            "garbage" => return web::json(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
+            "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
+            "endless" => return web::endless("application/json"),
+            "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
+            "drop" => return Reply::Drop,
+            "stall" => return Reply::Stall,
+            _ => {}
+        }
+        let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
+            return web::html(StatusCode::BAD_REQUEST);
+        };
+        match self.chain.answer(sender, &data) {
+            Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
+            Ok(answer) => ccip_answer(&answer),
+            Err(_) => web::html(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+/// Body of a POST to a CCIP-Read gateway.
+#[derive(Default, serde::Deserialize)]
+struct CcipRequest {
+    sender: String,
+    data: String,
+}
+
+fn ccip_answer(answer: &[u8]) -> Reply {
+    web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
+}
+
+/// `answer` with one changed byte in its signature, which is the last part and padded to whole words.
+fn forged(answer: &[u8]) -> Vec<u8> {
+    let mut bytes = answer.to_vec();
+    let in_signature = bytes.len().saturating_sub(64);
+    if let Some(byte) = bytes.get_mut(in_signature) {
+        *byte ^= 1;
+    }
+    bytes
+}
+
+impl Site for Hosts {
+    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply {
+        let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let counter = match host.as_str() {
+            CCIP_HOST => &self.ccip,
+            SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
+            host if host.ends_with(GATEWAY_HOST) => &self.gateways,
+            _ => &self.cards,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if host == CCIP_HOST {
+            return self.lookup(request, body);
+        }
+        match GatewayManners::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
+            Some(manners) => self.store.answer(manners, request),
+            None => self.document(&host, request),
+        }
+    }
+}

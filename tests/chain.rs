@@ -1,0 +1,781 @@
+//! Readings over real HTTP from the sandbox's chain, from endpoints that fail in every way known, and through CCIP-Read.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use alloy_primitives::{Address, address};
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use bytes::{Bytes, BytesMut};
+use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
+use clresolve::chain::{
+    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Endpoint, Found, Grade, Holding, Proof,
+    RpcChain,
+};
+use clresolve::name::EnsName;
+use clresolve::records::{Key, Record};
+use clresolve::sandbox::chain::{
+    CHAIN_ID, ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use url::Url;
+
+const ALICE: Address = address!("00000000000000000000000000000000000a11ce");
+const BOB: Address = address!("0000000000000000000000000000000000000b0b");
+const NO_CODE: Address = address!("00000000000000000000000000000000000000ee");
+const ENTRY: &str = "x402://summarizeagent.eth/summarize/v1";
+const GATEWAY_URL: &str = "https://ccip.sandbox.example/{sender}/{data}.json";
+const NOON: &str = "2026-11-20T12:00:00Z";
+const LATER: &str = "2026-11-20T12:30:00Z";
+const FIRST: BlockSelector = BlockSelector::Finalized;
+
+/// The operator's door, without the guards of the real one.
+struct PlainPost(reqwest::Client);
+
+#[async_trait]
+impl HttpPost for PlainPost {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let broken = |e: reqwest::Error| match e.is_timeout() {
+            true => PostError::Timeout(timeout),
+            false => PostError::Connection(e.without_url().to_string()),
+        };
+        let request = self.0.post(url.clone()).header("content-type", "application/json").body(body).timeout(timeout);
+        let mut response = request.send().await.map_err(broken)?;
+        if !response.status().is_success() {
+            return Err(PostError::Status(response.status().as_u16()));
+        }
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            if body.len() + chunk.len() > cap {
+                return Err(PostError::TooLarge(cap));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+}
+
+fn http() -> Arc<dyn HttpPost> {
+    Arc::new(PlainPost(reqwest::Client::builder().no_proxy().build().unwrap()))
+}
+
+/// What a gateway makes of a request.
+type Reply = Result<alloy_primitives::Bytes, CcipReadGatewayError>;
+
+/// A gateway client that goes nowhere.
+struct Gateway {
+    reply: Box<dyn Fn(&CcipReadRequest) -> Reply + Send + Sync>,
+    asked: AtomicUsize,
+}
+
+impl Gateway {
+    fn new(reply: impl Fn(&CcipReadRequest) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { reply: Box::new(reply), asked: AtomicUsize::new(0) })
+    }
+
+    fn refusing() -> Arc<Self> {
+        Self::new(|_| Err(CcipReadGatewayError::new("the host is not public")))
+    }
+
+    fn serving(chain: Arc<SandboxChain>) -> Arc<Self> {
+        Self::new(move |request| {
+            assert_eq!(request.urls, [GATEWAY_URL]);
+            chain.answer(request.sender, &request.data).map_err(|e| CcipReadGatewayError::new(e.to_string()))
+        })
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl CcipReadGateway for Gateway {
+    async fn request(&self, request: &CcipReadRequest, _: usize) -> Reply {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        (self.reply)(request)
+    }
+}
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).unwrap()
+}
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn registration(text: &str, resolver: ResolverKind) -> Registration {
+    let texts = [("cl.entry", ENTRY), ("cl.owner", "owner.eth")];
+    let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Registration { resolver, texts: BTreeMap::from(texts), addr: Some(BOB), ..Registration::new(name(text), ALICE) }
+}
+
+fn agent() -> Registration {
+    registration("summarizeagent.eth", ResolverKind::Public)
+}
+
+fn hostile(mode: HostileMode, arg: &str) -> Registration {
+    registration("evil.eth", ResolverKind::Hostile { mode, arg: arg.to_owned() })
+}
+
+/// A chain with these names in one block.
+fn chain_of(registrations: &[Registration]) -> Arc<SandboxChain> {
+    let mut builder = ChainBuilder::new().unwrap();
+    for registration in registrations {
+        builder.register(registration).unwrap();
+    }
+    builder.seal(time(NOON)).unwrap();
+    Arc::new(builder.build().unwrap())
+}
+
+fn endpoint(label: &str, url: &str) -> Endpoint {
+    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false }
+}
+
+fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
+    ChainConfig { chain_id: CHAIN_ID, endpoints, ..ChainConfig::default() }
+}
+
+fn reader(endpoints: Vec<Endpoint>) -> RpcChain {
+    RpcChain::new(config(endpoints), &http(), Gateway::refusing())
+}
+
+/// A sandbox chain, its endpoint and a reader of it.
+struct World {
+    chain: Arc<SandboxChain>,
+    server: RpcServer,
+    reader: RpcChain,
+}
+
+impl World {
+    async fn new(chain: Arc<SandboxChain>, gateway: Arc<Gateway>) -> Self {
+        let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
+        let reader = RpcChain::new(config(vec![endpoint("sandbox", &server.url())]), &http(), gateway);
+        Self { chain, server, reader }
+    }
+
+    async fn of(registrations: &[Registration]) -> Self {
+        Self::new(chain_of(registrations), Gateway::refusing()).await
+    }
+
+    async fn answer(&self, text: &str) -> Result<Answer, ChainError> {
+        self.reader.read(&name(text), FIRST).await.map(|reading| reading.answer)
+    }
+}
+
+fn found(answer: Answer) -> Found {
+    match answer {
+        Answer::Records(found) => found,
+        other => panic!("no records: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_request_reads_a_name() {
+    let expiry = time("2027-06-01T00:00:00Z");
+    let world = World::of(&[Registration { expiry: Some(expiry), ..agent() }]).await;
+
+    let reading = world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(world.server.requests(), 1);
+    assert_eq!(reading.block, world.chain.finalized());
+    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    assert_eq!(reading.holder, Some(ALICE));
+    assert_eq!(reading.expiry, Some(expiry));
+    assert_eq!(reading.proof, Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false });
+    assert_eq!(reading.failed_endpoints, []);
+    let found = found(reading.answer);
+    assert_eq!((found.wildcard, found.offchain), (None, false));
+    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found.records.text(Key::Owner), Some("owner.eth"));
+    assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
+    assert_eq!(found.records.iter().count(), Key::ALL.len());
+}
+
+#[tokio::test]
+async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
+    let expiry = Some(time("2027-06-01T00:00:00Z"));
+    let wrapped =
+        |text: &str| Registration { custody: Custody::NameWrapper, expiry, ..registration(text, ResolverKind::Public) };
+    let world = World::of(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]).await;
+
+    for text in ["wrapped.eth", "sub.wrapped.eth"] {
+        let reading = world.reader.read(&name(text), FIRST).await.unwrap();
+        assert_eq!(reading.holder, Some(ALICE), "{text}");
+        assert_eq!(reading.expiry, expiry, "{text}: without the wrapper's grace period");
+    }
+}
+
+#[tokio::test]
+async fn absence_is_proven_not_assumed() {
+    let world = World::of(
+        &[
+            registration("none.eth", ResolverKind::None),
+            registration("nocode.eth", ResolverKind::Address(NO_CODE)),
+            agent(),
+        ]
+        .map(|r| match r.resolver {
+            ResolverKind::Public => r,
+            _ => Registration { texts: BTreeMap::new(), addr: None, ..r },
+        }),
+    )
+    .await;
+
+    assert_eq!(world.answer("nobody.eth").await, Ok(Answer::Unregistered));
+    assert_eq!(world.answer("sub.summarizeagent.eth").await, Ok(Answer::Unregistered));
+    assert_eq!(world.answer("none.eth").await, Ok(Answer::NoResolver(None)));
+    assert_eq!(world.answer("nocode.eth").await, Ok(Answer::NoResolver(Some(NO_CODE))));
+}
+
+#[tokio::test]
+async fn a_wildcard_names_the_ancestor_that_answers() {
+    let world = World::of(&[registration("fleet.eth", ResolverKind::Wildcard)]).await;
+
+    let reading = world.reader.read(&name("a.b.fleet.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.holder, None);
+    assert_eq!(reading.expiry, None);
+    let found = found(reading.answer);
+    assert_eq!(found.wildcard, Some(name("fleet.eth")));
+    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+}
+
+/// Two blocks: `NOON`, finalized, and `LATER`, in which the entry is another.
+fn changed_chain(resolver: ResolverKind) -> Arc<SandboxChain> {
+    let agent = registration("summarizeagent.eth", resolver);
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&agent).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    builder.set_text(&agent.name, "cl.entry", "x402://summarizeagent.eth/other/v1").unwrap();
+    builder.seal(time(LATER)).unwrap();
+    Arc::new(builder.build().unwrap())
+}
+
+#[tokio::test]
+async fn a_change_at_latest_shows() {
+    let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
+
+    let reading = world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.block.timestamp, time(NOON));
+    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+    let latest = found(reading.latest.unwrap().unwrap());
+    assert_eq!(latest.records.text(Key::Entry), Some("x402://summarizeagent.eth/other/v1"));
+}
+
+#[tokio::test]
+async fn numbered_and_newest_blocks_are_not_compared_with_latest() {
+    let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
+    let agent = name("summarizeagent.eth");
+
+    let first = world.reader.read(&agent, BlockSelector::Number(1)).await.unwrap();
+    let newest = world.reader.read(&agent, BlockSelector::Latest).await.unwrap();
+
+    assert_eq!((first.block, first.latest), (world.chain.finalized(), None));
+    assert_eq!((newest.block, newest.latest), (world.chain.latest(), None));
+    assert_eq!(found(first.answer).records.text(Key::Entry), Some(ENTRY));
+    let absent = world.reader.read(&agent, BlockSelector::Number(99)).await.unwrap_err();
+    assert!(matches!(&absent, ChainError::BlockUnavailable { block, .. } if block == "99"), "{absent}");
+}
+
+fn offchain() -> ResolverKind {
+    ResolverKind::Offchain { urls: vec![GATEWAY_URL.to_owned()] }
+}
+
+#[tokio::test]
+async fn offchain_records_come_through_the_gateway_at_both_blocks() {
+    let chain = chain_of(&[registration("off.eth", offchain())]);
+    let gateway = Gateway::serving(Arc::clone(&chain));
+    let world = World::new(chain, Arc::clone(&gateway)).await;
+
+    let reading = world.reader.read(&name("off.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    assert_eq!(gateway.asked(), 2 * Key::ALL.len());
+    let found = found(reading.answer);
+    assert!(found.offchain);
+    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
+    let holding = world.reader.holding(&name("off.eth"), &reading.block).await;
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+}
+
+#[tokio::test]
+async fn gateways_that_fail_or_lie_are_ccip_failures() {
+    let chain = chain_of(&[registration("off.eth", offchain())]);
+    let liar = chain_of(&[registration("off.eth", offchain())]);
+    let gateways = [
+        Gateway::refusing(),
+        Gateway::new(|_| Err(CcipReadGatewayError::http(404, "not found"))),
+        Gateway::new(|_| Ok(Vec::new().into())),
+        Gateway::new(|_| Ok(vec![0; 1 << 20].into())),
+        Gateway::new(move |request| Ok(liar.answer(request.sender, &request.data).unwrap())),
+    ];
+    for gateway in gateways {
+        let world = World::new(Arc::clone(&chain), gateway).await;
+        let error = world.answer("off.eth").await.unwrap_err();
+        assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
+        let error = world.reader.holding(&name("off.eth"), &chain.finalized()).await.unwrap_err();
+        assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn lookups_can_be_switched_off() {
+    let chain = chain_of(&[registration("off.eth", offchain())]);
+    let gateway = Gateway::serving(Arc::clone(&chain));
+    let server = RpcServer::bind(chain).await.unwrap();
+    let config = ChainConfig { ccip: false, ..config(vec![endpoint("sandbox", &server.url())]) };
+    let reader = RpcChain::new(config, &http(), Arc::clone(&gateway) as _);
+
+    let error = reader.read(&name("off.eth"), FIRST).await.unwrap_err();
+
+    assert_eq!(error, ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
+    assert_eq!(gateway.asked(), 0);
+}
+
+#[tokio::test]
+async fn resolvers_that_misbehave_fail_the_reading() {
+    use HostileMode::{
+        Aliased, BadLength, BadOffset, Burn, Empty, ExtendedGarbage, Garbage, Huge, Invalid, Revert, RevertHuge,
+    };
+    for mode in
+        [Aliased, BadLength, BadOffset, Burn, Empty, ExtendedGarbage, Garbage, Huge, Invalid, Revert, RevertHuge]
+    {
+        for arg in ["", "cl.owner"] {
+            let world = World::of(&[hostile(mode, arg)]).await;
+            let error = world.answer("evil.eth").await.unwrap_err();
+            assert!(matches!(error, ChainError::Resolver(_)), "{mode:?} {arg}: {error:?}");
+            assert!(error.to_string().len() < 400, "{mode:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reverting_resolver_is_quoted() {
+    let world = World::of(&[hostile(HostileMode::Revert, "")]).await;
+    let error = world.answer("evil.eth").await.unwrap_err();
+    assert_eq!(error, ChainError::Resolver("it reverted: hostile resolver".to_owned()));
+}
+
+#[tokio::test]
+async fn resolvers_that_send_clients_astray_are_ccip_failures() {
+    use HostileMode::{Loop, NoUrls, Ssrf};
+    for mode in [Loop, NoUrls, Ssrf] {
+        let world = World::of(&[hostile(mode, "https://169.254.169.254/{data}")]).await;
+        let error = world.answer("evil.eth").await.unwrap_err();
+        assert!(matches!(error, ChainError::Ccip(_)), "{mode:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_lookup_ends() {
+    let gateway = Gateway::new(|_| Ok(b"again".into()));
+    let world = World::new(chain_of(&[hostile(HostileMode::Loop, "https://gateway.example/")]), gateway.clone()).await;
+
+    let error = world.answer("evil.eth").await.unwrap_err();
+
+    assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
+    assert!(gateway.asked() <= 2 * 100, "{}", gateway.asked());
+}
+
+#[tokio::test]
+async fn a_lookup_in_the_name_of_another_contract_gives_no_records() {
+    let gateway = Gateway::new(|_| Ok(b"forged".into()));
+    let world = World::new(chain_of(&[hostile(HostileMode::Sender, "https://gateway.example/")]), gateway).await;
+
+    let error = world.answer("evil.eth").await.unwrap_err();
+
+    assert!(matches!(error, ChainError::Ccip(_) | ChainError::Resolver(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_text_that_is_not_utf8_is_kept_as_bytes() {
+    let world = World::of(&[hostile(HostileMode::BadUtf8, "cl.owner")]).await;
+    let found = found(world.answer("evil.eth").await.unwrap());
+    assert_eq!(found.records.get(Key::Owner), &Record::NotUtf8(vec![0xff, 0xfe, 0x80, 0xc0, 0xaf]));
+    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+}
+
+#[tokio::test]
+async fn a_resolver_that_burns_gas_on_its_interfaces_still_answers() {
+    let world = World::of(&[hostile(HostileMode::BurnInterface, "")]).await;
+    assert_eq!(found(world.answer("evil.eth").await.unwrap()).records.text(Key::Entry), Some(ENTRY));
+}
+
+#[tokio::test]
+async fn the_owners_address_and_holder_are_read_at_the_block() {
+    let unset = Registration { addr: None, ..registration("unset.eth", ResolverKind::Public) };
+    let none = Registration { texts: BTreeMap::new(), addr: None, ..registration("none.eth", ResolverKind::None) };
+    let broken = Registration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
+    let world = World::of(&[agent(), unset, none, broken]).await;
+    let block = world.chain.finalized();
+    let holding = async |text: &str| world.reader.holding(&name(text), &block).await;
+
+    assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(world.server.requests(), 1);
+    for text in ["unset.eth", "none.eth"] {
+        assert_eq!(holding(text).await, Ok(Holding { address: None, holder: Some(ALICE) }), "{text}");
+    }
+    assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
+    assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
+    let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
+    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere).await.unwrap_err();
+    assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
+    let world = World::of(&[agent()]).await;
+    let cases = [
+        (RpcFault::Status(503), "HTTP status 503"),
+        (RpcFault::Html, "the reply is HTML, not JSON"),
+        (RpcFault::NotJson, "the reply is not JSON-RPC"),
+        (RpcFault::DropConnection, "error sending request"),
+        (RpcFault::ErrorReply, "error -32005: limit exceeded"),
+        (RpcFault::Garbage, "Multicall3's answer is garbage"),
+        (RpcFault::AliasedOffsets, "an ABI array has more than 64 elements"),
+    ];
+    for (fault, expected) in cases {
+        world.server.set_fault(fault);
+        match world.answer("summarizeagent.eth").await {
+            Err(ChainError::Unreachable(causes)) => {
+                assert_eq!(causes[0].0, "sandbox");
+                assert!(causes[0].1.contains(expected), "{fault:?}: {}", causes[0].1);
+            }
+            other => panic!("{fault:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_end_is_cut_off() {
+    let world = World::of(&[agent()]).await;
+    world.server.set_fault(RpcFault::HugeBody);
+    let expected = format!("the answer has more than {MAX_REPLY_BYTES} bytes");
+    assert_eq!(world.answer("summarizeagent.eth").await, Err(ChainError::Resolver(expected)));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_stalls_is_given_up() {
+    let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
+    server.set_fault(RpcFault::Stall);
+    let config = ChainConfig { timeout: Duration::from_millis(200), ..config(vec![endpoint("slow", &server.url())]) };
+    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+
+    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    let causes = vec![("slow".to_owned(), "no answer within 200 ms".to_owned())];
+    assert_eq!(error, ChainError::Unreachable(causes));
+}
+
+#[tokio::test]
+async fn another_chain_is_refused() {
+    let world = World::of(&[agent()]).await;
+    world.server.set_fault(RpcFault::WrongChainId(5));
+    let expected = ChainError::WrongChain { endpoint: "sandbox".to_owned(), expected: CHAIN_ID, observed: 5 };
+    assert_eq!(world.answer("summarizeagent.eth").await, Err(expected));
+}
+
+#[tokio::test]
+async fn a_chain_without_the_contracts_is_refused() {
+    let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
+    let standard = Contracts::default();
+    let cases = [
+        (Contracts { multicall3: NO_CODE, ..standard }, "there is no Multicall3 at the configured address"),
+        (Contracts { registry: NO_CODE, ..standard }, "there is no ENS registry at the configured address"),
+        (
+            Contracts { universal_resolver: NO_CODE, ..standard },
+            "there is no Universal Resolver at the configured address",
+        ),
+    ];
+    for (contracts, cause) in cases {
+        let config = ChainConfig { contracts, ..config(vec![endpoint("sandbox", &server.url())]) };
+        let reader = RpcChain::new(config, &http(), Gateway::refusing());
+        let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+        assert_eq!(error, ChainError::Unreachable(vec![("sandbox".to_owned(), cause.to_owned())]));
+    }
+}
+
+#[tokio::test]
+async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
+    let chain = changed_chain(ResolverKind::Public);
+    let world = World::new(Arc::clone(&chain), Gateway::refusing()).await;
+    world.server.set_fault(RpcFault::LaggingHeader);
+
+    let reading = world.reader.read(&name("summarizeagent.eth"), BlockSelector::Latest).await.unwrap();
+
+    assert_eq!(world.server.requests(), 2);
+    assert_eq!(reading.block, chain.finalized());
+    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+}
+
+#[tokio::test]
+async fn the_next_endpoint_answers_and_the_failed_one_rests() {
+    let chain = chain_of(&[agent()]);
+    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let now = Arc::new(AtomicI64::new(1_000_000));
+    let clock = Arc::clone(&now);
+    let mut endpoints = vec![endpoint("first", &first.url()), endpoint("second", &second.url())];
+    endpoints[1].own = true;
+    let reader = reader(endpoints)
+        .with_clock(Arc::new(move || Timestamp::from_millisecond(clock.load(Ordering::Relaxed)).unwrap()));
+    let read = async || reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    first.set_fault(RpcFault::Html);
+
+    let reading = read().await;
+    assert_eq!(reading.failed_endpoints, [("first".to_owned(), "the reply is HTML, not JSON".to_owned())]);
+    assert!(reading.proof.own);
+
+    first.set_fault(RpcFault::None);
+    assert_eq!(read().await.failed_endpoints, []);
+    assert_eq!((first.requests(), second.requests()), (1, 2));
+
+    now.fetch_add(30_000, Ordering::Relaxed);
+    assert!(!read().await.proof.own);
+    assert_eq!((first.requests(), second.requests()), (2, 2));
+}
+
+#[tokio::test]
+async fn endpoints_that_fail_in_different_ways_are_all_named() {
+    let chain = chain_of(&[agent()]);
+    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    first.set_fault(RpcFault::WrongChainId(5));
+    second.set_fault(RpcFault::Status(502));
+    let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
+
+    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    let causes = [("first", "it serves chain 5"), ("second", "HTTP status 502")];
+    let causes = causes.map(|(label, cause)| (label.to_owned(), cause.to_owned()));
+    assert_eq!(error, ChainError::Unreachable(causes.into()));
+}
+
+/// What stands between the reader and the sandbox: it gets request and sound reply, and makes the reply.
+type Twist = fn(&Value, Value) -> (StatusCode, Value);
+
+struct Twisted {
+    upstream: String,
+    http: reqwest::Client,
+    twist: Twist,
+    seen: Mutex<Vec<Value>>,
+}
+
+/// An endpoint in front of a sandbox chain with an agent.
+struct Proxy {
+    _server: RpcServer,
+    url: String,
+    twisted: Arc<Twisted>,
+}
+
+impl Proxy {
+    async fn new(twist: Twist) -> Self {
+        let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let twisted = Arc::new(Twisted { upstream: server.url(), http, twist, seen: Mutex::default() });
+        let router = Router::new().fallback(post(forward)).with_state(Arc::clone(&twisted));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v3/0123456789abcdef", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { _server: server, url, twisted }
+    }
+
+    fn reader(&self) -> RpcChain {
+        reader(vec![endpoint("proxy", &self.url)])
+    }
+
+    async fn answer(&self) -> Result<Answer, ChainError> {
+        self.reader().read(&name("summarizeagent.eth"), FIRST).await.map(|reading| reading.answer)
+    }
+
+    fn seen(&self) -> Vec<Value> {
+        self.twisted.seen.lock().unwrap().clone()
+    }
+}
+
+async fn forward(State(state): State<Arc<Twisted>>, body: Bytes) -> (StatusCode, String) {
+    let request: Value = serde_json::from_slice(&body).unwrap();
+    state.seen.lock().unwrap().push(request.clone());
+    let reply = state.http.post(&state.upstream).body(body).send().await.unwrap().bytes().await.unwrap();
+    let (status, reply) = (state.twist)(&request, serde_json::from_slice(&reply).unwrap());
+    (status, reply.to_string())
+}
+
+async fn unusable(twist: Twist) -> String {
+    match Proxy::new(twist).await.answer().await {
+        Err(ChainError::Unreachable(causes)) => causes[0].1.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_answers_does_not_matter() {
+    let proxy = Proxy::new(|_, mut reply| {
+        reply.as_array_mut().unwrap().reverse();
+        (StatusCode::OK, reply)
+    })
+    .await;
+    assert_eq!(found(proxy.answer().await.unwrap()).records.text(Key::Entry), Some(ENTRY));
+}
+
+#[tokio::test]
+async fn answers_that_match_no_request_are_refused() {
+    let stray = "the reply answers a request that was not made";
+    let wrong_id = unusable(|_, mut reply| {
+        reply[0]["id"] = json!(999);
+        (StatusCode::OK, reply)
+    });
+    assert_eq!(wrong_id.await, stray);
+    let id_as_text = unusable(|_, mut reply| {
+        reply[0]["id"] = json!(reply[0]["id"].to_string());
+        (StatusCode::OK, reply)
+    });
+    assert_eq!(id_as_text.await, stray);
+    let twice = unusable(|_, mut reply| {
+        let again = reply[0].clone();
+        reply.as_array_mut().unwrap().push(again);
+        (StatusCode::OK, reply)
+    });
+    assert_eq!(twice.await, stray);
+    let missing = unusable(|_, mut reply| {
+        reply.as_array_mut().unwrap().remove(3);
+        (StatusCode::OK, reply)
+    });
+    assert_eq!(missing.await, "the reply leaves 1 requests unanswered");
+}
+
+#[tokio::test]
+async fn a_header_that_does_not_hash_to_its_hash_is_refused() {
+    let cause = unusable(|_, mut reply| {
+        reply[1]["result"]["timestamp"] = json!("0x1");
+        (StatusCode::OK, reply)
+    });
+    assert_eq!(cause.await, "the header's fields do not hash to its hash");
+}
+
+#[tokio::test]
+async fn an_endpoint_without_the_block_is_not_an_absent_name() {
+    let proxy = Proxy::new(|_, mut reply| {
+        reply[1]["result"] = Value::Null;
+        (StatusCode::OK, reply)
+    })
+    .await;
+    let error = proxy.answer().await.unwrap_err();
+    assert!(matches!(&error, ChainError::BlockUnavailable { block, .. } if block == "finalized"), "{error:?}");
+
+    let proxy = Proxy::new(|_, mut reply| {
+        let id = reply[2]["id"].clone();
+        reply[2] = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "header not found"}});
+        (StatusCode::OK, reply)
+    })
+    .await;
+    let error = proxy.answer().await.unwrap_err();
+    assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn endpoints_that_refuse_batches_are_asked_one_by_one() {
+    let refusals: [Twist; 4] = [
+        |request, reply| {
+            if !request.is_array() {
+                return (StatusCode::OK, reply);
+            }
+            (StatusCode::BAD_REQUEST, json!({"error": "no batches"}))
+        },
+        |request, reply| {
+            let error = json!({"code": -32600, "message": "unsupported"});
+            let refusal = json!({"jsonrpc": "2.0", "id": null, "error": error});
+            (StatusCode::OK, if request.is_array() { refusal } else { reply })
+        },
+        |request, reply| {
+            let error = json!({"code": 31, "message": "Batch of more than 3 requests are not allowed"});
+            let refusal = json!([{"jsonrpc": "2.0", "id": null, "error": error}]);
+            (StatusCode::OK, if request.is_array() { refusal } else { reply })
+        },
+        |request, reply| {
+            let error = json!({"code": 31, "message": "batches are not allowed"});
+            let refusal = json!([{"jsonrpc": "2.0", "id": request[0]["id"], "error": error}]);
+            (StatusCode::OK, if request.is_array() { refusal } else { reply })
+        },
+    ];
+    for twist in refusals {
+        let proxy = Proxy::new(twist).await;
+        let reader = proxy.reader();
+        for _ in 0..2 {
+            let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+            assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+        }
+        let seen = proxy.seen();
+        assert_eq!(seen.iter().filter(|request| request.is_array()).count(), 1);
+        assert_eq!(seen.len(), 1 + 4 + 4);
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_not_a_refusal_of_batches() {
+    let proxy = Proxy::new(|_, _| {
+        let error = json!({"code": -32005, "message": "daily request count exceeded"});
+        (StatusCode::OK, json!({"jsonrpc": "2.0", "id": null, "error": error}))
+    })
+    .await;
+    let error = proxy.answer().await.unwrap_err();
+    let cause = "the endpoint refused: daily request count exceeded";
+    assert_eq!(error, ChainError::Unreachable(vec![("proxy".to_owned(), cause.to_owned())]));
+    assert_eq!(proxy.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_at_latest_alone_does_not_hide_the_reading() {
+    let proxy = Proxy::new(|_, mut reply| {
+        let id = reply[3]["id"].clone();
+        reply[3] = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "busy"}});
+        (StatusCode::OK, reply)
+    })
+    .await;
+
+    let reading = proxy.reader().read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+    let causes = vec![("proxy".to_owned(), "error -32000: busy".to_owned())];
+    assert_eq!(reading.latest, Some(Err(ChainError::Unreachable(causes))));
+}
+
+#[tokio::test]
+async fn a_newest_block_older_than_the_pinned_one_tells_nothing() {
+    let proxy = Proxy::new(|_, mut reply| {
+        let result = reply[3]["result"].as_str().unwrap();
+        reply[3]["result"] = json!(format!("0x{}{}", "0".repeat(64), &result[66..]));
+        (StatusCode::OK, reply)
+    })
+    .await;
+
+    let reading = proxy.reader().read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    let cause = "the newest block is older than the block that was read";
+    let causes = vec![("proxy".to_owned(), cause.to_owned())];
+    assert_eq!(reading.latest, Some(Err(ChainError::Unreachable(causes))));
+}
+
+#[tokio::test]
+async fn keys_in_urls_do_not_get_out() {
+    let proxy = Proxy::new(|request, _| {
+        let error = json!({"code": -32001, "message": "key 0123456789abcdef is exhausted"});
+        let failure = |request: &Value| json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+        (StatusCode::OK, request.as_array().unwrap().iter().map(failure).collect())
+    })
+    .await;
+
+    let error = proxy.answer().await.unwrap_err();
+
+    assert_eq!(error.to_string(), "no RPC endpoint answered: proxy: error -32001: key [key] is exhausted");
+    assert!(!format!("{:?}", endpoint("proxy", &proxy.url)).contains("0123456789abcdef"));
+}

@@ -1,0 +1,54 @@
+// The chain: anvil on a free loopback port, a transaction a block. Its clock starts a day ago, so that what is set up then
+// can be old by now, and `finalize` brings it to the present.
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { createTestClient, http, publicActions, walletActions } from 'viem'
+
+/** How far behind the latest block anvil's `finalized` block is. */
+const FINALITY_DEPTH = 64
+/** How far back the clock starts. */
+const CLOCK_BEHIND_SECONDS = 86_400
+
+const executable = fileURLToPath(new URL('node_modules/.bin/anvil', import.meta.url))
+
+/** Starts anvil, which lives as long as this process. Resolves to its URL and a viem client for it. */
+export async function startAnvil(chainId) {
+  const timestamp = now() - CLOCK_BEHIND_SECONDS
+  const child = spawn(
+    executable,
+    ['--host', '127.0.0.1', '--port', '0', '--chain-id', `${chainId}`, '--timestamp', `${timestamp}`, '--auto-impersonate'],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  child.on('exit', (code) => {
+    console.error(`anvil ended with code ${code}`)
+    process.exit(1)
+  })
+  process.on('exit', () => child.kill())
+  process.on('SIGTERM', () => process.exit(1))
+  const url = `http://${await listeningAddress(child.stdout)}`
+  const client = createTestClient({ mode: 'anvil', chain: null, transport: http(url), pollingInterval: 5 })
+    .extend(publicActions)
+    .extend(walletActions)
+  return { url, client }
+}
+
+/** Mines until a block of the present is the finalized one. */
+export async function finalize(client) {
+  await client.setNextBlockTimestamp({ timestamp: BigInt(now()) })
+  await client.mine({ blocks: 1 + FINALITY_DEPTH })
+}
+
+function now() {
+  return Math.floor(Date.now() / 1000)
+}
+
+async function listeningAddress(stdout) {
+  const lines = createInterface({ input: stdout })
+  return new Promise((resolve) => {
+    lines.on('line', (line) => {
+      const match = /^Listening on (\S+)/.exec(line)
+      if (match !== null) resolve(match[1])
+    })
+  })
+}

@@ -1,0 +1,78 @@
+//! Cards, published and made, and the records that bind them.
+
+use std::fs;
+use std::path::Path;
+
+use alloy_primitives::hex;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// A published card.
+pub(crate) struct Card {
+    /// The agent's name.
+    pub(crate) name: String,
+    /// The folder it was published in.
+    pub(crate) class: Class,
+    /// Path in the release.
+    pub(crate) path: String,
+    /// The document.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Class of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Commons,
+    Commercial,
+}
+
+impl Card {
+    /// SHA-256 of the document, in hex.
+    pub(crate) fn sha256(&self) -> String {
+        sha256(&self.bytes)
+    }
+}
+
+/// All cards of a release, sorted by path.
+pub(crate) fn published(release: &Path) -> Vec<Card> {
+    let classes = [(Class::Commercial, "commercial"), (Class::Commons, "commons")];
+    classes.into_iter().flat_map(|(class, folder)| published_in(release, class, folder)).collect()
+}
+
+fn published_in(release: &Path, class: Class, folder: &str) -> Vec<Card> {
+    let folder = format!("agents/v1.0.0/{folder}");
+    let entries = fs::read_dir(release.join(&folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    let mut files: Vec<String> =
+        entries.map(|entry| entry.expect("a readable folder").file_name().to_string_lossy().into_owned()).collect();
+    files.sort();
+    let read = |file: String| {
+        let path = format!("{folder}/{file}");
+        let bytes = fs::read(release.join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+        Card { name: file.trim_end_matches(".json").to_owned(), class, path, bytes }
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// The card of `name`: `model` under that name.
+pub(crate) fn renamed(model: &Card, name: &str) -> Vec<u8> {
+    let label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let text = std::str::from_utf8(&model.bytes).expect("a published card is text");
+    text.replace(&model.name, name).replace(&label(&model.name), &label(name)).into_bytes()
+}
+
+/// The records that bind `card`: served at `url`, and at `path` under `cid`.
+pub(crate) fn records(card: &[u8], url: &str, cid: &str, path: &str) -> Value {
+    let document: Value = serde_json::from_slice(card).expect("a card is JSON");
+    json!({
+        "cl.entry": document["entry"],
+        "cl.agentcard": url,
+        "cl.cid.agentcard": cid,
+        "cl.agentcard.mirror.ipfs": format!("ipfs://{cid}/{path}"),
+        "cl.checksum.agentcard": format!("sha256:{}", sha256(card)),
+        "cl.owner": document["owner"],
+    })
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}

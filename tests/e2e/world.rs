@@ -1,0 +1,325 @@
+//! The world of the tests: who is registered, what is served, and how the binary is pointed at it.
+
+use std::env;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Map, Value, json};
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::agents::{AGENTS, Agent, Variant};
+use crate::binary::Exit;
+use crate::cards::{Card, published, records, renamed};
+use crate::service::{Service, install};
+
+const CARD_HOST: &str = "commandlayer.org";
+const CCIP_HOST: &str = "ccip.example";
+
+/// Holder of `commandlayer.eth` and its agents.
+const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
+/// Holder of something else.
+const STRANGER: &str = "0x00000000000000000000000000000000000000f1";
+
+/// Enough entries that a HAMT of fan-out 256 has shards below its root.
+const HAMT_FILLERS: usize = 600;
+const LARGE_FILE: &str = "large.bin";
+/// Spans several blocks: the importer cuts at 1 MiB.
+const LARGE_FILE_WORDS: u32 = 600_000;
+
+/// Everything that runs.
+pub(crate) struct World {
+    /// The cards as last released.
+    pub(crate) released: Net,
+    /// The cards one commit earlier, and the agents of [`AGENTS`].
+    pub entry_v1: Net,
+    /// Files that the gateway holds in directories of all shapes.
+    pub(crate) contents: Vec<Content>,
+    _gateway: Service,
+}
+
+/// A chain and an origin, and all that the binary needs to know to ask them.
+pub(crate) struct Net {
+    /// EIP-155 chain id.
+    pub(crate) chain_id: u64,
+    /// The published cards.
+    pub(crate) cards: Vec<Card>,
+    chain: Service,
+    origin: Service,
+    gateway: String,
+    trust_root: String,
+}
+
+/// A file that the gateway holds.
+pub(crate) struct Content {
+    /// `CID/PATH`.
+    pub(crate) target: String,
+    /// Its bytes.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The world, or `None` where it cannot be had and need not be.
+pub(crate) fn world() -> Option<&'static World> {
+    static WORLD: LazyLock<Option<World>> = LazyLock::new(|| {
+        let corpus = corpus()?;
+        match install() {
+            Ok(()) => Some(World::start(&corpus)),
+            Err(cause) if env::var("CI").as_deref() == Ok("true") => panic!("{cause}"),
+            Err(cause) => {
+                println!("skipped: {cause}");
+                None
+            }
+        }
+    });
+    WORLD.as_ref()
+}
+
+/// The published data.
+fn corpus() -> Option<PathBuf> {
+    let Some(folder) = env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return None;
+    };
+    let corpus = Path::new(&folder).join("commandlayer");
+    assert!(corpus.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", corpus.display());
+    Some(corpus)
+}
+
+impl World {
+    fn start(corpus: &Path) -> Self {
+        // The services read what they need when they start, so the folder may go when they run.
+        let scratch = TempDir::new().expect("a temporary folder");
+        let tls = Tls::write(scratch.path());
+        let released = Release::read(corpus.join("agent-cards"));
+        let entry_v1 = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"));
+        let model = find(&entry_v1.cards, "summarizeagent.eth");
+        let own = OwnFiles::write(scratch.path(), model);
+
+        let folders = [&own.hamt, &own.plain, &released.folder, &entry_v1.folder].map(|folder| text(folder));
+        let gateway = Service::start("gateway.mjs", &["--hamt", folders[0], folders[1], folders[2], folders[3]]);
+        let [hamt, plain, released_cid, entry_v1_cid] = [0, 1, 2, 3].map(|i| cid_of(&gateway, i));
+        let contents = vec![
+            Content::read(&own.hamt, &hamt, "cards/hamtagent.eth.json"),
+            Content::read(&own.plain, &plain, "cards/stranger.eth.json"),
+            Content::read(&own.plain, &plain, LARGE_FILE),
+            Content::read(&entry_v1.folder, &entry_v1_cid, &model.path),
+        ];
+
+        let released_zone = released.zone(&released_cid);
+        let mut entry_v1_zone = entry_v1.zone(&entry_v1_cid);
+        entry_v1_zone.extend(AGENTS.iter().filter_map(|agent| agent_entry(agent, model, &hamt, &plain)));
+        let start = |chain_id, release, zone| Net::start(chain_id, release, zone, &own.origin, &tls, &gateway);
+        let released = start(1, released, released_zone);
+        let entry_v1 = start(1337, entry_v1, entry_v1_zone);
+        Self { released, entry_v1, contents, _gateway: gateway }
+    }
+}
+
+impl Net {
+    fn start(
+        chain_id: u64,
+        release: Release,
+        zone: Map<String, Value>,
+        own_origin: &Path,
+        tls: &Tls,
+        gateway: &Service,
+    ) -> Self {
+        let mut zone_file = NamedTempFile::new().expect("a temporary file");
+        zone_file.write_all(Value::Object(zone).to_string().as_bytes()).expect("a temporary file takes bytes");
+        let identity = ["--cert", text(&tls.certificate), "--key", text(&tls.key)];
+        let id = chain_id.to_string();
+        let world = ["--zone", text(zone_file.path()), "--chain-id", &id, "--ccip-host", CCIP_HOST];
+        let mounts = [format!("/agent-cards={}", text(&release.folder)), format!("/own={}", text(own_origin))];
+        Self {
+            chain_id,
+            cards: release.cards,
+            chain: Service::start("chain.mjs", &[&world[..], &identity].concat()),
+            origin: Service::start("origin.mjs", &[&identity[..], &mounts.each_ref().map(String::as_str)].concat()),
+            gateway: gateway.ready["url"].as_str().expect("a URL").to_owned(),
+            trust_root: tls.trust_root.clone(),
+        }
+    }
+
+    /// The published card of `name`.
+    pub(crate) fn card(&self, name: &str) -> &Card {
+        find(&self.cards, name)
+    }
+
+    /// Number of the finalized block.
+    pub(crate) fn finalized_block(&self) -> u64 {
+        self.chain.ready["finalized"].as_u64().expect("a block number")
+    }
+
+    /// Exit code and verdicts of one run.
+    pub(crate) fn verify(&self, profile: &str, names: &[&str]) -> (Exit, Vec<Value>) {
+        let output = self.run(&[&["-o", "json", "--profile", profile], names].concat());
+        let verdicts = match serde_json::from_slice(&output.stdout) {
+            Ok(Value::Array(verdicts)) => verdicts,
+            Ok(verdict @ Value::Object(_)) => vec![verdict],
+            _ => panic!("{names:?}: no JSON: {output:?}"),
+        };
+        (output.status.code().into(), verdicts)
+    }
+
+    /// Runs the binary in this world.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let mut trust_root = NamedTempFile::new().expect("a temporary file");
+        trust_root.write_all(self.trust_root.as_bytes()).expect("a temporary file takes bytes");
+        Command::new(env!("CARGO_BIN_EXE_clresolve"))
+            .env_clear()
+            .args(arguments)
+            .args(["--rpc", self.chain.ready["rpc"].as_str().expect("a URL")])
+            .args(["--chain-id", &self.chain_id.to_string()])
+            .args(["--gateway", &self.gateway])
+            .args(["--connect-to", &detour(CARD_HOST, &self.origin.ready["port"])])
+            .args(["--connect-to", &detour(CCIP_HOST, &self.chain.ready["ccip"]["port"])])
+            .args(["--ca", text(trust_root.path())])
+            .args(["--timeout", "60s"])
+            .output()
+            .expect("the binary runs")
+    }
+}
+
+impl Content {
+    fn read(folder: &Path, cid: &str, path: &str) -> Self {
+        let bytes = fs::read(folder.join(path)).expect("the gateway has read it too");
+        Self { target: format!("{cid}/{path}"), bytes }
+    }
+}
+
+/// Cards as they were published together.
+struct Release {
+    folder: PathBuf,
+    cards: Vec<Card>,
+}
+
+impl Release {
+    fn read(folder: PathBuf) -> Self {
+        let cards = published(&folder);
+        Self { folder, cards }
+    }
+
+    /// The publisher and all cards with the records that bind them.
+    fn zone(&self, cid: &str) -> Map<String, Value> {
+        let publisher = json!({"owner": PUBLISHER, "addr": PUBLISHER, "resolver": "public"});
+        let entry = |card: &Card| {
+            let url = format!("https://{CARD_HOST}/agent-cards/{}", card.path);
+            let texts = records(&card.bytes, &url, cid, &card.path);
+            (card.name.clone(), json!({"owner": PUBLISHER, "resolver": "public", "text": texts}))
+        };
+        [("commandlayer.eth".to_owned(), publisher)].into_iter().chain(self.cards.iter().map(entry)).collect()
+    }
+}
+
+/// The zone's entry for an agent of [`AGENTS`], unless it is to have none.
+fn agent_entry(agent: &Agent, model: &Card, hamt: &str, plain: &str) -> Option<(String, Value)> {
+    let cid = if agent.variant == Variant::Hamt { hamt } else { plain };
+    let path = card_path(agent);
+    let texts = records(&renamed(model, agent.name), &format!("https://{CARD_HOST}/own/{path}"), cid, &path);
+    let mut entry = json!({"owner": PUBLISHER, "resolver": "public", "text": texts});
+    match agent.variant {
+        Variant::Plain | Variant::Hamt | Variant::NoOrigin | Variant::OtherBytes => {}
+        Variant::Offchain => entry["resolver"] = "offchain".into(),
+        Variant::OffParent => entry["resolver"] = "parent".into(),
+        Variant::OtherEntry => entry["text"]["cl.entry"] = "x402://other.eth/summarize/v1".into(),
+        Variant::Stranger => entry["owner"] = STRANGER.into(),
+        Variant::Days(days) => entry["days"] = days.into(),
+        Variant::Pending => entry["pending"] = json!({"cl.owner": "other.eth"}),
+        Variant::NoResolver => entry["resolver"] = "none".into(),
+        Variant::Unregistered => return None,
+    }
+    Some((agent.name.to_owned(), entry))
+}
+
+/// Folders with the files of [`AGENTS`].
+struct OwnFiles {
+    /// What the gateway holds in a sharded directory.
+    hamt: PathBuf,
+    /// What it holds in an ordinary one.
+    plain: PathBuf,
+    /// What the origin serves.
+    origin: PathBuf,
+}
+
+impl OwnFiles {
+    fn write(scratch: &Path, model: &Card) -> Self {
+        let files = Self { hamt: scratch.join("hamt"), plain: scratch.join("plain"), origin: scratch.join("origin") };
+        for agent in AGENTS {
+            let card = renamed(model, agent.name);
+            let path = card_path(agent);
+            write(&files.hamt.join(&path), &card);
+            write(&files.plain.join(&path), &card);
+            match agent.variant {
+                Variant::NoOrigin => {}
+                Variant::OtherBytes => write(&files.origin.join(&path), &[&card[..], b"\n"].concat()),
+                _ => write(&files.origin.join(&path), &card),
+            }
+        }
+        for number in 0..HAMT_FILLERS {
+            write(&files.hamt.join(format!("cards/filler-{number}")), number.to_string().as_bytes());
+        }
+        // No two blocks of it are the same.
+        let large: Vec<u8> = (0..LARGE_FILE_WORDS).flat_map(u32::to_le_bytes).collect();
+        write(&files.plain.join(LARGE_FILE), &large);
+        files
+    }
+}
+
+/// Certificates of the HTTPS servers.
+struct Tls {
+    /// PEM of the certificate that signs.
+    trust_root: String,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Tls {
+    /// Makes an authority, which forgets its key, and a certificate for both hosts.
+    fn write(scratch: &Path) -> Self {
+        let authority = authority().expect("a certificate authority");
+        let leaf_key = KeyPair::generate().expect("a key");
+        let hosts = vec![CARD_HOST.to_owned(), CCIP_HOST.to_owned()];
+        let leaf = CertificateParams::new(hosts).expect("host names").signed_by(&leaf_key, &authority);
+        let (certificate, key) = (scratch.join("cert.pem"), scratch.join("key.pem"));
+        write(&certificate, leaf.expect("a certificate").pem().as_bytes());
+        write(&key, leaf_key.serialize_pem().as_bytes());
+        Self { trust_root: authority.pem(), certificate, key }
+    }
+}
+
+fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    CertifiedIssuer::self_signed(params, KeyPair::generate()?)
+}
+
+fn find<'a>(cards: &'a [Card], name: &str) -> &'a Card {
+    cards.iter().find(|card| card.name == name).unwrap_or_else(|| panic!("the release has no {name}"))
+}
+
+fn card_path(agent: &Agent) -> String {
+    format!("cards/{}.json", agent.name)
+}
+
+fn cid_of(gateway: &Service, directory: usize) -> String {
+    gateway.ready["directories"][directory]["cid"].as_str().expect("a CID").to_owned()
+}
+
+/// The value of `--connect-to` that leads `host` to a port on loopback.
+fn detour(host: &str, port: &Value) -> String {
+    format!("{host}:443:127.0.0.1:{port}")
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    let folder = path.parent().expect("a file is in a folder");
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, bytes))
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

@@ -1,0 +1,151 @@
+//! Every scenario, through the library and through the program, on one world.
+//!
+//! Each test reports all failures at once, as a table.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use clresolve::reason::Code;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::Sandbox;
+use serde_json::Value;
+use support::judge;
+use support::scenario::Case;
+use support::stage::{self, on_stage, table};
+
+/// Rules of the checklist that this version has nothing to show for, with the reason.
+const NOT_SHOWN: [(&str, &str); 2] = [
+    ("CL-29", "continuity: it compares with remembered copies, and this version keeps none"),
+    ("CL-30", "addressed to people: nothing in it can be seen from outside"),
+];
+
+#[test]
+fn scenarios_hold_through_the_library() {
+    on_stage(async |stage| {
+        let verdicts = stage.library().await;
+        let cases = &stage.scenarios.cases;
+        let mut wrong = table(cases, |case| verdicts.get(&case.id).cloned());
+        for case in cases {
+            for (kind, expected) in &case.ask.counts {
+                let found = &verdicts[&case.id]["counts"][kind];
+                if found != expected {
+                    wrong.push(format!("{}\n    requests to {kind}: expected {expected}, found {found}", case.id));
+                }
+            }
+        }
+        report("through the library", cases.len(), &wrong);
+    });
+}
+
+#[test]
+fn scenarios_hold_through_the_program() {
+    on_stage(async |stage| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let verdicts = stage.program(folder.path()).await;
+        let library = stage.library().await;
+        let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| case.ask.session.is_none()).collect();
+        let mut wrong = table(cases.iter().copied(), |case| verdicts.get(&case.id).map(|(verdict, _)| verdict.clone()));
+        for case in &cases {
+            let Some((verdict, code)) = verdicts.get(&case.id) else { continue };
+            let expected = stage::exit_code(case.ask.state);
+            if code.is_some_and(|code| code != expected) {
+                wrong.push(format!("{}\n    exit code: expected {expected}, found {code:?}", case.id));
+            }
+            if verdict["conclusion"] != library[&case.id]["conclusion"] {
+                wrong.push(format!("{}\n    library and program conclude differently", case.id));
+            }
+        }
+        report("through the program", cases.len(), &wrong);
+    });
+}
+
+#[test]
+fn every_code_matters() {
+    on_stage(async |stage| {
+        let mut wrong = Vec::new();
+        for code in Code::ALL {
+            let expects = |case: &&Case| case.ask.codes.contains(code) && case.ask.session.is_none();
+            let Some(case) = stage.scenarios.cases.iter().find(expects) else {
+                wrong.push(format!("{code}: no scenario expects it"));
+                continue;
+            };
+            let resolver: Resolver = stage.resolver(&case.ask.setting).await.without(*code);
+            let verdict = serde_json::to_value(&*resolver.resolve(&case.ask.name).await.verdict).expect("JSON");
+            if judge::problems(&case.ask, &verdict).is_empty() {
+                wrong.push(format!("{code}: {} passes without it", case.id));
+            }
+        }
+        report("codes", Code::ALL.len(), &wrong);
+    });
+}
+
+#[test]
+fn every_requirement_is_named() {
+    on_stage(async |stage| {
+        let numbers = |prefix: &'static str, numbers: std::ops::RangeInclusive<u32>| {
+            numbers.map(move |number| format!("{prefix}-{number}"))
+        };
+        let scope: BTreeSet<String> = numbers("CL", 1..=60)
+            .chain(numbers("CL", 65..=66))
+            .chain(numbers("PC", 1..=5))
+            .chain(numbers("PC", 10..=10))
+            .chain(numbers("X", 1..=8))
+            .collect();
+        let named = &stage.scenarios.requirements;
+        let excepted: BTreeSet<String> = NOT_SHOWN.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let missing = scope.difference(named).filter(|id| !excepted.contains(*id));
+        let mut wrong: Vec<String> = missing.map(|id| format!("{id}: no scenario names it")).collect();
+        wrong.extend(named.difference(&scope).map(|id| format!("{id}: not in scope, or misspelt")));
+        wrong.extend(named.intersection(&excepted).map(|id| format!("{id}: named after all; take it off the list")));
+        report("requirements", scope.len() - excepted.len(), &wrong);
+    });
+}
+
+#[test]
+fn the_sandbox_does_what_it_lists() {
+    on_stage(async |_| {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let listed = listed().await;
+        let expected = serde_json::to_value(Sandbox::expected()).expect("JSON");
+        assert_eq!(listed, expected, "the program lists what the library knows");
+
+        let rows = listed.as_array().expect("a list");
+        let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+        let (by_program, _) = stage::program(&["--sandbox"], &names).await;
+        let by_program = by_program.as_array().expect("a list");
+        assert_eq!(by_program.len(), rows.len());
+        let mut wrong = Vec::new();
+        for (row, verdict) in rows.iter().zip(by_program) {
+            let name = row["name"].as_str().expect("a name");
+            let library = resolver.resolve(name).await.verdict;
+            let library = serde_json::to_value(&*library).expect("JSON");
+            for (face, verdict) in [("program", verdict), ("library", &library)] {
+                let codes: Vec<Value> = judge::codes_of(verdict).into_iter().map(Value::from).collect();
+                if verdict["state"] != row["state"] || Value::from(codes.clone()) != row["codes"] {
+                    let (state, codes) = (&verdict["state"], Value::from(codes));
+                    wrong.push(format!("{name} by the {face}: listed {row}, found {state} {codes}"));
+                }
+            }
+        }
+        report("names of the sandbox", rows.len(), &wrong);
+    });
+}
+
+/// What `clresolve sandbox --list -o json` prints.
+async fn listed() -> Value {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clresolve"))
+        .args(["sandbox", "--list", "-o", "json"])
+        .env_clear()
+        .output()
+        .await
+        .expect("the program starts");
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn report(what: &str, total: usize, wrong: &[String]) {
+    println!("{what}: {total} checked, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{what}: {} problems\n\n{}\n", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,64 @@
+//! Compares a verdict with what a scenario expects. Works on the JSON, so that library and binary are held to the same.
+
+use std::collections::BTreeSet;
+
+use clresolve::reason::{Code, Step};
+use serde_json::Value;
+
+use super::scenario::Ask;
+
+/// Everything that is wrong with `verdict`.
+pub(crate) fn problems(ask: &Ask, verdict: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, expected: &Value, found: &Value| {
+        if expected != found {
+            wrong.push(format!("{what}: expected {expected}, found {found}"));
+        }
+    };
+    let at = |pointer: &str| verdict.pointer(pointer).unwrap_or(&Value::Null);
+    expect("state", &json(ask.state), at("/state"));
+    let codes: BTreeSet<&str> = ask.codes.iter().map(|code| code.slug()).collect();
+    expect("codes", &json(codes), &json(codes_of(verdict)));
+    expect("near misses", &json(&ask.near_misses), at("/profile/near_misses"));
+    for (pointer, value) in &ask.evidence {
+        expect(pointer, value, at(pointer));
+    }
+    for pointer in &ask.absent {
+        expect(pointer, &Value::Null, at(pointer));
+    }
+    for (step, status) in &ask.steps {
+        expect(&format!("step {step}"), &json(status), step_of(verdict, step));
+    }
+    for (code, places) in &ask.places {
+        expect(&format!("places of {code}"), &json(places), &json(places_of(verdict, *code)));
+    }
+    expect("number of steps", &Value::from(Step::ALL.len()), &Value::from(list(verdict, "/steps").len()));
+    for reason in list(verdict, "/reasons") {
+        let said = reason["message"].as_str().is_some_and(|message| message.len() > 10);
+        expect(&format!("{} has a diagnostic", reason["code"]), &Value::Bool(true), &Value::Bool(said));
+    }
+    wrong
+}
+
+/// The codes of a verdict, sorted, each once.
+pub(crate) fn codes_of(verdict: &Value) -> BTreeSet<&str> {
+    list(verdict, "/reasons").iter().filter_map(|reason| reason["code"].as_str()).collect()
+}
+
+fn step_of<'v>(verdict: &'v Value, step: &str) -> &'v Value {
+    let found = list(verdict, "/steps").iter().find(|report| report["step"] == step);
+    found.map_or(&Value::Null, |report| &report["status"])
+}
+
+fn places_of(verdict: &Value, code: Code) -> BTreeSet<&str> {
+    let of_code = list(verdict, "/reasons").iter().filter(|reason| reason["code"] == code.slug());
+    of_code.filter_map(|reason| reason["where"].as_str()).collect()
+}
+
+fn list<'v>(verdict: &'v Value, pointer: &str) -> &'v [Value] {
+    verdict.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn json(value: impl serde::Serialize) -> Value {
+    serde_json::to_value(value).expect("the types of a verdict have a JSON form")
+}

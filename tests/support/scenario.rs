@@ -1,0 +1,219 @@
+//! Scenarios as data: `tests/scenarios/*.toml` and the sandbox's own agents.
+//!
+//! A file holds agents in the format of the sandbox (`src/sandbox/spec.rs`) and questions. An agent with a `state` is a
+//! question of its own, asked with the defaults. All files share one world, so names are unique over all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use clresolve::chain::BlockSelector;
+use clresolve::reason::Code;
+use clresolve::sandbox::GatewayManners;
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
+use clresolve::sandbox::world::ChainState;
+use clresolve::verdict::{Depth, NearMiss, State, Status};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// One file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// What the scenarios have in common.
+    title: String,
+    #[serde(default, rename = "agent")]
+    agents: Vec<Agent>,
+    #[serde(default, rename = "name")]
+    names: Vec<PlainName>,
+    #[serde(default, rename = "schema")]
+    schemas: Vec<SchemaDefect>,
+    #[serde(default, rename = "ask")]
+    asks: Vec<Ask>,
+}
+
+/// A question and the verdict that it must get.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ask {
+    /// What is shown, in one sentence.
+    pub(crate) about: String,
+    /// Rules of the conformance checklist that it shows.
+    #[serde(default)]
+    pub(crate) requirements: Vec<String>,
+    /// The name, as typed.
+    pub(crate) name: String,
+    /// How this run differs from the defaults.
+    #[serde(default, rename = "with")]
+    pub(crate) setting: Setting,
+    /// Questions of one session share a resolver, and so its cache; they are asked in the order of the file.
+    pub(crate) session: Option<String>,
+    /// Seconds after the start of the session.
+    #[serde(default)]
+    pub(crate) at: i64,
+    /// The state.
+    pub(crate) state: State,
+    /// Exactly these codes, warnings too.
+    #[serde(default)]
+    pub(crate) codes: BTreeSet<Code>,
+    /// Exactly these profiles under which the state would be another.
+    #[serde(default)]
+    pub(crate) near_misses: Vec<NearMiss>,
+    /// Values in the verdict, by JSON Pointer.
+    #[serde(default)]
+    pub(crate) evidence: BTreeMap<String, Value>,
+    /// JSON Pointers that lead to nothing or to null.
+    #[serde(default)]
+    pub(crate) absent: Vec<String>,
+    /// How these steps ended.
+    #[serde(default)]
+    pub(crate) steps: BTreeMap<String, Status>,
+    /// Where the reasons of a code are, exactly and in alphabetical order.
+    #[serde(default)]
+    pub(crate) places: BTreeMap<Code, Vec<String>>,
+    /// Exactly so many requests, where a kind is named.
+    #[serde(default)]
+    pub(crate) counts: BTreeMap<String, u64>,
+}
+
+/// How a run differs from the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Setting {
+    /// Endpoints in place of the world's own.
+    pub(crate) rpc: Vec<Rpc>,
+    /// Gateways in place of the world's one.
+    pub(crate) gateways: Vec<GatewayManners>,
+    /// Another profile.
+    pub(crate) profile: Option<String>,
+    /// Another depth.
+    pub(crate) depth: Option<Depth>,
+    /// Another block.
+    #[serde(deserialize_with = "block")]
+    pub(crate) block: Option<BlockSelector>,
+    /// Both sources must answer.
+    pub(crate) require_all_sources: bool,
+    /// Owners whose commons cards are accepted.
+    pub(crate) allowed_publishers: Vec<String>,
+    /// Whether CCIP-Read gateways may be asked.
+    pub(crate) ccip_read: Option<bool>,
+    /// Another time limit.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// One endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Rpc {
+    /// How it fails.
+    pub(crate) fault: RpcFault,
+    /// What it reads.
+    pub(crate) state: ChainState,
+    /// Whether its single word is believed.
+    pub(crate) own: bool,
+}
+
+/// A question of some file.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// File, number and name: what a person looks for when the case fails.
+    pub(crate) id: String,
+    /// The question.
+    pub(crate) ask: Ask,
+    /// Whether it needs a resolver of its own: a gateway that misbehaves is remembered.
+    pub(crate) alone: bool,
+}
+
+/// Every scenario.
+pub(crate) struct Scenarios {
+    /// The world that they share.
+    pub(crate) spec: Spec,
+    /// The questions, in the order of the files.
+    pub(crate) cases: Vec<Case>,
+    /// The rules that scenarios and agents name.
+    pub(crate) requirements: BTreeSet<String>,
+}
+
+/// Reads every file.
+pub(crate) fn load() -> Scenarios {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sandbox = root.join("src/sandbox/agents.toml");
+    let text = std::fs::read_to_string(&sandbox).expect("the sandbox's agents are in the repository");
+    let mut all = Scenarios { spec: Spec::default(), cases: Vec::new(), requirements: BTreeSet::new() };
+    all.add("sandbox", Spec::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", sandbox.display())), Vec::new());
+
+    let folder = root.join("tests/scenarios");
+    let entries = std::fs::read_dir(&folder).expect("the scenarios are in the repository");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+        let text = std::fs::read_to_string(path).expect("a readable file");
+        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!file.title.is_empty(), "{}: a file has a title", path.display());
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name in ASCII");
+        all.add(stem, Spec { agents: file.agents, names: file.names, schemas: file.schemas }, file.asks);
+    }
+    all.check();
+    all
+}
+
+impl Scenarios {
+    fn add(&mut self, file: &str, spec: Spec, asks: Vec<Ask>) {
+        for agent in &spec.agents {
+            self.requirements.extend(agent.requirements.iter().cloned());
+            if let Some(state) = agent.state {
+                let alone = !matches!(agent.ipfs, GatewayManners::Ok | GatewayManners::Missing);
+                self.cases.push(Case {
+                    id: format!("{file}: agent {}", agent.name),
+                    ask: Ask::of(agent, state),
+                    alone,
+                });
+            }
+        }
+        for (number, ask) in asks.into_iter().enumerate() {
+            self.requirements.extend(ask.requirements.iter().cloned());
+            let alone = ask.setting != Setting::default();
+            self.cases.push(Case { id: format!("{file}: ask {} {}", number + 1, ask.name), ask, alone });
+        }
+        self.spec = std::mem::take(&mut self.spec).and(spec);
+    }
+
+    fn check(&self) {
+        let mut names = BTreeSet::new();
+        let twice: Vec<_> = self.spec.agents.iter().filter(|agent| !names.insert(&agent.name)).collect();
+        assert!(twice.is_empty(), "names that occur twice: {twice:?}");
+    }
+}
+
+impl Ask {
+    fn of(agent: &Agent, state: State) -> Self {
+        Self {
+            about: agent.about.clone(),
+            requirements: agent.requirements.clone(),
+            name: agent.name.clone(),
+            setting: Setting::default(),
+            session: None,
+            at: 0,
+            state,
+            codes: agent.codes.iter().copied().collect(),
+            near_misses: agent.near_misses.clone(),
+            evidence: BTreeMap::new(),
+            absent: Vec::new(),
+            steps: BTreeMap::new(),
+            places: BTreeMap::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+}
+
+fn block<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockSelector>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    clresolve::config::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+}

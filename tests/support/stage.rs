@@ -1,0 +1,243 @@
+//! The world that all scenarios share, and the ways to ask it: through the library and through the program.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use clresolve::clock::Clock;
+use clresolve::config::{Config, Endpoint};
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::world::{Counts, World};
+use clresolve::verdict::State;
+use futures_util::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, OnceCell};
+
+use super::judge;
+use super::scenario::{Ask, Case, Rpc, Scenarios, Setting, load};
+
+/// Questions asked at the same time.
+const AT_ONCE: usize = 8;
+
+/// Names that one run of the program is asked for.
+const NAMES_PER_RUN: usize = 32;
+
+/// The runtime that the world lives in, longer than any single test.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("threads can be had"));
+
+static STAGE: OnceCell<Stage> = OnceCell::const_new();
+
+/// The shared world. One user at a time, since requests are counted.
+pub(crate) struct Stage {
+    pub(crate) scenarios: Scenarios,
+    pub(crate) world: World,
+    endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
+    turn: Mutex<()>,
+    library: OnceCell<BTreeMap<String, Value>>,
+}
+
+/// Runs `test` on the shared world, when no other test does.
+pub(crate) fn on_stage<F: Future<Output = ()>>(test: impl FnOnce(&'static Stage) -> F) {
+    RUNTIME.block_on(async {
+        let stage = STAGE.get_or_init(Stage::new).await;
+        let _turn = stage.turn.lock().await;
+        test(stage).await;
+    });
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let scenarios = load();
+        let world = World::start(&scenarios.spec).await.unwrap_or_else(|error| panic!("{error}"));
+        Self { scenarios, world, endpoints: Mutex::default(), turn: Mutex::default(), library: OnceCell::new() }
+    }
+
+    /// The configuration of a question.
+    pub(crate) async fn config(&self, setting: &Setting) -> Config {
+        let mut config = self.world.config();
+        if !setting.rpc.is_empty() {
+            config.chain.endpoints.clear();
+        }
+        for rpc in &setting.rpc {
+            config.chain.endpoints.push(self.endpoint(*rpc).await);
+        }
+        if !setting.gateways.is_empty() {
+            config.gateways = setting.gateways.iter().map(|manners| self.world.gateway(*manners)).collect();
+        }
+        if let Some(profile) = &setting.profile {
+            config.rules.profile.clone_from(profile);
+        }
+        config.rules.depth = setting.depth.unwrap_or(config.rules.depth);
+        config.chain.block = setting.block.unwrap_or(config.chain.block);
+        config.chain.ccip_read = setting.ccip_read.unwrap_or(config.chain.ccip_read);
+        config.timeout = setting.timeout.unwrap_or(config.timeout);
+        config.rules.require_all_sources = setting.require_all_sources;
+        config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
+        config
+    }
+
+    async fn endpoint(&self, rpc: Rpc) -> Endpoint {
+        let mut endpoints = self.endpoints.lock().await;
+        if let Some((_, endpoint)) = endpoints.iter().find(|(known, _)| *known == rpc) {
+            return endpoint.clone();
+        }
+        let endpoint = self.world.endpoint(rpc.fault, rpc.state, rpc.own).await.expect("a port can be had");
+        endpoints.push((rpc, endpoint.clone()));
+        endpoint
+    }
+
+    /// A resolver for a question.
+    pub(crate) async fn resolver(&self, setting: &Setting) -> Resolver {
+        let config = self.config(setting).await;
+        Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The verdict on every case through the library, by the case's id. Asked once.
+    pub(crate) async fn library(&self) -> &BTreeMap<String, Value> {
+        self.library.get_or_init(|| self.ask_all()).await
+    }
+
+    async fn ask_all(&self) -> BTreeMap<String, Value> {
+        let shared = self.resolver(&Setting::default()).await;
+        let counted = |case: &&Case| case.ask.session.is_some() || !case.ask.counts.is_empty();
+        let free = self.scenarios.cases.iter().filter(|case| !counted(case));
+        let mut verdicts: BTreeMap<String, Value> = futures_util::stream::iter(free)
+            .map(|case| async {
+                let resolver = if case.alone { self.resolver(&case.ask.setting).await } else { shared.clone() };
+                (case.id.clone(), ask(&resolver, &case.ask).await)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+
+        let mut sessions: HashMap<&str, (Resolver, Arc<Shifted>)> = HashMap::new();
+        for case in self.scenarios.cases.iter().filter(counted) {
+            let (resolver, clock) = match case.ask.session.as_deref().and_then(|session| sessions.get(session)) {
+                Some(known) => known.clone(),
+                None => {
+                    let clock = Arc::new(Shifted::default());
+                    (self.resolver(&case.ask.setting).await.with_clock(Arc::clone(&clock) as Arc<dyn Clock>), clock)
+                }
+            };
+            clock.0.store(case.ask.at, Ordering::Relaxed);
+            let before = self.world.counts();
+            let mut verdict = ask(&resolver, &case.ask).await;
+            verdict["counts"] = counts(before, self.world.counts());
+            verdicts.insert(case.id.clone(), verdict);
+            if let Some(session) = &case.ask.session {
+                sessions.insert(session, (resolver, clock));
+            }
+        }
+        verdicts
+    }
+
+    /// The verdict on every case without a session through the program, by the case's id, with its exit code.
+    pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, (Value, Option<i32>)> {
+        let cases = self.scenarios.cases.iter().filter(|case| case.ask.session.is_none());
+        let (alone, together): (Vec<&Case>, Vec<&Case>) = cases.partition(|case| case.alone);
+        let mut runs: Vec<(PathBuf, Vec<&Case>)> = Vec::new();
+        let shared = folder.join("shared.toml");
+        self.config(&Setting::default()).await.save(&shared).expect("the folder can be written");
+        runs.extend(together.chunks(NAMES_PER_RUN).map(|cases| (shared.clone(), cases.to_vec())));
+        for (number, case) in alone.into_iter().enumerate() {
+            let path = folder.join(format!("{number}.toml"));
+            self.config(&case.ask.setting).await.save(&path).expect("the folder can be written");
+            runs.push((path, vec![case]));
+        }
+        let done: Vec<Vec<(String, (Value, Option<i32>))>> = futures_util::stream::iter(runs)
+            .map(|(config, cases)| async move {
+                let names: Vec<&str> = cases.iter().map(|case| case.ask.name.as_str()).collect();
+                let config = config.display().to_string();
+                let (verdicts, code) = program(&["--config", &config], &names).await;
+                let code = if cases.len() == 1 { code } else { None };
+                let verdicts = match verdicts {
+                    Value::Array(verdicts) => verdicts,
+                    one => vec![one],
+                };
+                cases.iter().zip(verdicts).map(|(case, verdict)| (case.id.clone(), (verdict, code))).collect()
+            })
+            .buffer_unordered(4)
+            .collect()
+            .await;
+        done.into_iter().flatten().collect()
+    }
+}
+
+/// What the program says about `names`, as JSON, and its exit code.
+pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_clresolve"))
+        .arg("verify")
+        .args(options)
+        .args(["-o", "json", "--"])
+        .args(names)
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .expect("the program starts");
+    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{names:?}: {error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    });
+    (value, output.status.code())
+}
+
+/// The exit code that the command line promises for a state.
+pub(crate) fn exit_code(state: State) -> i32 {
+    match state {
+        State::Trusted => 0,
+        State::Untrusted => 1,
+        State::Indeterminate => 3,
+    }
+}
+
+/// The verdict as JSON. Panics when a rule that holds for all verdicts is broken.
+pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
+    let resolution = resolver.resolve(&ask.name).await;
+    let verdict = &resolution.verdict;
+    assert!(verdict.is_sealed(), "{}: id and conclusion are the hashes of the verdict", ask.name);
+    assert_eq!(
+        resolution.card.is_some(),
+        verdict.state == State::Trusted,
+        "{}: a card is handed out with a trusted verdict, and with no other (CL-66)",
+        ask.name
+    );
+    serde_json::to_value(&**verdict).expect("a verdict has a JSON form")
+}
+
+/// Problems of all cases, as a table.
+pub(crate) fn table<'c>(cases: impl IntoIterator<Item = &'c Case>, verdict: impl Fn(&Case) -> Option<Value>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for case in cases {
+        let found = match verdict(case) {
+            Some(verdict) => judge::problems(&case.ask, &verdict),
+            None => vec!["no verdict".to_owned()],
+        };
+        lines.extend(found.into_iter().map(|problem| format!("{}\n    ({})\n    {problem}", case.id, case.ask.about)));
+    }
+    lines
+}
+
+fn counts(before: Counts, after: Counts) -> Value {
+    serde_json::json!({
+        "https": after.https - before.https,
+        "gateway": after.gateway - before.gateway,
+        "rpc": after.rpc - before.rpc,
+        "ccip": after.ccip - before.ccip,
+        "schemas": after.schemas - before.schemas,
+    })
+}
+
+/// The time of the machine and so many seconds.
+#[derive(Default)]
+struct Shifted(AtomicI64);
+
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+}
