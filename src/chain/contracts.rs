@@ -385,9 +385,8 @@ const REFUSED_LOOK_UP: &str = "the look-up was refused: its sender is not the co
 /// Whether a `ResolverError` stands for a look-up with a wrong sender (EIP-3668 demands that it be refused): Universal
 /// Resolvers put the look-up itself, or these words, into the error.
 fn refuses_look_up(arguments: &[u8]) -> bool {
-    bytes_argument(arguments).is_some_and(|inner| {
-        selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch"
-    })
+    bytes_argument(arguments)
+        .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
 }
 
 fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {
