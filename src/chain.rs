@@ -197,14 +197,3 @@ pub enum ChainError {
 fn join_causes(causes: &[(String, String)]) -> String {
     causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
 }
-
-/// Longest piece of foreign text in an error message, in characters.
-const MAX_FOREIGN_CHARS: usize = 200;
-
-/// Foreign text, cut short.
-fn brief(text: &str) -> String {
-    match text.char_indices().nth(MAX_FOREIGN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}

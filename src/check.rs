@@ -164,19 +164,6 @@ fn ipfs_status(walked: &Walked) -> Status {
 /// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
 pub const MAX_REASONS_PER_CODE: usize = 16;
 
-/// Longest foreign text in a reason, in bytes, before it is cut.
-pub const MAX_EXCERPT_BYTES: usize = 200;
-
-/// Foreign text for a reason: cut at a character border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
-pub fn excerpt(text: &str) -> String {
-    if text.len() <= MAX_EXCERPT_BYTES {
-        return text.to_owned();
-    }
-    let room = MAX_EXCERPT_BYTES - '…'.len_utf8();
-    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &text[..end])
-}
-
 /// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<Reason>);
@@ -282,13 +269,6 @@ pub(crate) mod tests {
         codes.sort_unstable();
         codes.dedup();
         codes
-    }
-
-    #[test]
-    fn excerpts_are_cut_at_character_borders() {
-        assert_eq!(excerpt("short"), "short");
-        let cut = excerpt(&"é".repeat(150));
-        assert!(cut.len() <= MAX_EXCERPT_BYTES && cut.ends_with("é…"));
     }
 
     #[test]

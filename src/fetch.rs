@@ -137,11 +137,3 @@ impl FetchError {
         }
     }
 }
-
-/// Cuts foreign text short, to at most [`MAX_EXCERPT`] bytes at a character's border.
-fn excerpt(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_EXCERPT)]
-}
-
-/// Longest foreign text in an error message, in bytes: enough to recognise it, too short to flood a log.
-const MAX_EXCERPT: usize = 200;

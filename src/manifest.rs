@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::card::json::{self, JsonError, Limits};
-use crate::check::excerpt;
+use crate::text::excerpt;
 
 /// Version of the manifest format that this crate reads.
 pub const FORMAT: &str = "clresolve.manifest/1";

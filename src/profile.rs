@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 
 use crate::card::json::{self, JsonError, Limits};
-use crate::check::excerpt;
 use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
 use crate::schema::{Schema, SchemaError};
+use crate::text::excerpt;
 
 /// Version of the profile format that this crate reads.
 pub const FORMAT: &str = "clresolve.profile/1";

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::clipped;
+
 /// What a reason does to the state of a verdict. Ordered: fail over unknown over warn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -362,8 +364,8 @@ registry! {
 
     // entry
     EntryMalformed "entry-malformed" Fail Entry "CL-19" Publisher false
-        "The card's entry has another form than x402://<ens>/<verb>/v1."
-        "The entry is cut at its bytes: the scheme x402://, a name, a verb and a route, and nothing else: no port, query, fragment or trailing slash.";
+        "The card's entry does not have the form of an x402 entry."
+        "The form is x402://<ens>/<verb>/v1 and nothing else: no port, query, fragment or trailing slash. The entry is cut at its bytes, not by a URL parser.";
     EntryEnsMismatch "entry-ens-mismatch" Fail Entry "CL-20" Publisher false
         "The name in the entry is not the card's name."
         "Payments to this entry would go to another name.";
@@ -497,14 +499,14 @@ impl Reason {
     /// With the value that was expected.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
-        self.expected = Some(clip(expected.into()));
+        self.expected = Some(clipped(&expected.into(), MAX_VALUE_BYTES));
         self
     }
 
     /// With the value that was found.
     #[must_use]
     pub fn observed(mut self, observed: impl Into<String>) -> Self {
-        self.observed = Some(clip(observed.into()));
+        self.observed = Some(clipped(&observed.into(), MAX_VALUE_BYTES));
         self
     }
 
@@ -540,14 +542,6 @@ impl Reason {
 /// Longest expected or observed value in a reason, in bytes: enough for any honest record, URL or digest, and a bound
 /// on what a hostile one can put into verdicts and logs.
 pub const MAX_VALUE_BYTES: usize = 512;
-
-fn clip(mut value: String) -> String {
-    if value.len() > MAX_VALUE_BYTES {
-        value.truncate(value.floor_char_boundary(MAX_VALUE_BYTES));
-        value.push('…');
-    }
-    value
-}
 
 /// Sorts by effect, then step, then code, then place: the order in which reasons are reported.
 pub fn sort(reasons: &mut [Reason]) {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::card::json::{self, JsonError, Limits};
 use crate::card::pointer;
-use crate::check::excerpt;
 use crate::manifest::Digest;
+use crate::text::excerpt;
 
 /// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;

@@ -125,6 +125,23 @@ fn host_of(authority: &str) -> &str {
     if port.bytes().all(|b| b.is_ascii_digit()) || host.ends_with(']') { host } else { "…" }
 }
 
+/// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
+pub const MAX_EXCERPT_BYTES: usize = 200;
+
+/// Foreign text for a message: cut at a character's border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
+pub fn excerpt(text: &str) -> String {
+    clipped(text, MAX_EXCERPT_BYTES)
+}
+
+/// `text`, cut at a character's border to at most `most` bytes, with `…` as the last of them where it was cut.
+pub fn clipped(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most.saturating_sub('…'.len_utf8()));
+    format!("{}…", &text[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,5 +215,12 @@ mod tests {
         assert_eq!(without_secrets("no url"), "no url");
         assert_eq!(without_secrets("http://user:p/w@host"), "http://…/…");
         assert_eq!(without_secrets("http://[::1]:8545/k"), "http://[::1]:8545/…");
+    }
+
+    #[test]
+    fn excerpts_are_cut_at_character_borders() {
+        assert_eq!(excerpt("short"), "short");
+        let cut = excerpt(&"é".repeat(150));
+        assert!(cut.len() <= MAX_EXCERPT_BYTES && cut.ends_with("é…"));
     }
 }

@@ -10,8 +10,8 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::pointer;
-use crate::check::excerpt;
 use crate::reason::{Code, Reason, Step};
+use crate::text::excerpt;
 
 /// What a document may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 
-use super::brief;
 use super::contracts::Resolved;
 use super::endpoint::{eth_call, revert_data};
+use crate::text::excerpt;
 
 /// Most redirects of one look-up. An honest resolver needs one, a resolver behind another two.
 const MAX_REDIRECTS: usize = 4;
@@ -77,7 +77,7 @@ fn explain(error: &CcipReadError) -> String {
             _ => "the callback did not take the gateway's answer".to_owned(),
         };
     }
-    brief(&error.to_string())
+    excerpt(&error.to_string())
 }
 
 /// The injected client, behind a type that alloy takes.

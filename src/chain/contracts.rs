@@ -5,9 +5,9 @@ use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
 
 use super::abi::{self, AbiError, Shape};
-use super::brief;
 use crate::name::EnsName;
 use crate::records::{Key, Record, RecordSet};
+use crate::text::excerpt;
 
 /// The ENS registry on mainnet.
 pub const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
@@ -368,7 +368,7 @@ fn explain(data: &[u8]) -> String {
         Some(UnsupportedResolverProfile::SELECTOR) => "it does not know the records that were asked for".to_owned(),
         Some(Revert::SELECTOR) => {
             let reason = bytes_argument(arguments).unwrap_or_default();
-            format!("it reverted: {}", brief(&String::from_utf8_lossy(&reason)))
+            format!("it reverted: {}", excerpt(&String::from_utf8_lossy(&reason)))
         }
         Some(ResolverError::SELECTOR) => match bytes_argument(arguments).as_deref() {
             Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => explain(inner),
@@ -400,7 +400,7 @@ fn http_error(arguments: &[u8]) -> String {
         .and_then(|()| <(U256, Bytes)>::abi_decode_params_validate(arguments).ok());
     match decoded {
         Some((status, message)) => {
-            format!("the gateway answered status {status}: {}", brief(&String::from_utf8_lossy(&message)))
+            format!("the gateway answered status {status}: {}", excerpt(&String::from_utf8_lossy(&message)))
         }
         None => "the gateway failed".to_owned(),
     }

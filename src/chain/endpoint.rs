@@ -15,7 +15,8 @@ use url::Url;
 
 use super::contracts::{Findings, Garbled, Subject};
 use super::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
-use super::{Block, BlockSelector, ChainError, brief};
+use super::{Block, BlockSelector, ChainError};
+use crate::text::excerpt;
 
 /// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
 /// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
@@ -186,7 +187,7 @@ impl Node {
                 _ => Failure::Unusable(self.redact(&cause.to_string())),
             },
             RpcError::DeserError { err, .. } => {
-                Failure::Unusable(format!("the reply is malformed: {}", brief(&err.to_string())))
+                Failure::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
             }
             other => Failure::Unusable(self.redact(&other.to_string())),
         }
@@ -198,7 +199,7 @@ impl Node {
         let query = self.url.query().unwrap_or_default().split(['&', '=']);
         let user = [self.url.username(), self.url.password().unwrap_or_default()];
         let keys = segments.chain(query).chain(user).filter(|part| part.len() >= MIN_KEY_BYTES);
-        brief(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
+        excerpt(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
     }
 }
 

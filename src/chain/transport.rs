@@ -16,7 +16,7 @@ use futures_util::future::try_join_all;
 use tower::Service;
 use url::Url;
 
-use super::brief;
+use crate::text::excerpt;
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes some 100 KB, the records of
 /// a name some 20 KB; what is larger is an attack on memory, not an answer.
@@ -143,7 +143,7 @@ impl Line {
     }
 
     async fn batch(&self, requests: &[SerializedRequest]) -> Result<Batch, TransportFault> {
-        let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(brief(&e.to_string())))?;
+        let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))?;
         let body = match self.post(packet.into()).await {
             Err(TransportFault::Post(PostError::Status(status))) if BATCH_REFUSALS.contains(&status) => {
                 return Ok(Batch::Refused);
@@ -172,7 +172,7 @@ fn parse(body: &[u8]) -> Result<ResponsePacket, TransportFault> {
     if body.trim_ascii_start().starts_with(b"<") {
         return Err(TransportFault::Html);
     }
-    serde_json::from_slice(body).map_err(|e| TransportFault::NotJsonRpc(brief(&e.to_string())))
+    serde_json::from_slice(body).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))
 }
 
 fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), TransportFault> {
@@ -187,7 +187,7 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
 fn refusal(response: &Response) -> Option<TransportFault> {
     match &response.payload {
         ResponsePayload::Failure(error) if response.id.is_none() => {
-            Some(TransportFault::Refused(brief(&error.message)))
+            Some(TransportFault::Refused(excerpt(&error.message)))
         }
         _ => None,
     }

@@ -6,12 +6,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Findings, content, entry, excerpt, verbs};
+use super::{Findings, content, entry, verbs};
 use crate::card::json::kind;
 use crate::card::{Card, pointer};
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::schema::Violation;
+use crate::text::excerpt;
 
 /// Longest licence expression that is parsed, in bytes; a longer one is a text, not an expression.
 const MAX_LICENCE_BYTES: usize = 256;

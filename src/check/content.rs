@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::Findings;
 use crate::card::{Card, pointer};
 use crate::reason::{Code, Reason};
+use crate::text::excerpt;
 
 /// Looks through the whole card.
 pub(super) fn scan(card: &Card, found: &mut Findings) {
@@ -82,10 +83,10 @@ impl<'c> Walk<'c, '_> {
         if self.found.full(code) {
             return;
         }
-        let place = super::excerpt(&self.place());
+        let place = excerpt(&self.place());
         let known = |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
         if !self.found.0.iter().any(known) {
-            self.found.add(Reason::new(code).observed(super::excerpt(&observed)).at(place));
+            self.found.add(Reason::new(code).observed(excerpt(&observed)).at(place));
         }
     }
 

@@ -3,10 +3,11 @@
 //! The entry is cut at its bytes, not by a URL parser, which would repair what must be refused. A wrong shape gives
 //! `entry-malformed` alone; in the right shape each wrong segment gives its own code.
 
-use super::{Findings, excerpt};
+use super::Findings;
 use crate::card::Card;
 use crate::profile::{EntryRule, Profile};
 use crate::reason::{Code, Reason};
+use crate::text::excerpt;
 
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";

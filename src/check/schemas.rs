@@ -18,7 +18,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Findings, excerpt, verbs};
+use super::{Findings, verbs};
 use crate::card::Card;
 use crate::card::json::{self, Limits};
 use crate::manifest::{Digest, Manifest, SchemaEntry, Side, Verb};
@@ -26,6 +26,7 @@ use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::schema::strict;
+use crate::text::excerpt;
 
 /// What was fetched for the two bound schemas.
 #[derive(Clone, Debug)]

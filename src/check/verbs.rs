@@ -6,12 +6,13 @@
 
 use serde_json::Value;
 
-use super::{Findings, excerpt};
+use super::Findings;
 use crate::card::Card;
 use crate::cid::{CidError, ContentId};
 use crate::manifest::{Manifest, SchemaEntry, Side};
 use crate::profile::{Layer, Profile};
 use crate::reason::{Code, Reason};
+use crate::text::excerpt;
 
 /// Everything that is wrong with the card's verbs and schema locations. Without a known class nothing can be judged:
 /// that is a matter of [`super::card`].

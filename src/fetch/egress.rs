@@ -33,8 +33,9 @@ use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use super::decode::{DecodeError, Decoder};
-use super::{Cause, FetchError, Forbidden, OperatorClient, Refusal, excerpt};
+use super::{Cause, FetchError, Forbidden, OperatorClient, Refusal};
 use crate::address::{HostName, HostNameError, is_public_ip, parse_host};
+use crate::text::excerpt;
 
 /// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
 /// on some port is more likely to be a service that was never meant to be asked.
@@ -400,7 +401,7 @@ pub(super) const CONFIGURED: &str = "the configured endpoint";
 fn origin_text(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    excerpt(&format!("{}://{host}{port}", url.scheme())).to_owned()
+    excerpt(&format!("{}://{host}{port}", url.scheme()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -684,7 +685,7 @@ impl SendError {
             };
         }
         Self::Failed(match links.iter().find_map(|e| e.downcast_ref::<rustls::Error>()) {
-            Some(tls) => Cause::Tls(excerpt(&tls.to_string()).to_owned()),
+            Some(tls) => Cause::Tls(excerpt(&tls.to_string())),
             None if error.is_timeout() => Cause::Timeout,
             None if error.is_connect() => Cause::Connect,
             None if links.iter().any(|e| e.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) => {

@@ -7,7 +7,8 @@ use reqwest::header;
 use url::Url;
 
 use super::egress::{Call, Egress, Reply, deadline_in};
-use super::{Cause, FetchError, Forbidden, Refusal, excerpt};
+use super::{Cause, FetchError, Forbidden, Refusal};
+use crate::text::excerpt;
 
 /// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
 pub const CARD_LIMIT: usize = 256 << 10;
@@ -67,7 +68,7 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
             continue;
         }
         check_status(reply.status())?;
-        let content_type = reply.header(header::CONTENT_TYPE).map(|value| excerpt(value).to_owned());
+        let content_type = reply.header(header::CONTENT_TYPE).map(|value| excerpt(value));
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.end();
         return Ok(Body { bytes, final_url, hops, content_type });

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::card::json::kind;
 use crate::card::pointer;
-use crate::check::excerpt;
+use crate::text::excerpt;
 
 /// Most faults that are reported of one schema.
 pub const MAX_FAULTS: usize = 16;
