@@ -340,7 +340,7 @@ fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
 fn element_error(element: &[u8]) -> BadAnswer {
     let is_error = element.len() % WORD == SELECTOR_BYTES;
     match selector(element) {
-        Some(HttpError::SELECTOR) => BadAnswer::Gateway(explain(element)),
+        Some(HttpError::SELECTOR | OffchainLookup::SELECTOR) => BadAnswer::Gateway(explain(element)),
         Some(UnsupportedResolverProfile::SELECTOR) => BadAnswer::Garbage(explain(element)),
         Some(_) if is_error => BadAnswer::Reverted(explain(element)),
         _ => BadAnswer::Garbage(format!("{} bytes that are neither a text nor an error", element.len())),
@@ -371,6 +371,7 @@ fn explain(data: &[u8]) -> String {
             _ => "it reverted with a malformed error".to_owned(),
         },
         Some(HttpError::SELECTOR) => http_error(arguments),
+        Some(OffchainLookup::SELECTOR) => "it asks for a look-up in the name of another contract".to_owned(),
         Some(other) => format!("it reverted with the error 0x{}", alloy_primitives::hex::encode(other)),
     }
 }

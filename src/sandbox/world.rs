@@ -54,6 +54,7 @@ pub struct World {
     /// Endpoints that were asked for with a fault, kept alive.
     faulty: Mutex<Vec<RpcServer>>,
     draft: Draft,
+    chain: Arc<SandboxChain>,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
 }
@@ -116,9 +117,9 @@ impl World {
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
             .await
             .map_err(|error| WorldError::Listen(error.to_string()))?;
-        let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let rpc = RpcServer::bind(Arc::clone(&chain)).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().map(Clone::clone).to_vec();
-        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, site, manifests })
+        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, chain, site, manifests })
     }
 
     /// A configuration that reads this world and nothing else.
@@ -150,12 +151,11 @@ impl World {
     /// # Errors
     /// When a port cannot be had.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
-        let now = Timestamp::now();
         let chain = match state {
-            ChainState::Growing => self.draft.at(now)?,
-            ChainState::Stopped => self.draft.at(now - STOPPED)?,
+            ChainState::Growing => Arc::clone(&self.chain),
+            ChainState::Stopped => Arc::new(self.draft.at(Timestamp::now() - STOPPED)?),
         };
-        let server = RpcServer::bind(Arc::new(chain)).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoint = endpoint(&server, &format!("rpc-{}", faulty.len() + 1), own);

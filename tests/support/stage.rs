@@ -94,24 +94,31 @@ impl Stage {
     /// A resolver for a question.
     pub(crate) async fn resolver(&self, setting: &Setting) -> Resolver {
         let config = self.config(setting).await;
-        Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}"))
+        let t0 = std::time::Instant::now();
+        let r = Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
+        eprintln!("NEW {:?}", t0.elapsed());
+        r
     }
 
     /// The verdict on every case through the library, by the case's id. Asked once.
-    pub(crate) async fn library(&self) -> &BTreeMap<String, Value> {
+    pub(crate) async fn library(&'static self) -> &'static BTreeMap<String, Value> {
         self.library.get_or_init(|| self.ask_all()).await
     }
 
-    async fn ask_all(&self) -> BTreeMap<String, Value> {
+    async fn ask_all(&'static self) -> BTreeMap<String, Value> {
         let shared = self.resolver(&Setting::default()).await;
         let counted = |case: &&Case| case.ask.session.is_some() || !case.ask.counts.is_empty();
         let free = self.scenarios.cases.iter().filter(|case| !counted(case));
         let mut verdicts: BTreeMap<String, Value> = futures_util::stream::iter(free)
-            .map(|case| async {
-                let resolver = if case.alone { self.resolver(&case.ask.setting).await } else { shared.clone() };
-                (case.id.clone(), ask(&resolver, &case.ask).await)
+            .map(|case| {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let resolver = if case.alone { self.resolver(&case.ask.setting).await } else { shared };
+                    (case.id.clone(), ask(&resolver, &case.ask).await)
+                })
             })
             .buffer_unordered(AT_ONCE)
+            .map(|asked| asked.unwrap_or_else(|error| panic!("{error}")))
             .collect()
             .await;
 
@@ -197,7 +204,9 @@ pub(crate) fn exit_code(state: State) -> i32 {
 
 /// The verdict as JSON. Panics when a rule that holds for all verdicts is broken.
 pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
+    let t0 = std::time::Instant::now();
     let resolution = resolver.resolve(&ask.name).await;
+    if t0.elapsed().as_millis() > 1500 { eprintln!("SLOW {:?} {} {}", t0.elapsed(), ask.name, ask.about); }
     let verdict = &resolution.verdict;
     assert!(verdict.is_sealed(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
