@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use clresolve::clock::Clock;
 use clresolve::config::{Config, Endpoint};
@@ -24,6 +25,9 @@ use super::scenario::{Ask, Case, Rpc, Scenarios, Setting, load};
 /// Questions asked at the same time.
 const AT_ONCE: usize = 8;
 
+/// Time limit of a question that names none: a busy machine is no defect.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Names that one run of the program is asked for.
 const NAMES_PER_RUN: usize = 32;
 
@@ -31,6 +35,13 @@ const NAMES_PER_RUN: usize = 32;
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("threads can be had"));
 
 static STAGE: OnceCell<Stage> = OnceCell::const_new();
+
+/// What the program printed about one name.
+pub(crate) struct Printed {
+    pub(crate) verdict: Value,
+    /// Its exit code; nothing where it was asked for several names.
+    pub(crate) code: Option<i32>,
+}
 
 /// The shared world. One user at a time, since requests are counted.
 pub(crate) struct Stage {
@@ -75,7 +86,7 @@ impl Stage {
         config.rules.depth = setting.depth.unwrap_or(config.rules.depth);
         config.chain.block = setting.block.unwrap_or(config.chain.block);
         config.chain.ccip_read = setting.ccip_read.unwrap_or(config.chain.ccip_read);
-        config.timeout = setting.timeout.unwrap_or(config.timeout);
+        config.timeout = setting.timeout.unwrap_or(PATIENCE);
         config.rules.require_all_sources = setting.require_all_sources;
         config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
         config
@@ -94,10 +105,7 @@ impl Stage {
     /// A resolver for a question.
     pub(crate) async fn resolver(&self, setting: &Setting) -> Resolver {
         let config = self.config(setting).await;
-        let t0 = std::time::Instant::now();
-        let r = Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
-        eprintln!("NEW {:?}", t0.elapsed());
-        r
+        Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"))
     }
 
     /// The verdict on every case through the library, by the case's id. Asked once.
@@ -144,7 +152,7 @@ impl Stage {
     }
 
     /// The verdict on every case without a session through the program, by the case's id, with its exit code.
-    pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, (Value, Option<i32>)> {
+    pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, Printed> {
         let cases = self.scenarios.cases.iter().filter(|case| case.ask.session.is_none());
         let (alone, together): (Vec<&Case>, Vec<&Case>) = cases.partition(|case| case.alone);
         let mut runs: Vec<(PathBuf, Vec<&Case>)> = Vec::new();
@@ -156,7 +164,7 @@ impl Stage {
             self.config(&case.ask.setting).await.save(&path).expect("the folder can be written");
             runs.push((path, vec![case]));
         }
-        let done: Vec<Vec<(String, (Value, Option<i32>))>> = futures_util::stream::iter(runs)
+        let done: Vec<Vec<(String, Printed)>> = futures_util::stream::iter(runs)
             .map(|(config, cases)| async move {
                 let names: Vec<&str> = cases.iter().map(|case| case.ask.name.as_str()).collect();
                 let config = config.display().to_string();
@@ -166,7 +174,7 @@ impl Stage {
                     Value::Array(verdicts) => verdicts,
                     one => vec![one],
                 };
-                cases.iter().zip(verdicts).map(|(case, verdict)| (case.id.clone(), (verdict, code))).collect()
+                cases.iter().zip(verdicts).map(|(case, verdict)| (case.id.clone(), Printed { verdict, code })).collect()
             })
             .buffer_unordered(4)
             .collect()
@@ -188,7 +196,11 @@ pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<
         .await
         .expect("the program starts");
     let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{names:?}: {error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{names:?}: {error}\n{}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     });
     (value, output.status.code())
 }
@@ -204,9 +216,7 @@ pub(crate) fn exit_code(state: State) -> i32 {
 
 /// The verdict as JSON. Panics when a rule that holds for all verdicts is broken.
 pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
-    let t0 = std::time::Instant::now();
     let resolution = resolver.resolve(&ask.name).await;
-    if t0.elapsed().as_millis() > 1500 { eprintln!("SLOW {:?} {} {}", t0.elapsed(), ask.name, ask.about); }
     let verdict = &resolution.verdict;
     assert!(verdict.is_sealed(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
@@ -219,7 +229,10 @@ pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
 }
 
 /// Problems of all cases, as a table.
-pub(crate) fn table<'c>(cases: impl IntoIterator<Item = &'c Case>, verdict: impl Fn(&Case) -> Option<Value>) -> Vec<String> {
+pub(crate) fn table<'c>(
+    cases: impl IntoIterator<Item = &'c Case>,
+    verdict: impl Fn(&Case) -> Option<Value>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for case in cases {
         let found = match verdict(case) {
