@@ -3,7 +3,6 @@
 //! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
 //! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
 
-pub mod address;
 pub mod json;
 pub mod pointer;
 

@@ -202,6 +202,15 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Whether `bytes` have this digest.
+    ///
+    /// # Errors
+    /// [`OtherDigest`] with the digest that they have.
+    pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
+        let observed = Self::of(bytes);
+        if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
+    }
+
     /// The 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -256,6 +265,16 @@ impl<'de> Deserialize<'de> for Digest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 hex digits, with or without the prefix sha256:")]
 pub struct DigestError;
+
+/// The bytes are not those that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the digest is {observed}, not {expected}")]
+pub struct OtherDigest {
+    /// The digest that was asked for.
+    pub expected: Digest,
+    /// The digest of the bytes.
+    pub observed: Digest,
+}
 
 /// Why bytes are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -362,6 +381,7 @@ mod tests {
     fn digests_are_read_in_both_forms_and_any_case() {
         let digest = Digest::of(b"");
         let text = digest.to_string();
+        assert_eq!((digest.check(b""), digest.check(b"x").is_err()), (Ok(()), true));
         assert_eq!(text, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(text.parse(), Ok(digest));
         assert_eq!(text["sha256:".len()..].to_ascii_uppercase().parse(), Ok(digest));

@@ -336,7 +336,7 @@ mod tests {
             Err(JsonError::DuplicateKey { key, pointer, line, column }) => (key, pointer, line, column),
             other => panic!("{other:?}"),
         };
-        assert_eq!(error(r#"{"a":1,"a":1}"#), ("a".into(), "/a".into(), 1, 11));
+        assert_eq!(error(r#"{"a":1,"a":1}"#), ("a".into(), "/a".into(), 1, 10));
         assert_eq!(error(r#"{"b":1,"\u0062":2}"#).1, "/b");
         assert_eq!(error("{\"x\":[0,{\"y/z\":1,\n\"y/z\":2}]}").1, "/x/1/y~1z");
     }

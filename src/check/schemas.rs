@@ -272,7 +272,7 @@ mod tests {
             }
             let manifest = manifest.to_string();
             let mut profiles = Profiles::builtin();
-            profiles.replace_manifest(manifest.as_bytes(), Digest::of(manifest.as_bytes())).expect("a manifest");
+            profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
             let bound = |side| BoundSchema { canonical: Ok(schema(side)), mirror: Some(Ok(schema(side))) };
             let set = |key, text: &str| (key, Record::Text(text.to_owned()));
             let records = vec![

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Findings, excerpt};
 use crate::card::Card;
+use crate::cid::{CidError, ContentId};
 use crate::manifest::{Manifest, SchemaEntry, Side};
 use crate::profile::{Layer, Profile};
 use crate::reason::{Code, Reason};
@@ -235,24 +236,14 @@ fn is_placeholder(text: &str) -> bool {
     !is_cid(text) && (odd || text.is_empty() || WORDS.iter().any(|word| lower.contains(word)))
 }
 
-/// Longest text that is tried as a CID, in bytes. Decoding base58 is quadratic; real CIDs have under 120.
-const MAX_CID_BYTES: usize = 512;
-
-fn parse_cid(text: &str) -> Option<::cid::Cid> {
-    if text.len() > MAX_CID_BYTES {
-        return None;
-    }
-    let cid = ::cid::Cid::try_from(text).ok()?;
-    cid.into_v1().ok()
-}
-
+/// Whether `text` is a CID, also one whose hash function proves too little.
 fn is_cid(text: &str) -> bool {
-    parse_cid(text).is_some()
+    !matches!(ContentId::parse(text), Err(CidError::Malformed(_)))
 }
 
 /// Whether two texts are the same CID, as binary and after version 0 is lifted to version 1.
 pub(super) fn same_cid(a: &str, b: &str) -> bool {
-    a == b || parse_cid(a).is_some_and(|a| parse_cid(b) == Some(a))
+    a == b || matches!((ContentId::parse(a), ContentId::parse(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The root and path of an IPFS location, for the step `schemas`.

@@ -96,8 +96,8 @@ pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, Setup
 pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
     let mut profiles = Profiles::builtin();
     for source in &config.rules.manifests {
-        let (bytes, digest) = manifest(source, egress).await?;
-        profiles.replace_manifest(&bytes, digest).map_err(|error| invalid("manifests", error))?;
+        let bytes = manifest(source, egress).await?;
+        profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
     }
     for path in &config.rules.profile_files {
         profiles.add_profile(&read("profile_files", path)?).map_err(|error| invalid("profile_files", error))?;
@@ -105,18 +105,16 @@ pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profile
     Ok(profiles)
 }
 
-async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<(Bytes, Digest), SetupError> {
+/// The bytes of a manifest; those of a URL only with the digest that the configuration names.
+async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
     match source {
-        ManifestSource::File(path) => {
-            let bytes = read("manifests", path)?;
-            let digest = Digest::of(&bytes);
-            Ok((bytes.into(), digest))
-        }
+        ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
         ManifestSource::Url { url, digest } => {
-            let digest = digest.parse().map_err(|error| invalid("manifests", error))?;
+            let digest: Digest = digest.parse().map_err(|error| invalid("manifest", error))?;
             let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
-            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| invalid("manifests", error))?;
-            Ok((body.bytes, digest))
+            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| invalid("manifest", error))?;
+            digest.check(&body.bytes).map_err(|error| invalid("manifest", error))?;
+            Ok(body.bytes)
         }
     }
 }

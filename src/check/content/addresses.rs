@@ -1,9 +1,9 @@
 //! Private addresses (CL-32), in the authorities of URLs and as whole tokens.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::Marks;
-use crate::card::address;
+use crate::fetch::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
 const MAX_TOKEN_BYTES: usize = 80;
@@ -37,7 +37,7 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
         let private = if HOSTLESS.iter().any(|other| scheme.eq_ignore_ascii_case(other)) {
             is_private_host(host) || is_local(host)
         } else {
-            address::host_is_private(host)
+            is_unreachable(host)
         };
         private.then_some(host)
     })
@@ -90,25 +90,44 @@ fn in_multiaddr(token: &str) -> Option<&str> {
     rest.split('/').next()
 }
 
-/// Whether `host` is a private host name and nothing more.
+/// Whether the host of a URL is one that nobody outside its own network can reach. What is no host at all, such as a
+/// placeholder, is a defect of another kind.
+fn is_unreachable(host: &str) -> bool {
+    let parsed = match host.split_once('%') {
+        Some((address, _zone)) if host.starts_with('[') => HostName::parse(&format!("{address}]")),
+        _ => HostName::parse(host),
+    };
+    match parsed {
+        Ok(_) | Err(HostNameError::Malformed) => false,
+        Err(HostNameError::IpLiteral(ip)) => !is_public_ip(ip),
+        Err(HostNameError::NotPublic) => true,
+    }
+}
+
+/// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`.
 fn is_private_host(host: &str) -> bool {
-    host.len() <= address_limit()
-        && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.')
-        && host.bytes().any(|b| b.is_ascii_alphabetic())
-        && address::name_is_private(host)
-        && (host.contains('.') || host.eq_ignore_ascii_case("localhost"))
+    let name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+    (host.contains('.') || host.eq_ignore_ascii_case("localhost"))
+        && host.bytes().all(name)
+        && HostName::parse(host) == Err(HostNameError::NotPublic)
 }
 
-/// Longest DNS name, in bytes.
-const fn address_limit() -> usize {
-    253
-}
-
+/// Whether `token` is an address of a host's own network: loopback, private, shared, link-local, unique-local or
+/// unspecified. Narrower than "not public", for outside of URLs an address is only suspected.
 fn is_local(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
-    let address = address.split_once('%').map_or(address, |(address, _)| address);
+    let address = address.split_once('%').map_or(address, |(address, _zone)| address);
     let starts = address.as_bytes().first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
-    starts && address.parse::<IpAddr>().is_ok_and(address::is_local)
+    starts
+        && address.parse::<IpAddr>().is_ok_and(|address| match address.to_canonical() {
+            IpAddr::V4(v4) => v4_is_local(v4),
+            IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+        })
+}
+
+fn v4_is_local(address: Ipv4Addr) -> bool {
+    let shared = address.octets()[0] == 100 && address.octets()[1] & 0xc0 == 64;
+    address.is_loopback() || address.is_private() || address.is_link_local() || address.is_unspecified() || shared
 }
 
 #[cfg(test)]

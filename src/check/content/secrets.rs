@@ -175,7 +175,7 @@ fn promise(name: &str) -> Option<Promise> {
         return None;
     }
     let last = name.as_bytes()[name.len() - 1].to_ascii_lowercase();
-    if !b"ctdyesl".contains(&last) {
+    if !b"cdelnsty".contains(&last) {
         return None;
     }
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
