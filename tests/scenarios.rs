@@ -136,6 +136,32 @@ fn the_sandbox_does_what_it_lists() {
     });
 }
 
+/// Without its configuration the world is another one: its schemas are not the published ones, and its node is anybody's.
+#[test]
+fn the_world_is_reached_by_flags_alone() {
+    on_stage(async |stage| {
+        let config = stage.world.config();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let ca = folder.path().join("ca.pem");
+        std::fs::write(&ca, config.network.ca_pems.concat()).expect("the folder can be written");
+        let mut flags = vec![
+            format!("--chain-id={}", config.chain.id),
+            format!("--universal-resolver={}", config.chain.universal_resolver),
+            format!("--rpc={}", config.chain.endpoints[0].url),
+            format!("--gateway={}", config.gateways[0].url),
+            format!("--ca={}", ca.display()),
+            "--timeout=2m".to_owned(),
+        ];
+        flags.extend(config.network.connect_to.iter().map(|rule| format!("--connect-to={rule}")));
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let (verdict, code) = stage::program(&flags, &["summarizeagent.eth"]).await;
+        let codes: Vec<&str> = judge::codes_of(&verdict).into_iter().collect();
+        assert_eq!((codes, code), (vec!["schema-manifest-mismatch", "single-rpc"], Some(1)), "{verdict:#}");
+        assert_eq!(verdict.pointer("/anchor/world"), Some(&Value::from("eip155-31337")));
+        assert_eq!(verdict.pointer("/identity/owner/proven"), Some(&Value::from(true)));
+    });
+}
+
 /// What `clresolve sandbox --list -o json` prints.
 async fn listed() -> Value {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clresolve"))
