@@ -4,7 +4,6 @@
 //! public host names only, and no address that is not public. *Operator* URLs (what the configuration names) go to
 //! exactly the origin that was configured. Nothing here judges content; the caller maps outcomes to reasons.
 
-pub mod address;
 pub mod ccip;
 pub mod egress;
 pub mod https;

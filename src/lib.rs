@@ -16,6 +16,7 @@
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
 //! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
 
+pub mod address;
 pub mod cache;
 pub mod card;
 pub mod chain;

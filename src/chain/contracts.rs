@@ -243,6 +243,9 @@ impl Resolved {
             Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
             Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
             Some(HttpError::SELECTOR) => Self::Gateway(explain(data)),
+            Some(ResolverError::SELECTOR) if refuses_look_up(&data[SELECTOR_BYTES..]) => {
+                Self::Gateway(REFUSED_LOOK_UP.to_owned())
+            }
             Some(ResolverNotContract::SELECTOR) => {
                 not_contract(&data[SELECTOR_BYTES..]).map_or_else(|| Self::Failed(explain(data)), Self::NotContract)
             }
@@ -340,7 +343,8 @@ fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
 fn element_error(element: &[u8]) -> BadAnswer {
     let is_error = element.len() % WORD == SELECTOR_BYTES;
     match selector(element) {
-        Some(HttpError::SELECTOR | OffchainLookup::SELECTOR) => BadAnswer::Gateway(explain(element)),
+        Some(HttpError::SELECTOR) => BadAnswer::Gateway(explain(element)),
+        Some(OffchainLookup::SELECTOR) => BadAnswer::Gateway(REFUSED_LOOK_UP.to_owned()),
         Some(UnsupportedResolverProfile::SELECTOR) => BadAnswer::Garbage(explain(element)),
         Some(_) if is_error => BadAnswer::Reverted(explain(element)),
         _ => BadAnswer::Garbage(format!("{} bytes that are neither a text nor an error", element.len())),
@@ -371,9 +375,18 @@ fn explain(data: &[u8]) -> String {
             _ => "it reverted with a malformed error".to_owned(),
         },
         Some(HttpError::SELECTOR) => http_error(arguments),
-        Some(OffchainLookup::SELECTOR) => "it asks for a look-up in the name of another contract".to_owned(),
         Some(other) => format!("it reverted with the error 0x{}", alloy_primitives::hex::encode(other)),
     }
+}
+
+/// What is wrong with a look-up that the Universal Resolver hands back instead of following it.
+const REFUSED_LOOK_UP: &str = "the look-up was refused: its sender is not the contract that was called";
+
+/// Whether a `ResolverError` stands for a look-up with a wrong sender (EIP-3668 demands that it be refused): Universal
+/// Resolvers put the look-up itself, or these words, into the error.
+fn refuses_look_up(arguments: &[u8]) -> bool {
+    bytes_argument(arguments)
+        .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
 }
 
 fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {

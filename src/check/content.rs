@@ -166,18 +166,85 @@ impl Marks {
     }
 }
 
-/// `text.contains(needle)` for an ASCII needle in lower case, whatever the case of `text`; gives the offset.
-fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
-    let (text, needle) = (text.as_bytes(), needle.as_bytes());
-    text.windows(needle.len()).position(|window| window.eq_ignore_ascii_case(needle))
+/// Bytes at which a text is cut into tokens.
+struct Separators([bool; 256]);
+
+impl Separators {
+    /// ASCII white space and control characters, and `marks`.
+    const fn ascii(marks: &[u8]) -> Self {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte <= b' ' {
+            table[byte as usize] = true;
+            byte += 1;
+        }
+        table[0x7f] = true;
+        let mut at = 0;
+        while at < marks.len() {
+            table[marks[at] as usize] = true;
+            at += 1;
+        }
+        Self(table)
+    }
+
+    /// These, and every character outside of ASCII.
+    const fn and_all_else(mut self) -> Self {
+        let mut byte = 0x80;
+        while byte < 256 {
+            self.0[byte] = true;
+            byte += 1;
+        }
+        self
+    }
+
+    /// The tokens of `text`, none of them empty.
+    fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let start = rest.bytes().position(|byte| !self.has(byte))?;
+            let token = self.first(&rest[start..]);
+            rest = &rest[start + token.len()..];
+            Some(token)
+        })
+    }
+
+    /// What stands before the first separator. Either all bytes of a character outside of ASCII separate or none does,
+    /// so the cut is at the border of a character.
+    fn first<'t>(&self, text: &'t str) -> &'t str {
+        let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
+        &text[..end]
+    }
+
+    fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte)]
+    }
+}
+
+/// Whether `text` begins with `prefix`, which is ASCII, in whatever case.
+fn begins_with(text: &str, prefix: &str) -> bool {
+    text.as_bytes().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+/// Whether `text` ends with `suffix`, which is ASCII, in whatever case.
+fn ends_with(text: &str, suffix: &str) -> bool {
+    let text = text.as_bytes();
+    text.len().checked_sub(suffix.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(suffix.as_bytes()))
+}
+
+/// Whether `text` holds `word`, which is ASCII, in whatever case.
+fn contains(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use crate::check::card::card;
     use crate::check::tests::{codes, good, judged};
+    use crate::profile::{DEFAULT, Profiles};
+    use crate::reason::Effect;
 
     fn with(pointer: &str, value: Value) -> Vec<&'static str> {
         let mut document = good();
@@ -257,6 +324,50 @@ mod tests {
             json!("released 2025-11-22, build +20251122, ISBN 978-3-16-148410-0"),
         ] {
             assert_eq!(with("/meta/note", value.clone()), NONE, "{value}");
+        }
+    }
+
+    /// Texts in which the detectors' marks meet each other and characters outside of ASCII.
+    fn texts() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("://".to_owned()),
+            Just("javascript:".to_owned()),
+            Just("data:text/html,".to_owned()),
+            Just("<script".to_owned()),
+            Just("[::1%25]:".to_owned()),
+            Just("10.0.0.1/8".to_owned()),
+            Just("localhost:".to_owned()),
+            Just("Bearer ".to_owned()),
+            Just("api_key=".to_owned()),
+            Just("-----BEGIN ".to_owned()),
+            Just("+1 (415) 555-2671".to_owned()),
+            "[\\PC]{0,4}",
+            "[-:@/%.<>+= é0-9a-z\\[\\]\n]{0,8}",
+        ];
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_rule_panic_or_slips_through_between_two_rules(text in texts(), name in texts(), which in 0..13_usize) {
+            let mut document = good();
+            document["meta"] = json!({name.as_str(): [text.as_str()]});
+            let request = document["schemas"]["request"].clone();
+            let path = "commons/summarize/requests/summarize.request.schema.json";
+            let (member, value) = match which {
+                0 => ("schemas", json!({"request": text, "receipt": format!("ipfs://{text}")})),
+                1 => ("schemas", json!({"request": request, "receipt": text})),
+                2 => ("schemas_mirror", json!({"request": format!("https://{text}/ipfs/x/{path}")})),
+                3 => ("schemas_mirror", json!({"request": format!("https://a.example/ipfs/{text}/{path}")})),
+                4 => ("implements", json!(["summarize", text])),
+                5 => ("networks", json!([text])),
+                other => (["slug", "version", "license", "entry", "created_at", "$id", "ens"][other - 6], json!(text)),
+            };
+            document[member] = value;
+            let rules = [card, crate::check::entry::entry, crate::check::verbs::verbs];
+            let fails = rules.iter().flat_map(|rule| judged(&document, *rule)).any(|reason| reason.effect == Effect::Fail);
+            let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+            prop_assert!(fails || profile.base_schema().accepts(&document), "refused by the schema, but by no rule");
         }
     }
 }

@@ -32,9 +32,9 @@ use rustls::pki_types::pem::PemObject;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use super::address::{HostName, HostNameError, is_public_ip, parse_host};
 use super::decode::{DecodeError, Decoder};
 use super::{Cause, FetchError, Forbidden, OperatorClient, Refusal, excerpt};
+use crate::address::{HostName, HostNameError, is_public_ip, parse_host};
 
 /// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
 /// on some port is more likely to be a service that was never meant to be asked.

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::Marks;
-use crate::fetch::address::{HostName, HostNameError, is_public_ip};
+use super::{Marks, Separators};
+use crate::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
 const MAX_TOKEN_BYTES: usize = 80;
@@ -45,8 +45,8 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
 
 /// The host of an authority that `rest` begins with: without user info and port.
 fn host(rest: &str) -> &str {
-    let end = rest.find(|c: char| "/?#\\\"'`<>()|".contains(c) || c.is_whitespace()).unwrap_or(rest.len());
-    let authority = &rest[..end];
+    const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
+    let authority = END.first(rest);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     without_port(host)
 }
@@ -62,11 +62,28 @@ fn without_port(host: &str) -> &str {
 }
 
 fn in_tokens(text: &str, marks: Marks) -> Option<&str> {
-    if !marks.any(Marks::DIGIT) {
+    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>=|{}").and_all_else();
+    if !marks.any(Marks::DIGIT) || !may_hold_address(text) {
         return None;
     }
-    let mut tokens = text.split(|c: char| c.is_whitespace() || ",;\"'`()<>=|{}".contains(c));
+    let mut tokens = TOKENS.split(text);
     tokens.find_map(|token| in_token(token.trim_end_matches(['.', ':', '!', '?'])))
+}
+
+/// Whether a text can hold an address outside of URLs: three dots among digits, two colons in a row, or a colon before
+/// a digit, as an IPv6 group or a port has it. Most texts cannot, and are not cut into tokens.
+fn may_hold_address(text: &str) -> bool {
+    let (mut dots, mut before) = (0, 0);
+    text.bytes().any(|byte| {
+        dots = match byte {
+            b'.' => dots + 1,
+            b'0'..=b'9' => dots,
+            _ => 0,
+        };
+        let colon = before == b':' && (byte == b':' || byte.is_ascii_digit());
+        before = byte;
+        colon || dots == 3
+    })
 }
 
 fn in_token(token: &str) -> Option<&str> {

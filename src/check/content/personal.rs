@@ -1,12 +1,12 @@
 //! Personal data (CL-33): e-mail addresses and telephone numbers.
 
-use super::{Marks, find_ignoring_case};
+use super::{Marks, Separators, contains};
 
 /// Names of members of `meta` that hold the publisher's contact.
 pub(super) fn is_contact(name: &str) -> bool {
     const NAMES: [&str; 8] =
         ["publisher", "support", "security", "maintainer", "maintainers", "author", "authors", "abuse"];
-    find_ignoring_case(name, "contact").is_some() || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+    contains(name, "contact") || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// The kind of the first personal datum in `text`; the datum itself is not repeated.
@@ -18,8 +18,8 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<String> {
 }
 
 fn has_email(text: &str) -> bool {
-    let tokens = text.split(|c: char| c.is_whitespace() || ",;\"'`()<>[]|{}=".contains(c));
-    tokens.filter(|token| token.contains('@') && !token.contains("://")).any(is_email)
+    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>[]|{}=");
+    TOKENS.split(text).filter(|token| token.contains('@') && !token.contains("://")).any(is_email)
 }
 
 /// `local@domain.tld`, with a top-level domain of letters. Not a remote of git.
@@ -44,7 +44,8 @@ fn is_top_level(label: &str) -> bool {
 }
 
 fn has_telephone(text: &str) -> bool {
-    find_ignoring_case(text, "tel:+").is_some() || has_international(text) || has_north_american(text)
+    let international = text.contains('+') && (contains(text, "tel:+") || has_international(text));
+    international || has_north_american(text)
 }
 
 /// `+` and 8 to 15 digits in at least two groups, as E.164 numbers are written for people.
@@ -59,19 +60,16 @@ fn has_international(text: &str) -> bool {
     })
 }
 
-/// Three, three and four digits: `415-555-2671`, `(415) 555-2671`, `415.555.2671`.
+/// Three, three and four digits, at the start or after a space: `415-555-2671`, `(415) 555-2671`, `415.555.2671`.
 fn has_north_american(text: &str) -> bool {
     const SHAPES: [&[u8]; 4] = [b"000-000-0000", b"000.000.0000", b"(000) 000-0000", b"(000)000-0000"];
-    let text = text.as_bytes();
-    let fits = |at: usize, shape: &[u8]| {
-        let free = at.checked_sub(1).is_none_or(|before| text[before].is_ascii_whitespace());
-        let ends = text.get(at + shape.len()).is_none_or(|after| !after.is_ascii_alphanumeric() && *after != b'-');
-        let same = |(b, s): (&u8, &u8)| {
-            if *s == b'0' { b.is_ascii_digit() } else { b == s }
-        };
-        free && ends && text[at..at + shape.len()].iter().zip(shape).all(same)
+    let fits = |text: &[u8], shape: &[u8]| {
+        let same = |(b, s): (&u8, &u8)| if *s == b'0' { b.is_ascii_digit() } else { b == s };
+        let ends = || text.get(shape.len()).is_none_or(|after| !after.is_ascii_alphanumeric() && *after != b'-');
+        text.len() >= shape.len() && text.iter().zip(shape).all(same) && ends()
     };
-    SHAPES.iter().any(|shape| (0..text.len().saturating_sub(shape.len() - 1)).any(|at| fits(at, shape)))
+    let starts = std::iter::once(0).chain(text.match_indices(' ').map(|(at, _)| at + 1));
+    starts.map(|at| &text.as_bytes()[at..]).any(|rest| SHAPES.iter().any(|shape| fits(rest, shape)))
 }
 
 #[cfg(test)]

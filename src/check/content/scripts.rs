@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Marks, find_ignoring_case};
+use super::{Marks, begins_with, ends_with};
 
 /// Media types that a browser runs, or renders with the scripts in them, when they stand in a `data:` URL.
 const RUNNABLE: [&str; 10] = [
@@ -33,9 +33,9 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<String> {
 
 fn has_element(text: &str) -> bool {
     text.match_indices('<').any(|(at, _)| {
-        let rest = &text.as_bytes()[at + 1..];
-        let named = rest.get(.."script".len()).is_some_and(|name| name.eq_ignore_ascii_case(b"script"));
-        named && rest.get("script".len()).is_none_or(|b| b.is_ascii_whitespace() || *b == b'>' || *b == b'/')
+        let rest = &text[at + 1..];
+        let after = rest.as_bytes().get("script".len());
+        begins_with(rest, "script") && after.is_none_or(|b| b.is_ascii_whitespace() || *b == b'>' || *b == b'/')
     })
 }
 
@@ -45,17 +45,12 @@ fn has_script_url(text: &str) -> bool {
     let dropped = ['\t', '\n', '\r'];
     let text = if text.contains(dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
-    ["javascript:", "vbscript:"].iter().any(|scheme| {
-        let mut from = 0;
-        while let Some(at) = find_ignoring_case(&text[from..], scheme).map(|at| at + from) {
-            let begins = text[..at].chars().next_back().is_none_or(|c| "\"'`(=<>".contains(c));
-            let code = &text[at + scheme.len()..];
-            if begins && is_code(code) {
-                return true;
-            }
-            from = at + scheme.len();
-        }
-        false
+    text.match_indices(':').any(|(at, _)| {
+        let mut schemes = ["javascript", "vbscript"].iter().filter(|scheme| ends_with(&text[..at], scheme));
+        schemes.any(|scheme| {
+            let before = text[..at - scheme.len()].chars().next_back();
+            before.is_none_or(|c| "\"'`(=<>".contains(c)) && is_code(&text[at + 1..])
+        })
     })
 }
 
@@ -68,19 +63,9 @@ fn is_code(text: &str) -> bool {
 }
 
 fn has_data_url(text: &str) -> bool {
-    let mut from = 0;
-    while let Some(at) = find_ignoring_case(&text[from..], "data:").map(|at| at + from) {
-        let rest = &text[at + "data:".len()..];
-        let runs = |kind: &&str| {
-            rest.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind))
-                && rest[kind.len()..].starts_with([',', ';'])
-        };
-        if RUNNABLE.iter().any(runs) {
-            return true;
-        }
-        from = at + "data:".len();
-    }
-    false
+    let runs = |rest: &str, kind: &str| begins_with(rest, kind) && rest[kind.len()..].starts_with([',', ';']);
+    text.match_indices(':')
+        .any(|(at, _)| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
 }
 
 fn is_shebang(text: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Credentials (CL-31), by a closed list of forms.
 
-use super::{Marks, find_ignoring_case};
+use super::{Marks, Separators, contains};
 
 /// A credential in any text: a token with its issuer's prefix, a JWT, a private key block, a password in a URL, or an
 /// assignment to a name that promises one. Gives the kind, never the credential.
@@ -83,11 +83,11 @@ const ISSUERS: [Issuer; 31] = [
 const SHORTEST_ISSUED: usize = 15;
 
 fn issued(text: &str) -> Option<&'static str> {
+    const TOKENS: Separators = Separators::ascii(b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~").and_all_else();
     if text.len() < SHORTEST_ISSUED {
         return None;
     }
-    let token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    let mut tokens = text.split(|c| !token(c)).filter(|token| token.len() >= SHORTEST_ISSUED);
+    let mut tokens = TOKENS.split(text).filter(|token| token.len() >= SHORTEST_ISSUED);
     tokens.find_map(|token| {
         let first = token.as_bytes()[0];
         let known = ISSUERS.iter().filter(|issuer| issuer.prefix.as_bytes()[0] == first);
@@ -114,10 +114,9 @@ fn has_private_key_block(text: &str) -> bool {
 
 /// `scheme://user:password@host`.
 fn password_in_url(text: &str) -> Option<&'static str> {
-    let mut authorities = text.split("://").skip(1);
-    authorities.find_map(|rest| {
-        let authority = rest.split(|c: char| "/?#\\\"'<>".contains(c) || c.is_whitespace()).next()?;
-        let (user, _) = authority.rsplit_once('@')?;
+    const END: Separators = Separators::ascii(b"/?#\\\"'<>");
+    text.split("://").skip(1).find_map(|rest| {
+        let (user, _) = END.first(rest).rsplit_once('@')?;
         let (_, password) = user.split_once(':')?;
         (!password.is_empty() && !is_placeholder(password)).then_some("a password in a URL")
     })
@@ -125,25 +124,23 @@ fn password_in_url(text: &str) -> Option<&'static str> {
 
 /// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
 fn assigned(text: &str) -> Option<&'static str> {
-    let mut pieces =
-        text.split(|c: char| c.is_whitespace() || "?&;,#\"'()[]".contains(c)).filter(|p| !p.is_empty()).peekable();
+    const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]");
+    let colon = || text.match_indices(':').any(|(at, _)| !text[at + 1..].starts_with("//"));
+    if !text.contains([' ', '=']) && !colon() {
+        return None;
+    }
+    let mut pieces = PIECES.split(text).peekable();
     while let Some(piece) = pieces.next() {
-        let (name, value) = match piece.find(['=', ':']) {
-            Some(at) => (&piece[..at], &piece[at + 1..]),
-            None if find_ignoring_case(piece, "bearer") == Some(0) || find_ignoring_case(piece, "basic") == Some(0) => {
-                let value = pieces.peek().copied().unwrap_or("");
-                if is_scheme(piece) && is_long_token(value) {
-                    return Some("credentials of an Authorization header");
-                }
-                continue;
+        let next = pieces.peek().copied().unwrap_or("");
+        let Some((name, value)) = piece.split_once(['=', ':']) else {
+            if is_scheme(piece) && is_long_token(next) {
+                return Some("credentials of an Authorization header");
             }
-            None => continue,
+            continue;
         };
-        let value = if value.is_empty() { pieces.peek().copied().unwrap_or("") } else { value };
+        let value = if value.is_empty() { next } else { value };
         match promise(name) {
-            Some(Promise::Password | Promise::Key) if is_key(value) => {
-                return Some("an assigned secret");
-            }
+            Some(Promise::Password | Promise::Key) if is_key(value) => return Some("an assigned secret"),
             Some(Promise::Token) if is_long_token(value) => return Some("an assigned token"),
             _ => {}
         }
@@ -151,8 +148,9 @@ fn assigned(text: &str) -> Option<&'static str> {
     None
 }
 
-fn is_scheme(piece: &str) -> bool {
-    piece.eq_ignore_ascii_case("bearer") || piece.eq_ignore_ascii_case("basic")
+/// Whether a word is one of the schemes of an Authorization header that carry a secret.
+fn is_scheme(word: &str) -> bool {
+    word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
 /// What the name of a member promises about its value.
@@ -174,18 +172,20 @@ fn promise(name: &str) -> Option<Promise> {
     if name.len() > MAX_PROMISING_NAME || name.len() < "token".len() {
         return None;
     }
-    let last = name.as_bytes()[name.len() - 1].to_ascii_lowercase();
-    if !b"cdelnsty".contains(&last) {
-        return None;
+    let mut letters = [0; MAX_PROMISING_NAME];
+    let mut length = 0;
+    for byte in name.bytes().filter(u8::is_ascii_alphanumeric) {
+        letters[length] = byte.to_ascii_lowercase();
+        length += 1;
     }
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let plain = plain.strip_suffix('s').unwrap_or(&plain);
-    let ends = |words: &[&str]| words.iter().any(|word| plain.ends_with(word));
+    let plain = &letters[..length];
+    let plain = plain.strip_suffix(b"s").unwrap_or(plain);
+    let ends = |words: &[&str]| words.iter().any(|word| plain.ends_with(word.as_bytes()));
     match () {
         () if ends(&PASSWORDS) => Some(Promise::Password),
         () if ends(&KEYS) => Some(Promise::Key),
         () if ends(&WORDS) => Some(Promise::Words),
-        () if plain.ends_with("token") => Some(Promise::Token),
+        () if ends(&["token"]) => Some(Promise::Token),
         () => None,
     }
 }
@@ -224,9 +224,7 @@ fn is_long_token(text: &str) -> bool {
 fn is_placeholder(text: &str) -> bool {
     text.contains(['<', '>', '{', '}', '$', '*', '…'])
         || text.contains("...")
-        || ["your", "example", "placeholder", "xxxx", "redacted"]
-            .iter()
-            .any(|word| find_ignoring_case(text, word).is_some())
+        || ["your", "example", "placeholder", "xxxx", "redacted"].iter().any(|word| contains(text, word))
 }
 
 /// URLs, labelled digests and public keys, and CIDs.

@@ -84,7 +84,7 @@ pub enum HostNameError {
 }
 
 /// Parses a host in URL notation (or a bare IPv6 address) into lower-case ASCII without a trailing dot.
-pub(super) fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
+pub(crate) fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
     if host.len() > MAX_HOST_INPUT {
         return Err(HostNameError::Malformed);
     }
