@@ -190,7 +190,7 @@ pub enum Usable<'a> {
     Text(&'a str),
     /// Not set.
     Absent,
-    /// Set, but not valid UTF-8 or with unsafe characters: nothing is derived from it.
+    /// Set, but not valid UTF-8, with unsafe characters, or white space only: nothing is derived from it.
     Unsafe,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Usable<'a> {
         match records.get(key) {
             Record::Absent => Self::Absent,
             Record::NotUtf8(_) => Self::Unsafe,
-            Record::Text(text) if text::unsafe_character(text).is_some() => Self::Unsafe,
+            Record::Text(text) if text::unsafe_character(text).is_some() || text.trim().is_empty() => Self::Unsafe,
             Record::Text(text) => Self::Text(text.trim()),
         }
     }

@@ -260,7 +260,19 @@ impl Resolver {
             let run = inner.gather(name, &policy).await;
             report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures)
         };
-        self.0.cache.get_or_run(key, now, run).await
+        self.0.cache.get_or_run(key, now, run).await.asked_as(input)
+    }
+}
+
+impl Resolution {
+    /// The same answer to a question that was typed as `input`: a cached one may have been typed in another way.
+    fn asked_as(mut self, input: &str) -> Self {
+        if self.verdict.name.input != input {
+            let mut verdict = (*self.verdict).clone();
+            input.clone_into(&mut verdict.name.input);
+            self.verdict = Arc::new(verdict.sealed());
+        }
+        self
     }
 }
 
@@ -343,15 +355,17 @@ impl Inner {
         let other = mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid));
 
         let started = Instant::now();
+        // A raw CID is checked against bytes in hand, so a gateway is asked only where those are not its content. A host
+        // that stalls leaves the gateways their half of the time.
+        let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
+        let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = async {
             let source = match url {
-                Some(url) => self.content.card(url, limit).await,
+                Some(url) => self.content.card(url, https_limit).await,
                 None => Source::NotAsked,
             };
             (source, elapsed(started))
         };
-        // A raw CID is checked against bytes in hand, so a gateway is asked only where those are not its content.
-        let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
         let ((https, https_ms), walked) = if needs_https {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());

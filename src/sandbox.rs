@@ -78,8 +78,8 @@ impl Sandbox {
         agents::expected()
     }
 
-    /// Ends when the sandbox has, which it does on its own only if the process does.
+    /// Keeps the sandbox running, and its chain growing, for as long as this is awaited.
     pub async fn stopped(self) {
-        self.world.stopped().await;
+        self.world.run().await;
     }
 }

@@ -12,7 +12,7 @@ use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use support::judge;
 use support::scenario::Case;
-use support::stage::{self, on_stage, table};
+use support::stage::{self, Printed, on_stage, table};
 
 /// Rules of the checklist that this version has nothing to show for, with the reason.
 const NOT_SHOWN: [(&str, &str); 2] = [
@@ -45,9 +45,10 @@ fn scenarios_hold_through_the_program() {
         let verdicts = stage.program(folder.path()).await;
         let library = stage.library().await;
         let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| case.ask.session.is_none()).collect();
-        let mut wrong = table(cases.iter().copied(), |case| verdicts.get(&case.id).map(|(verdict, _)| verdict.clone()));
+        let mut wrong =
+            table(cases.iter().copied(), |case| verdicts.get(&case.id).map(|printed| printed.verdict.clone()));
         for case in &cases {
-            let Some((verdict, code)) = verdicts.get(&case.id) else { continue };
+            let Some(Printed { verdict, code }) = verdicts.get(&case.id) else { continue };
             let expected = stage::exit_code(case.ask.state);
             if code.is_some_and(|code| code != expected) {
                 wrong.push(format!("{}\n    exit code: expected {expected}, found {code:?}", case.id));
@@ -106,14 +107,16 @@ fn every_requirement_is_named() {
 fn the_sandbox_does_what_it_lists() {
     on_stage(async |_| {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
-        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let mut config = sandbox.config();
+        config.timeout = stage::PATIENCE;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let listed = listed().await;
         let expected = serde_json::to_value(Sandbox::expected()).expect("JSON");
         assert_eq!(listed, expected, "the program lists what the library knows");
 
         let rows = listed.as_array().expect("a list");
         let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-        let (by_program, _) = stage::program(&["--sandbox"], &names).await;
+        let (by_program, _) = stage::program(&["--sandbox", "--timeout", "2m"], &names).await;
         let by_program = by_program.as_array().expect("a list");
         assert_eq!(by_program.len(), rows.len());
         let mut wrong = Vec::new();
@@ -130,6 +133,32 @@ fn the_sandbox_does_what_it_lists() {
             }
         }
         report("names of the sandbox", rows.len(), &wrong);
+    });
+}
+
+/// Without its configuration the world is another one: its schemas are not the published ones, and its node is anybody's.
+#[test]
+fn the_world_is_reached_by_flags_alone() {
+    on_stage(async |stage| {
+        let config = stage.world.config();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let ca = folder.path().join("ca.pem");
+        std::fs::write(&ca, config.network.ca_pems.concat()).expect("the folder can be written");
+        let mut flags = vec![
+            format!("--chain-id={}", config.chain.id),
+            format!("--universal-resolver={}", config.chain.universal_resolver),
+            format!("--rpc={}", config.chain.endpoints[0].url),
+            format!("--gateway={}", config.gateways[0].url),
+            format!("--ca={}", ca.display()),
+            "--timeout=2m".to_owned(),
+        ];
+        flags.extend(config.network.connect_to.iter().map(|rule| format!("--connect-to={rule}")));
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let (verdict, code) = stage::program(&flags, &["summarizeagent.eth"]).await;
+        let codes: Vec<&str> = judge::codes_of(&verdict).into_iter().collect();
+        assert_eq!((codes, code), (vec!["schema-manifest-mismatch", "single-rpc"], Some(1)), "{verdict:#}");
+        assert_eq!(verdict.pointer("/anchor/world"), Some(&Value::from("eip155-31337")));
+        assert_eq!(verdict.pointer("/identity/owner/proven"), Some(&Value::from(true)));
     });
 }
 

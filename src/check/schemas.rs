@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the bytes that the manifest pins | none |
 //! | those bytes but for line ends | `schema-checksum-mismatch`, with the note `checksum-line-endings` |
-//! | another schema: its `$id` is not the pinned one | `schema-id-mismatch` |
+//! | a schema, pinned or not, whose `$id` is not the URL of its path | `schema-id-mismatch` |
 //! | other bytes under the same `$id`, or no JSON | `published-version-mutated` |
 //! | nothing, and nothing good at the mirror either | `schema-unavailable` |
 //!
@@ -89,12 +89,10 @@ fn bytes(side: Side, bound: &BoundSchema, entry: &SchemaEntry, profile: &Profile
 
 /// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
 fn held(received: &Received<'_>, entry: &SchemaEntry, place: &str, found: &mut Findings) {
-    if received.digest == entry.sha256 {
-        return;
-    }
+    let pinned = received.digest == entry.sha256;
     let differs =
         |code| Reason::new(code).expected(entry.sha256.to_string()).observed(received.digest.to_string()).at(place);
-    if received.is_but_for_line_ends(entry) {
+    if !pinned && received.is_but_for_line_ends(entry) {
         found.add(differs(Code::SchemaChecksumMismatch).requirement("PC-5"));
         found.add(differs(Code::ChecksumLineEndings));
         return;
@@ -104,6 +102,7 @@ fn held(received: &Received<'_>, entry: &SchemaEntry, place: &str, found: &mut F
             let id = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
             found.add(Reason::new(Code::SchemaIdMismatch).expected(entry.id.as_str()).observed(id).at(place));
         }
+        _ if pinned => {}
         _ => found.add(differs(Code::PublishedVersionMutated)),
     }
 }

@@ -196,7 +196,7 @@ impl Release {
                 blocks.remove(&ContentId::raw_of(body));
             }
             for (host, manners) in served(class, fault) {
-                let other = Bytes::from_static(b"{\"title\": \"another schema\"}\n");
+                let other = mutated(body);
                 let document = Document { manners, body: body.clone(), other };
                 documents.insert((host, url_path(path)), document);
             }
@@ -363,6 +363,11 @@ fn url_path(path: &str) -> String {
 /// The `$id` of the schema at `path`.
 fn id(path: &str) -> String {
     format!("https://{SCHEMAS_HOST}/schemas/v1.0.0/{path}")
+}
+
+/// The same schema with another title.
+fn mutated(schema: &[u8]) -> Bytes {
+    Bytes::from(String::from_utf8_lossy(schema).replacen("\"title\": \"", "\"title\": \"Not ", 1))
 }
 
 fn pretty(value: &Value) -> Bytes {

@@ -357,7 +357,7 @@ pub(crate) struct Published {
 impl Agent {
     /// The primary verb.
     pub fn verb(&self) -> &str {
-        self.verb.as_deref().unwrap_or(self.class.default_verb())
+        self.verb.as_deref().unwrap_or_else(|| self.class.default_verb())
     }
 
     /// The first label of the name.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use alloy_primitives::{Address, hex, keccak256};
@@ -19,7 +19,7 @@ use super::gateway::{GatewayManners, Store};
 use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
 use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
-use crate::config::{ChainConfig, Config, ConnectTo, Endpoint, Gateway, ManifestSource, NetworkConfig};
+use crate::config::{ChainConfig, Config, ConnectTo, Endpoint, Gateway, ManifestSource, NetworkConfig, RulesConfig};
 use crate::name::EnsName;
 
 /// Host of the gateway without faults; those with faults are below it.
@@ -54,6 +54,8 @@ pub struct World {
     /// Endpoints that were asked for with a fault, kept alive.
     faulty: Mutex<Vec<RpcServer>>,
     draft: Draft,
+    /// The chain before its first block.
+    stopped: Draft,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
 }
@@ -108,8 +110,9 @@ impl World {
         let now = Timestamp::now();
         let schemas = Schemas::publish(&spec.schemas);
         let published = publish(&spec.agents, &schemas)?;
-        let draft = Draft::new(spec, &published, now)?;
-        let chain = Arc::new(draft.at(now)?);
+        let mut draft = Draft::new(spec, &published, now)?;
+        let stopped = draft.clone();
+        let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
         let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
@@ -118,31 +121,32 @@ impl World {
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().map(Clone::clone).to_vec();
-        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, site, manifests })
+        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, stopped, site, manifests })
     }
 
     /// A configuration that reads this world and nothing else.
     pub fn config(&self) -> Config {
-        let mut config = Config::default();
-        config.chain = ChainConfig {
-            world: "sandbox".to_owned(),
-            id: CHAIN_ID,
-            endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],
-            universal_resolver: UNIVERSAL_RESOLVER,
-            ..ChainConfig::default()
-        };
-        config.gateways = vec![self.gateway(GatewayManners::Ok)];
-        config.network = NetworkConfig {
-            connect_to: self.connect_to(),
-            ca_pems: vec![self.ca_pem.clone()],
-            ..NetworkConfig::default()
-        };
         let source = |manifest: &Manifest| {
             let url = manifest.url.parse().expect("the location of a manifest is a URL");
             ManifestSource::Url { url, digest: manifest.digest.clone() }
         };
-        config.rules.manifests = self.manifests.iter().map(source).collect();
-        config
+        Config {
+            chain: ChainConfig {
+                world: "sandbox".to_owned(),
+                id: CHAIN_ID,
+                endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],
+                universal_resolver: UNIVERSAL_RESOLVER,
+                ..ChainConfig::default()
+            },
+            gateways: vec![self.gateway(GatewayManners::Ok)],
+            network: NetworkConfig {
+                connect_to: self.connect_to(),
+                ca_pems: vec![self.ca_pem.clone()],
+                ..NetworkConfig::default()
+            },
+            rules: RulesConfig { manifests: self.manifests.iter().map(source).collect(), ..RulesConfig::default() },
+            ..Config::default()
+        }
     }
 
     /// An endpoint that reads `state` and fails in the way of `fault`.
@@ -150,12 +154,11 @@ impl World {
     /// # Errors
     /// When a port cannot be had.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
-        let now = Timestamp::now();
         let chain = match state {
-            ChainState::Growing => self.draft.at(now)?,
-            ChainState::Stopped => self.draft.at(now - STOPPED)?,
+            ChainState::Growing => self.site.chain(),
+            ChainState::Stopped => Arc::new(self.stopped.clone().grow(Timestamp::now() - STOPPED)?),
         };
-        let server = RpcServer::bind(Arc::new(chain)).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoint = endpoint(&server, &format!("rpc-{}", faulty.len() + 1), own);
@@ -198,11 +201,14 @@ impl World {
     }
 
     /// Keeps the chain growing; ends never.
-    pub async fn stopped(self) {
+    pub async fn run(mut self) {
         loop {
             tokio::time::sleep(SEAL_EVERY).await;
-            if let Ok(chain) = self.draft.at(Timestamp::now()) {
-                self.rpc.publish(Arc::new(chain));
+            // A clock that was set back gives no new block; the next round may.
+            if let Ok(chain) = self.draft.grow(Timestamp::now()) {
+                let chain = Arc::new(chain);
+                self.site.publish(Arc::clone(&chain));
+                self.rpc.publish(chain);
             }
         }
     }
@@ -245,7 +251,8 @@ fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }
 
-/// The chain of a world before its first block: every name and record that is final.
+/// The chain of a world as far as it is final.
+#[derive(Clone)]
 struct Draft {
     builder: ChainBuilder,
     /// Records that the newest block has, and the finalized one has not.
@@ -310,16 +317,17 @@ impl Draft {
         Ok(self.builder.register(registration).map_err(detail)?)
     }
 
-    /// The chain as it stands at `now`.
-    fn at(&self, now: Timestamp) -> Result<SandboxChain, WorldError> {
-        let mut builder = self.builder.clone();
-        builder.seal(now - FINALITY)?;
-        builder.finalize()?;
+    /// Seals a block that is final at `now`. In the chain that is returned a newer one follows, with the pending
+    /// records; the next round has another in its place.
+    fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
+        self.builder.seal(now - FINALITY)?;
+        self.builder.finalize()?;
+        let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
-            builder.set_text(name, key, value)?;
+            newest.set_text(name, key, value)?;
         }
-        builder.seal(now - NEWEST)?;
-        Ok(builder.build()?)
+        newest.seal(now - NEWEST)?;
+        Ok(newest.build()?)
     }
 }
 
@@ -339,7 +347,7 @@ fn account(label: &str) -> Address {
 struct Hosts {
     documents: HashMap<(String, String), Document>,
     store: Store,
-    chain: Arc<SandboxChain>,
+    chain: RwLock<Arc<SandboxChain>>,
     cards: AtomicU64,
     gateways: AtomicU64,
     ccip: AtomicU64,
@@ -368,12 +376,20 @@ impl Hosts {
         Self {
             documents,
             store,
-            chain,
+            chain: RwLock::new(chain),
             cards: AtomicU64::new(0),
             gateways: AtomicU64::new(0),
             ccip: AtomicU64::new(0),
             schemas: AtomicU64::new(0),
         }
+    }
+
+    fn chain(&self) -> Arc<SandboxChain> {
+        Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn publish(&self, chain: Arc<SandboxChain>) {
+        *self.chain.write().unwrap_or_else(PoisonError::into_inner) = chain;
     }
 
     fn document(&self, host: &str, request: &Request<()>) -> Reply {
@@ -403,7 +419,7 @@ impl Hosts {
         let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
             return web::html(StatusCode::BAD_REQUEST);
         };
-        match self.chain.answer(sender, &data) {
+        match self.chain().answer(sender, &data) {
             Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
             Ok(answer) => ccip_answer(&answer),
             Err(_) => web::html(StatusCode::NOT_FOUND),
@@ -449,5 +465,21 @@ impl Site for Hosts {
             Some(manners) => self.store.answer(manners, request),
             None => self.document(&host, request),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_lived_world_keeps_its_chain_young() {
+        let start: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
+        let later = start + SEAL_EVERY;
+        let mut draft = Draft::new(&Spec::default(), &[], start).unwrap();
+        let [old, new] = [start, later].map(|now| draft.grow(now).unwrap());
+        assert_eq!(new.finalized().number, old.finalized().number + 1);
+        assert_eq!(new.latest().number, new.finalized().number + 1);
+        assert_eq!(new.finalized().timestamp, later - FINALITY);
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use clresolve::clock::Clock;
 use clresolve::config::{Config, Endpoint};
@@ -24,6 +25,9 @@ use super::scenario::{Ask, Case, Rpc, Scenarios, Setting, load};
 /// Questions asked at the same time.
 const AT_ONCE: usize = 8;
 
+/// Time limit of a question that names none: a busy machine is no defect.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Names that one run of the program is asked for.
 const NAMES_PER_RUN: usize = 32;
 
@@ -31,6 +35,13 @@ const NAMES_PER_RUN: usize = 32;
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("threads can be had"));
 
 static STAGE: OnceCell<Stage> = OnceCell::const_new();
+
+/// What the program printed about one name.
+pub(crate) struct Printed {
+    pub(crate) verdict: Value,
+    /// Its exit code; nothing where it was asked for several names.
+    pub(crate) code: Option<i32>,
+}
 
 /// The shared world. One user at a time, since requests are counted.
 pub(crate) struct Stage {
@@ -75,7 +86,7 @@ impl Stage {
         config.rules.depth = setting.depth.unwrap_or(config.rules.depth);
         config.chain.block = setting.block.unwrap_or(config.chain.block);
         config.chain.ccip_read = setting.ccip_read.unwrap_or(config.chain.ccip_read);
-        config.timeout = setting.timeout.unwrap_or(config.timeout);
+        config.timeout = setting.timeout.unwrap_or(PATIENCE);
         config.rules.require_all_sources = setting.require_all_sources;
         config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
         config
@@ -94,24 +105,28 @@ impl Stage {
     /// A resolver for a question.
     pub(crate) async fn resolver(&self, setting: &Setting) -> Resolver {
         let config = self.config(setting).await;
-        Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}"))
+        Resolver::new(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"))
     }
 
     /// The verdict on every case through the library, by the case's id. Asked once.
-    pub(crate) async fn library(&self) -> &BTreeMap<String, Value> {
+    pub(crate) async fn library(&'static self) -> &'static BTreeMap<String, Value> {
         self.library.get_or_init(|| self.ask_all()).await
     }
 
-    async fn ask_all(&self) -> BTreeMap<String, Value> {
+    async fn ask_all(&'static self) -> BTreeMap<String, Value> {
         let shared = self.resolver(&Setting::default()).await;
         let counted = |case: &&Case| case.ask.session.is_some() || !case.ask.counts.is_empty();
         let free = self.scenarios.cases.iter().filter(|case| !counted(case));
         let mut verdicts: BTreeMap<String, Value> = futures_util::stream::iter(free)
-            .map(|case| async {
-                let resolver = if case.alone { self.resolver(&case.ask.setting).await } else { shared.clone() };
-                (case.id.clone(), ask(&resolver, &case.ask).await)
+            .map(|case| {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let resolver = if case.alone { self.resolver(&case.ask.setting).await } else { shared };
+                    (case.id.clone(), ask(&resolver, &case.ask).await)
+                })
             })
             .buffer_unordered(AT_ONCE)
+            .map(|asked| asked.unwrap_or_else(|error| panic!("{error}")))
             .collect()
             .await;
 
@@ -137,7 +152,7 @@ impl Stage {
     }
 
     /// The verdict on every case without a session through the program, by the case's id, with its exit code.
-    pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, (Value, Option<i32>)> {
+    pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, Printed> {
         let cases = self.scenarios.cases.iter().filter(|case| case.ask.session.is_none());
         let (alone, together): (Vec<&Case>, Vec<&Case>) = cases.partition(|case| case.alone);
         let mut runs: Vec<(PathBuf, Vec<&Case>)> = Vec::new();
@@ -149,7 +164,7 @@ impl Stage {
             self.config(&case.ask.setting).await.save(&path).expect("the folder can be written");
             runs.push((path, vec![case]));
         }
-        let done: Vec<Vec<(String, (Value, Option<i32>))>> = futures_util::stream::iter(runs)
+        let done: Vec<Vec<(String, Printed)>> = futures_util::stream::iter(runs)
             .map(|(config, cases)| async move {
                 let names: Vec<&str> = cases.iter().map(|case| case.ask.name.as_str()).collect();
                 let config = config.display().to_string();
@@ -159,7 +174,7 @@ impl Stage {
                     Value::Array(verdicts) => verdicts,
                     one => vec![one],
                 };
-                cases.iter().zip(verdicts).map(|(case, verdict)| (case.id.clone(), (verdict, code))).collect()
+                cases.iter().zip(verdicts).map(|(case, verdict)| (case.id.clone(), Printed { verdict, code })).collect()
             })
             .buffer_unordered(4)
             .collect()

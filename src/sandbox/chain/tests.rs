@@ -377,8 +377,16 @@ async fn hostile_lookups_reach_the_client() {
 
     let (_, requests) = lookup(Client::texts_of("bad.eth", hostile(HostileMode::NoUrls, "")).await);
     assert!(requests.iter().all(|request| request.urls.is_empty()));
-    let (_, requests) = lookup(Client::texts_of("bad.eth", hostile(HostileMode::Sender, url)).await);
-    assert!(requests.iter().all(|request| request.sender == address!("000000000000000000000000000000000000dEaD")));
+}
+
+#[tokio::test]
+async fn a_lookup_in_the_name_of_another_contract_is_an_error_of_its_key() {
+    let resolver = hostile(HostileMode::Sender, "https://169.254.169.254/{data}");
+    let (elements, _) = Client::texts_of("bad.eth", resolver).await.unwrap();
+    for element in elements {
+        let lookup = OffchainLookup::abi_decode(&element).unwrap();
+        assert_eq!(lookup.sender, address!("000000000000000000000000000000000000dEaD"));
+    }
 }
 
 #[tokio::test]

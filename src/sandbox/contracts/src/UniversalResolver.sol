@@ -163,7 +163,12 @@ contract UniversalResolver is IERC165 {
         (bool ok, bytes memory answer) = target.staticcall(data);
         call.data = answer;
         if (ok) call.status = answer.length == 0 ? Status.Silent : Status.Answered;
-        else call.status = bytes4(answer) == OffchainLookup.selector ? Status.Pending : Status.Failed;
+        else call.status = _asksFor(answer, target) ? Status.Pending : Status.Failed;
+    }
+
+    /// Whether `answer` is a lookup in the name of `target`. One in another's name is an error (EIP-3668).
+    function _asksFor(bytes memory answer, address target) private pure returns (bool) {
+        return bytes4(answer) == OffchainLookup.selector && _lookup(answer).sender == target;
     }
 
     function _finish(Session memory session) private view returns (bytes memory, address) {
