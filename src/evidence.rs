@@ -276,13 +276,6 @@ fn split_mirror(value: &str) -> Option<(&str, &str)> {
     domain.starts_with("ipfs.").then_some((cid, path.strip_prefix('/').unwrap_or(path)))
 }
 
-/// The digest in `cl.checksum.agentcard`, in lower case: 64 hex digits, with or without the prefix `sha256:`.
-pub fn checksum(value: &str) -> Option<String> {
-    let hex = value.strip_prefix("sha256:").unwrap_or(value);
-    let well_formed = hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
-    well_formed.then(|| hex.to_ascii_lowercase())
-}
-
 /// Whether the value of `cl.agentcard` is an absolute https URL.
 pub fn is_https_url(value: &str) -> bool {
     value.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
@@ -328,16 +321,6 @@ mod tests {
         ];
         for value in cases {
             assert!(Mirror::parse(&value).is_err(), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_checksum_is_64_hex_digits_of_any_case_with_or_without_its_prefix() {
-        let digest = "ab".repeat(32);
-        assert_eq!(checksum(&digest), Some(digest.clone()));
-        assert_eq!(checksum(&format!("sha256:{}", digest.to_uppercase())), Some(digest.clone()));
-        for bad in [&digest[1..], &format!("sha512:{digest}"), &format!("{digest}0"), "", &"zz".repeat(32)] {
-            assert_eq!(checksum(bad), None, "{bad}");
         }
     }
 

@@ -25,6 +25,7 @@ pub mod cid;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod digest;
 pub mod evidence;
 pub mod fetch;
 pub mod manifest;

@@ -4,13 +4,11 @@
 //! place.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
+use serde::{Deserialize, Serialize};
 
 use crate::card::json::{self, JsonError, Limits};
+use crate::digest::Digest;
 use crate::text::excerpt;
 
 /// Version of the manifest format that this crate reads.
@@ -192,90 +190,6 @@ impl Side {
     }
 }
 
-/// A SHA-256.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-
-    /// Whether `bytes` have this digest.
-    ///
-    /// # Errors
-    /// [`OtherDigest`] with the digest that they have.
-    pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
-        let observed = Self::of(bytes);
-        if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
-    }
-
-    /// The 32 bytes.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Digest {
-    type Err = DigestError;
-
-    /// 64 hex digits in any case, with or without the prefix `sha256:`.
-    fn from_str(text: &str) -> Result<Self, DigestError> {
-        let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
-        if hex.len() != 64 {
-            return Err(DigestError);
-        }
-        let nibble = |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestError);
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// The text is not a SHA-256.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not 64 hex digits, with or without the prefix sha256:")]
-pub struct DigestError;
-
-/// The bytes are not those that were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the digest is {observed}, not {expected}")]
-pub struct OtherDigest {
-    /// The digest that was asked for.
-    pub expected: Digest,
-    /// The digest of the bytes.
-    pub observed: Digest,
-}
-
 /// Why bytes are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -375,24 +289,5 @@ mod tests {
         assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
         assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
         assert!(matches!(load("[]"), ManifestError::Json(_)));
-    }
-
-    #[test]
-    fn digests_are_read_in_both_forms_and_any_case() {
-        let digest = Digest::of(b"");
-        let text = digest.to_string();
-        assert_eq!((digest.check(b""), digest.check(b"x").is_err()), (Ok(()), true));
-        assert_eq!(text, "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        assert_eq!(text.parse(), Ok(digest));
-        assert_eq!(text["sha256:".len()..].to_ascii_uppercase().parse(), Ok(digest));
-        for bad in [
-            "",
-            "sha256:",
-            "sha512:00",
-            &text[..70],
-            "g3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-        ] {
-            assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad}");
-        }
     }
 }

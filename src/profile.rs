@@ -9,7 +9,8 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 
 use crate::card::json::{self, JsonError, Limits};
-use crate::manifest::{Digest, Manifest, ManifestError};
+use crate::digest::Digest;
+use crate::manifest::{Manifest, ManifestError};
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
 use crate::schema::{Schema, SchemaError};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::card::json::{self, JsonError, Limits};
 use crate::card::pointer;
-use crate::manifest::Digest;
+use crate::digest::Digest;
 use crate::text::excerpt;
 
 /// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.

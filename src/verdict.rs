@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::chain::Proof;
+use crate::digest::Digest;
 use crate::reason::{self, Effect, Reason, Step};
 
 /// The verdict's schema identifier.
@@ -321,15 +321,5 @@ impl Verdict {
 /// `sha256:` and the digest of the RFC 8785 form of `value`.
 pub fn canonical_digest(value: &Value) -> String {
     let bytes = serde_json_canonicalizer::to_vec(value).expect("a JSON value has an RFC 8785 form");
-    prefixed_sha256(&bytes)
-}
-
-/// `sha256:` and the digest of `bytes` in lower-case hex.
-pub fn prefixed_sha256(bytes: &[u8]) -> String {
-    format!("sha256:{}", sha256_hex(bytes))
-}
-
-/// SHA-256 of `bytes` in lower-case hex.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    alloy_primitives::hex::encode(Sha256::digest(bytes))
+    Digest::of(&bytes).to_string()
 }

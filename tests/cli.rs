@@ -268,7 +268,7 @@ fn cat_agrees_with_every_generated_case() {
 
 fn agrees(output: &Output, expect: &Value) -> bool {
     if expect["ok"] == true {
-        return code(output) == 0 && expect["sha256"] == *clresolve::verdict::sha256_hex(&output.stdout);
+        return code(output) == 0 && expect["sha256"] == *clresolve::digest::Digest::of(&output.stdout).hex();
     }
     let class = err(output).split(':').next().unwrap_or_default();
     matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class

@@ -6,10 +6,10 @@
 use bytes::Bytes;
 
 use crate::cid::{CidError, ContentId};
+use crate::digest::Digest;
 use crate::evidence::{self, Evidence, Mirror, MirrorError, Source, Usable, Walked};
 use crate::reason::{Code, Reason, Step};
 use crate::records::{Key, RecordSet};
-use crate::verdict::sha256_hex;
 
 /// Where a source's bytes came from, as named in reasons.
 const HTTPS: &str = "https";
@@ -34,14 +34,14 @@ pub fn content_is_proven(evidence: &Evidence) -> bool {
     let Some(found) = evidence.found() else { return false };
     let claims = Claims::read(&found.records);
     let (Some(bytes), Some(checksum)) = (evidence.ipfs.bytes(), claims.checksum) else { return false };
-    sha256_hex(bytes) == checksum
+    Digest::of(bytes) == checksum
 }
 
 /// What the records claim about the content, as far as each can be used.
 struct Claims {
     cid: Option<ContentId>,
     mirror: Option<Mirror>,
-    checksum: Option<String>,
+    checksum: Option<Digest>,
     malformed: Vec<Reason>,
 }
 
@@ -70,7 +70,7 @@ impl Claims {
             );
         }
         let checksum = Usable::of(records, Key::Checksum).text().and_then(|value| {
-            let parsed = evidence::checksum(value);
+            let parsed = value.parse().ok();
             if parsed.is_none() {
                 malformed.push(
                     Reason::new(Code::ChecksumMalformed)
@@ -202,19 +202,17 @@ fn mirror_content(evidence: &Evidence) -> Option<Reason> {
 
 /// Each source whose bytes miss the checksum.
 fn checksums(evidence: &Evidence, claims: &Claims) -> Vec<Reason> {
-    let Some(expected) = &claims.checksum else { return Vec::new() };
+    let Some(expected) = claims.checksum else { return Vec::new() };
     let (served, proven) = (evidence.https.bytes(), evidence.ipfs.bytes());
     let sources: Vec<(&str, &Bytes)> = match (served, proven) {
         (Some(served), Some(proven)) if served == proven => vec![("https, ipfs", proven)],
         _ => [(HTTPS, served), (IPFS, proven)].into_iter().filter_map(|(at, bytes)| Some((at, bytes?))).collect(),
     };
-    let missed = sources.into_iter().filter(|(_, bytes)| sha256_hex(bytes) != *expected);
+    let missed = sources.into_iter().filter(|(_, bytes)| Digest::of(bytes) != expected);
     missed
         .map(|(at, bytes)| {
-            let reason = Reason::new(Code::ChecksumMismatch)
-                .at(at)
-                .expected(format!("sha256:{expected}"))
-                .observed(digest(bytes));
+            let reason =
+                Reason::new(Code::ChecksumMismatch).at(at).expected(expected.to_string()).observed(digest(bytes));
             // Only bytes that the CID proves are worth proposing.
             if proven == Some(bytes) {
                 reason.fix(format!("set {} to {}", Key::Checksum, digest(bytes)))
@@ -226,5 +224,5 @@ fn checksums(evidence: &Evidence, claims: &Claims) -> Vec<Reason> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    crate::verdict::prefixed_sha256(bytes)
+    Digest::of(bytes).to_string()
 }

@@ -68,7 +68,7 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
             continue;
         }
         check_status(reply.status())?;
-        let content_type = reply.header(header::CONTENT_TYPE).map(|value| excerpt(value));
+        let content_type = reply.header(header::CONTENT_TYPE).map(excerpt);
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.end();
         return Ok(Body { bytes, final_url, hops, content_type });

@@ -12,6 +12,7 @@ use crate::card::Card;
 use crate::chain::{Answer, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
+use crate::digest::Digest;
 use crate::evidence::{Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
 use crate::name::{EnsName, NameError};
@@ -20,7 +21,7 @@ use crate::reason::{Code, Reason, Step};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{
     Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served,
-    State, Status, StepReport, Tool, Verdict, canonical_digest, prefixed_sha256, sha256_hex,
+    State, Status, StepReport, Tool, Verdict, canonical_digest,
 };
 
 /// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
@@ -166,7 +167,7 @@ fn card_digest(evidence: &Evidence) -> CardDigest {
     let text = |key| proven.and_then(|records| Usable::of(records, key).text());
     let path = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok()).map(|mirror| mirror.path);
     CardDigest {
-        sha256: sha256_hex(bytes),
+        sha256: Digest::of(bytes).hex(),
         cid: text(Key::CidAgentcard).map(str::to_owned),
         path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
         bytes: bytes.len() as u64,
@@ -254,7 +255,7 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement, input: 
         Step::Integrity => json!({"proven": check::integrity::content_is_proven(evidence)}),
         Step::Card => evidence.card_bytes().map_or_else(
             || json!({}),
-            |bytes| json!({"sha256": prefixed_sha256(bytes), "bytes": bytes.len(), "from": card_origin(evidence)}),
+            |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
         ),
         Step::Binding if card.is_some() => json!({"owner": owner_evidence(evidence)}),
         Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
@@ -323,7 +324,9 @@ fn records_evidence(evidence: &Evidence) -> Value {
 fn https_evidence(evidence: &Evidence) -> Value {
     match &evidence.https {
         Source::NotAsked => json!({"asked": false}),
-        Source::Body { bytes, url } => json!({"url": url, "bytes": bytes.len(), "sha256": prefixed_sha256(bytes)}),
+        Source::Body { bytes, url } => {
+            json!({"url": url, "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string()})
+        }
         Source::Unavailable(cause) => json!({"unavailable": cause}),
         Source::Forbidden(cause) => json!({"forbidden": cause}),
         Source::Oversize(limit) => json!({"limit": limit}),
@@ -334,7 +337,7 @@ fn ipfs_evidence(evidence: &Evidence) -> Value {
     let mut value = match &evidence.ipfs {
         Walked::NotAsked => json!({"asked": false}),
         Walked::Proven { bytes, by, blocks } => json!({
-            "bytes": bytes.len(), "sha256": prefixed_sha256(bytes), "blocks": blocks,
+            "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string(), "blocks": blocks,
             "proven_by": match by {
                 ProvenBy::Gateway => "blocks of gateways",
                 ProvenBy::BytesInHand => "bytes in hand",
@@ -373,7 +376,7 @@ fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
     let one = |side, bound: &check::schemas::BoundSchema| {
         json!({
             "canonical": card.schema(side),
-            "sha256": bound.canonical.as_ref().ok().map(|bytes| prefixed_sha256(bytes)),
+            "sha256": bound.canonical.as_ref().ok().map(|bytes| Digest::of(bytes).to_string()),
             "cause": bound.canonical.as_ref().err(),
             "mirror": card.schema_mirror(side),
         })

@@ -15,11 +15,11 @@ use super::network::Network;
 use crate::chain::transport::{HttpPost, PostError};
 use crate::chain::{self, RpcChain};
 use crate::config::{Config, ManifestSource};
+use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::{self, IpfsClient};
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
-use crate::manifest::Digest;
 use crate::profile::Profiles;
 
 /// Longest time that a manifest may take to be fetched at start.

@@ -10,7 +10,7 @@ use super::spec::{Class, SchemaDefect, SchemaFault};
 use super::unixfs::{self, Blocks, Layout};
 use super::web::{Document, Manners};
 use crate::cid::ContentId;
-use crate::verdict::{prefixed_sha256, sha256_hex};
+use crate::digest::Digest;
 
 /// Host of the schemas, and of the manifests.
 pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
@@ -136,7 +136,7 @@ impl Schemas {
     pub(crate) fn crlf_digest(&self, class: Class, verb: &str) -> String {
         let path = Kind::Request.path(class, verb);
         let document = self.release(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
-        document.map(|(_, document)| sha256_hex(&crlf(&document.body))).unwrap_or_default()
+        document.map(|(_, document)| Digest::of(&crlf(&document.body)).hex()).unwrap_or_default()
     }
 
     /// The CID of a layer's directory.
@@ -201,7 +201,7 @@ impl Release {
                 documents.insert((host, url_path(path)), document);
             }
         }
-        let digests = files.iter().map(|(path, body)| (path.clone(), sha256_hex(body))).collect();
+        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::of(body).hex())).collect();
         let manifest = manifest(class, verbs, &cid, &files);
         let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST).to_owned();
         documents.insert((SCHEMAS_HOST, path), Document::well(manifest.bytes.clone()));
@@ -300,10 +300,10 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
             "path": url_path(path).trim_start_matches('/'),
             "id": id(path),
             "bytes": body.len(),
-            "sha256": sha256_hex(&body),
+            "sha256": Digest::of(&body).hex(),
         });
         if class == Class::Commons {
-            entry["published_crlf_sha256"] = json!(sha256_hex(&crlf(&body)));
+            entry["published_crlf_sha256"] = json!(Digest::of(&crlf(&body)).hex());
         }
         entry
     };
@@ -338,7 +338,7 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
         "shared": [file(SHARED)],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.0.0.json");
-    Manifest { url, digest: prefixed_sha256(&bytes), bytes }
+    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
 }
 
 fn canonical(class: Class, cid: &ContentId, path: &str) -> String {

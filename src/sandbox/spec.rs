@@ -18,8 +18,9 @@ use super::schemas::Schemas;
 use super::unixfs::{self, Blocks, Dag, Fanout};
 use super::web::Manners;
 use crate::cid::ContentId;
+use crate::digest::Digest;
 use crate::reason::Code;
-use crate::verdict::{NearMiss, State, sha256_hex};
+use crate::verdict::{NearMiss, State};
 
 /// Host of every card, unless a record says otherwise.
 pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
@@ -540,7 +541,7 @@ impl Fill {
     }
 
     fn add(&mut self, prefix: &str, stored: &Stored, card: &[u8]) {
-        let digest = sha256_hex(card);
+        let digest = Digest::of(card).hex();
         self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
         self.0.insert(format!("{prefix}sha256"), digest);
         self.0.insert(format!("{prefix}cid"), stored.cid.to_string());

@@ -1,0 +1,113 @@
+//! SHA-256 digests, as records, manifests and verdicts write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Whether `bytes` have this digest.
+    ///
+    /// # Errors
+    /// [`OtherDigest`] with the digest that they have.
+    pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
+        let observed = Self::of(bytes);
+        if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
+    }
+
+    /// 64 hex digits in lower case.
+    pub fn hex(self) -> String {
+        alloy_primitives::hex::encode(self.0)
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    /// 64 hex digits in any case, with or without the prefix `sha256:`.
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        if hex.len() != 64 {
+            return Err(DigestError);
+        }
+        let nibble = |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestError);
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text is not a SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not 64 hex digits, with or without the prefix sha256:")]
+pub struct DigestError;
+
+/// The bytes are not those that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the digest is {observed}, not {expected}")]
+pub struct OtherDigest {
+    /// The digest that was asked for.
+    pub expected: Digest,
+    /// The digest of the bytes.
+    pub observed: Digest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_64_hex_digits_of_any_case_with_or_without_its_prefix() {
+        let digest = Digest::of(b"");
+        let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!((digest.hex(), digest.to_string()), (hex.to_owned(), format!("sha256:{hex}")));
+        assert_eq!(hex.parse(), Ok(digest));
+        assert_eq!(format!("sha256:{}", hex.to_uppercase()).parse(), Ok(digest));
+        for bad in [&hex[1..], &format!("sha512:{hex}"), &format!("{hex}0"), "", &"zz".repeat(32), &"é".repeat(32)] {
+            assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad}");
+        }
+    }
+}
