@@ -526,6 +526,21 @@ async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
 }
 
 #[tokio::test]
+async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_other() {
+    let chain = chain_of(&[agent()]);
+    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    assert_eq!(reading.endpoint, "first");
+    first.set_fault(RpcFault::Html);
+
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoint).await;
+    assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
+    assert_eq!(second.requests(), 0);
+}
+
+#[tokio::test]
 async fn the_next_endpoint_answers_and_the_failed_one_rests() {
     let chain = chain_of(&[agent()]);
     let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
