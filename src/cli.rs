@@ -14,6 +14,7 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod lint;
 mod name;
 mod output;
 mod progress;
@@ -59,6 +60,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Lint(args) => lint::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),
     };

@@ -23,6 +23,7 @@ Examples:
   clresolve a.eth -o json | jq .reasons      everything, for programs
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
+  clresolve lint card.json                   is this card fit to be published?
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                              ask your own node and gateway
@@ -78,6 +79,7 @@ impl Command {
             Self::Card(args) => args.world.verbose,
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
+            Self::Lint(args) => args.world.verbose,
             Self::Sandbox(args) => args.verbose,
             Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
         }
@@ -99,6 +101,8 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
     Name(NameArgs),
+    /// Judge a card before it is published, with line and column of each finding
+    Lint(LintArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
     /// Run the embedded world, so that any client can be pointed at it
@@ -165,6 +169,20 @@ pub(super) struct NameArgs {
     pub(super) json_input: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
+is asked for: `clresolve plan` judges a card together with the records to set.")]
+pub(super) struct LintArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) document: PathBuf,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]

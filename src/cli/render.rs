@@ -57,7 +57,8 @@ impl Palette {
         }
     }
 
-    const fn state(&self, state: State) -> Style {
+    /// The style of a state.
+    pub(super) const fn state(&self, state: State) -> Style {
         match state {
             State::Trusted => self.good,
             State::Untrusted => self.bad,
