@@ -528,7 +528,7 @@ Go ahead: requests and payments for summarizeagent.eth may go to x402://summariz
       observed sha256:bb\\u{1b}[31m
 
   ✗ entry-version-noncompliant (fail, CL-22) at /entry
-      The route version of the entry is not v1.
+      The route version of the entry is not an accepted one.
 
 Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatch and 1 more; `clresolve explain checksum-mismatch` says more.
 ";
