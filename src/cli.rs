@@ -17,6 +17,7 @@ mod explain;
 mod lint;
 mod name;
 mod output;
+mod plan;
 mod progress;
 mod records;
 mod render;
@@ -61,6 +62,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),
     };

@@ -31,6 +31,7 @@ pub mod fetch;
 pub mod lint;
 pub mod manifest;
 pub mod name;
+pub mod plan;
 pub mod profile;
 pub mod reason;
 pub mod records;

@@ -187,6 +187,9 @@ fn published_cards_pass_under_the_profile_of_their_line() {
         ("agent-cards/agents/v1.0.0/commons/formatagent.eth.json", "agent-cards/1.0.0", 1),
         ("agent-cards/agents/v1.0.0/commons/formatagent.eth.json", released, 0),
         ("agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json", released, 0),
+        ("agent-cards-v1.1.0/website/agent-cards/agents/v1.1.0/commons/formatagent.eth.json", "agent-cards/1.1.0", 0),
+        ("agent-cards-v1.1.0/website/agent-cards/agents/v1.1.0/commons/formatagent.eth.json", "agent-cards/1.0.0", 1),
+        ("agent-cards-v1.1.0/repository/agents/v1.1.0/commons/formatagent.eth.json", "agent-cards/1.1.0", 1),
     ] {
         let output = run([OsStr::new("lint"), corpus.join(path).as_os_str(), "--profile".as_ref(), profile.as_ref()]);
         assert_eq!(code(&output), expected, "{path} under {profile}:\n{}", out(&output));

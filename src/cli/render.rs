@@ -229,7 +229,8 @@ fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Pale
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, unmet));
 }
 
-fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
+/// One reason, with its values.
+pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
     let style = palette.effect(reason.effect);
     let (sign, word) = match reason.effect {
         Effect::Fail => ('✗', "fail"),

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::spec::{Class, SchemaDefect, SchemaFault};
-use super::unixfs::{self, Blocks, Layout};
 use super::web::{Document, Manners};
 use crate::cid::ContentId;
+use crate::cid::build::{self, Blocks, Layout};
 use crate::digest::Digest;
 
 /// Host of the schemas, and of the manifests.
@@ -195,7 +195,7 @@ impl Release {
         }
         files.insert(SHARED.to_owned(), shared());
 
-        let (cid, mut blocks) = unixfs::tree(&files, Layout::default());
+        let (cid, mut blocks) = build::tree(&files, Layout::default());
         let mut documents = BTreeMap::new();
         for (path, body) in &files {
             let fault = faults.get(path).copied();
