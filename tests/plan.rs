@@ -135,6 +135,10 @@ fn the_worst_card_decides_the_code() {
     assert!(out(&output).contains("plan for otheragent.eth: would be untrusted"), "{}", out(&output));
     assert!(out(&output).contains("entry-version-noncompliant"));
     assert!(err(&output).contains("not read as a card: broken.json"), "{}", err(&output));
+    fs::write(folder.path().join("b2.json"), card("cleanagent")).expect("the folder can be written");
+    let rivals = plan(folder.path(), &[]);
+    assert!(err(&rivals).contains("2 cards are bound to cleanagent.eth"), "{}", err(&rivals));
+    fs::remove_file(folder.path().join("b2.json")).expect("the folder can be written");
     let short = plan_short(folder.path());
     assert_eq!(
         short,

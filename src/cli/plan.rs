@@ -17,6 +17,7 @@ use super::render::{self, Palette};
 use super::world::World;
 use crate::check::Policy;
 use crate::plan::{self, CardPlan, Node, Publication, Rules};
+use crate::profile::DEFAULT;
 use crate::text::Foreign;
 use crate::verdict::{Depth, State};
 
@@ -28,6 +29,9 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Deepest folder, so that a tree that somebody else wrote cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
+
+/// Most notes of one kind; who has more such files knows what they are.
+const MAX_NOTES: usize = 10;
 
 /// Characters of a record that are shown: more than any record may sensibly have, since a line that is set must be whole.
 const RECORD_CHARACTERS: usize = 4096;
@@ -57,6 +61,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         let rules = Rules { profile: &profile, profiles, policy: &policy, now: Timestamp::now() };
         let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
         notes(&publication, &reader.hidden);
+        report_rivals(&plans);
         write(&plans, output, args.output.format)
     })
 }
@@ -92,8 +97,19 @@ fn notes(publication: &Publication, hidden: &[String]) {
     }
 }
 
+/// Names that several cards claim: a name has one set of records.
+fn report_rivals(plans: &[CardPlan]) {
+    let mut seen = BTreeMap::new();
+    for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
+        *seen.entry(name).or_insert(0) += 1;
+    }
+    for (name, count) in seen.into_iter().filter(|(_, count)| *count > 1).take(MAX_NOTES) {
+        anstream::eprintln!("note: {count} cards are bound to {}; set the records of one", Foreign::new(name));
+    }
+}
+
 fn report_unreadable(publication: &Publication) {
-    for (path, error) in publication.unreadable().iter().take(10) {
+    for (path, error) in publication.unreadable().iter().take(MAX_NOTES) {
         if !path.is_empty() {
             anstream::eprintln!(
                 "note: not read as a card: {}: {}",
@@ -142,9 +158,12 @@ fn advice(plan: &CardPlan, name: &str) -> String {
         None => String::new(),
     };
     match plan.would_be {
-        State::Trusted => format!(
-            "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {name}`; it would be trusted under {profile}."
-        ),
+        State::Trusted => {
+            let flag = if plan.profile == DEFAULT { String::new() } else { format!("--profile {profile} ") };
+            format!(
+                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flag}{name}`; it would be trusted under {profile}."
+            )
+        }
         State::Untrusted | State::Indeterminate => {
             format!("Do not publish yet: under {profile} {name} would be {}; mend the card first{near}.", plan.would_be)
         }
