@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
 pub use self::endpoint::Endpoint;
-pub use self::rpc::{ChainConfig, Clock, DEFAULT_ENDPOINTS, MAINNET, RpcChain};
+pub use self::rpc::{ChainConfig, Clock, RpcChain};
 
 use crate::name::EnsName;
 use crate::records::RecordSet;

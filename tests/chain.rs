@@ -141,7 +141,13 @@ fn endpoint(label: &str, url: &str) -> Endpoint {
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
-    ChainConfig { chain_id: CHAIN_ID, endpoints, ..ChainConfig::default() }
+    ChainConfig {
+        chain_id: CHAIN_ID,
+        contracts: Contracts::default(),
+        endpoints,
+        timeout: Duration::from_secs(8),
+        ccip: true,
+    }
 }
 
 fn reader(endpoints: Vec<Endpoint>) -> RpcChain {

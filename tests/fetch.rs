@@ -765,7 +765,7 @@ fn honest(head: &str) -> Answer {
 }
 
 fn gateway(label: &str, server: &Server) -> Gateway {
-    Gateway { label: label.to_owned(), base: server.url(), own: false }
+    Gateway { label: label.to_owned(), url: server.url(), own: false }
 }
 
 fn ipfs(servers: &[&Server]) -> IpfsClient {
@@ -987,7 +987,7 @@ async fn the_end_of_the_path_is_told() {
 async fn public_gateways_go_through_the_foreign_door() {
     let server = Server::tls(&[NAME], honest).await;
     let egress = Egress::new(toward(&server)).unwrap();
-    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), base: base.parse().unwrap(), own }];
+    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
 
     let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false)).unwrap();
     assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);

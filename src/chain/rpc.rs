@@ -8,7 +8,6 @@ use alloy_rpc_types_eth::{BlockId, TransactionRequest};
 use async_trait::async_trait;
 use futures_util::future::{OptionFuture, join};
 use jiff::Timestamp;
-use url::Url;
 
 use super::ccip::{CcipReadGateway, Lookups};
 use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
@@ -16,22 +15,6 @@ use super::endpoint::{Endpoint, Failure, Node, Observation, by_hash, eth_call};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
-
-/// Public endpoints of mainnet that need no key, each of another operator, by label.
-pub const DEFAULT_ENDPOINTS: &[(&str, &str)] = &[
-    ("publicnode", "https://ethereum-rpc.publicnode.com"),
-    ("drpc", "https://eth.drpc.org"),
-    ("1rpc", "https://1rpc.io/eth"),
-    ("llamarpc", "https://eth.llamarpc.com"),
-    ("tenderly", "https://gateway.tenderly.co/public/mainnet"),
-    ("flashbots", "https://rpc.flashbots.net"),
-];
-
-/// Chain id of mainnet.
-pub const MAINNET: u64 = 1;
-
-/// How long an endpoint may take for one request, unless configured otherwise.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What to read, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,24 +29,6 @@ pub struct ChainConfig {
     pub timeout: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
     pub ccip: bool,
-}
-
-impl Default for ChainConfig {
-    /// Mainnet through [`DEFAULT_ENDPOINTS`].
-    fn default() -> Self {
-        let endpoint = |&(label, url): &(&str, &str)| Endpoint {
-            label: label.to_owned(),
-            url: Url::parse(url).expect("the default endpoints are URLs, as a test checks"),
-            own: false,
-        };
-        Self {
-            chain_id: MAINNET,
-            contracts: Contracts::default(),
-            endpoints: DEFAULT_ENDPOINTS.iter().map(endpoint).collect(),
-            timeout: DEFAULT_TIMEOUT,
-            ccip: true,
-        }
-    }
 }
 
 /// Tells the time. Only how long a failed endpoint rests depends on it.
@@ -283,22 +248,5 @@ fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn the_default_endpoints_are_https_urls_of_different_hosts() {
-        let endpoints = ChainConfig::default().endpoints;
-        assert!(endpoints.len() >= 4);
-        assert!(endpoints.iter().all(|endpoint| endpoint.url.scheme() == "https" && !endpoint.own));
-        let labels: BTreeSet<_> = endpoints.iter().map(|endpoint| &endpoint.label).collect();
-        let hosts: BTreeSet<_> = endpoints.iter().map(|endpoint| endpoint.url.host_str()).collect();
-        assert_eq!((labels.len(), hosts.len()), (endpoints.len(), endpoints.len()));
     }
 }

@@ -10,8 +10,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::expect::ExpectArgs;
 use crate::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port,
-    parse_profile, parse_quorum,
+    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_profile,
+    parse_quorum,
 };
 use crate::text;
 
@@ -333,8 +333,8 @@ pub(super) struct WorldArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Vec<PathBuf>,
     /// Permit this origin although it is not public
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
-    pub(super) allow_host: Vec<(String, u16)>,
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) allow_host: Vec<OriginSpec>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,

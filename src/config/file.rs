@@ -13,8 +13,8 @@ use serde::ser::{SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
-use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_host_port, parse_profile, parse_world};
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, ProofDemand};
+use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
+use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
 use crate::verdict::Depth;
@@ -222,7 +222,7 @@ text_forms! {
     Profile(String) = parse_profile;
     Timeout(Duration) = parse_duration;
     Rule(ConnectTo) = str::parse;
-    HostPort((String, u16)) = parse_host_port;
+    HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;
 }
 
@@ -412,7 +412,7 @@ file = "commons.json"
         assert_eq!(config.chain.endpoints.len(), 1);
         assert!(config.chain.endpoints[0].own);
         assert_eq!(config.chain.endpoints[0].label, "anvil");
-        assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, false]);
         assert_eq!(config.rules.allowed_publishers, ["commandlayer.eth"]);
         assert_eq!(config.rules.depth, Depth::Schemas);
         assert!(config.rules.require_all_sources);

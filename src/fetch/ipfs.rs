@@ -106,20 +106,20 @@ pub struct Gateway {
     /// How reports and logs call it. Never a URL with a key.
     pub label: String,
     /// The URL that `ipfs/CID` is appended to.
-    pub base: Url,
+    pub url: Url,
     /// Whether it is the operator's own: it may then be anywhere. An `http` or loopback URL says the same by itself.
     pub own: bool,
 }
 
 impl Gateway {
     fn is_own(&self) -> bool {
-        let loopback = match self.base.host() {
+        let loopback = match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(ip)) => ip.is_loopback(),
             Some(Host::Ipv6(ip)) => ip.is_loopback(),
             None => false,
         };
-        self.own || loopback || self.base.scheme() == "http"
+        self.own || loopback || self.url.scheme() == "http"
     }
 }
 
@@ -280,14 +280,14 @@ enum Door {
 impl Route {
     fn new(egress: &Egress, gateway: Gateway) -> Result<Self, GatewayError> {
         let door = if gateway.is_own() {
-            egress.operator(&gateway.base).map(Door::Operator)
-        } else if gateway.base.scheme() == "https" {
+            egress.operator(&gateway.url).map(Door::Operator)
+        } else if gateway.url.scheme() == "https" {
             Ok(Door::Foreign(egress.clone()))
         } else {
             Err(Refusal::Scheme)
         };
         match door {
-            Ok(door) => Ok(Self { label: gateway.label, base: gateway.base, door }),
+            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door }),
             Err(why) => Err(GatewayError { label: gateway.label, why }),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::config::{Config, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
-use crate::fetch::ipfs::{self, IpfsClient};
+use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
 use crate::profile::Profiles;
 
@@ -33,8 +32,8 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
         extra_roots.push(read("ca", path)?.into());
     }
     let config = EgressConfig {
-        allow_host: parsed("allow-host", network.allow_hosts.iter().map(|(host, port)| format!("{host}:{port}")))?,
-        connect_to: parsed("connect-to", &network.connect_to)?,
+        allow_host: network.allow_hosts.clone(),
+        connect_to: network.connect_to.clone(),
         extra_roots,
         denied: network.denied.clone(),
         ..EgressConfig::default()
@@ -45,18 +44,13 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
 /// The reader of the chain. One request may take a fifth of the time limit, so that two endpoints can fail and a third
 /// still answer; a CCIP-Read gateway a quarter, so that its failure is seen as its own.
 pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
-    let endpoint = |endpoint: &crate::config::Endpoint| chain::Endpoint {
-        label: endpoint.label.clone(),
-        url: endpoint.url.clone(),
-        own: endpoint.own,
-    };
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
         contracts: chain::Contracts {
             universal_resolver: config.chain.universal_resolver,
             ..chain::Contracts::default()
         },
-        endpoints: config.chain.endpoints.iter().map(endpoint).collect(),
+        endpoints: config.chain.endpoints.clone(),
         timeout: config.timeout / 5,
         ccip: config.chain.ccip_read,
     };
@@ -82,13 +76,7 @@ impl HttpPost for OperatorDoor {
 
 /// The content side of the network.
 pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
-    let gateway = |gateway: &crate::config::Gateway| ipfs::Gateway {
-        label: gateway.label.clone(),
-        base: gateway.url.clone(),
-        own: gateway.own,
-    };
-    let gateways = config.gateways.iter().map(gateway).collect();
-    let ipfs = IpfsClient::new(egress, gateways).map_err(|error| invalid("gateway", error))?;
+    let ipfs = IpfsClient::new(egress, config.gateways.clone()).map_err(|error| invalid("gateway", error))?;
     Ok(Network { egress: egress.clone(), ipfs })
 }
 
@@ -117,15 +105,6 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
             Ok(body.bytes)
         }
     }
-}
-
-/// Reads each of `values` as what the doors know it as.
-fn parsed<T>(what: &str, values: impl IntoIterator<Item = impl ToString>) -> Result<Vec<T>, SetupError>
-where
-    T: FromStr,
-    T::Err: Display,
-{
-    values.into_iter().map(|value| value.to_string().parse().map_err(|error| invalid(what, error))).collect()
 }
 
 /// Reads a file that the operator named.
