@@ -20,6 +20,8 @@ mod progress;
 mod records;
 mod render;
 mod sandbox;
+mod serve;
+mod stop;
 mod trace;
 mod verify;
 mod world;
@@ -59,6 +61,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),
     };

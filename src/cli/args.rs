@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ Examples:
   clresolve a.eth -o json | jq .reasons      everything, for programs
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
+  clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                              ask your own node and gateway
@@ -78,6 +80,8 @@ impl Command {
             Self::Card(args) => args.world.verbose,
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
+            // A daemon logs each request.
+            Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.verbose,
             Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
         }
@@ -101,6 +105,8 @@ pub(super) enum Command {
     Name(NameArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
+    /// Answer over HTTP: verdicts for programs, and a gate for proxies
+    Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
     /// Write a completion script for a shell
@@ -180,6 +186,28 @@ pub(super) struct CatArgs {
     pub(super) car: Option<PathBuf>,
     #[command(flatten)]
     pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  GET  /v1/verdicts/{name}?profile=&depth=   the verdict, 200 whatever its state
+  POST /v1/verdicts {\"names\": [...]}         up to 100 verdicts, a line each
+  any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
+  any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
+  GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/reasons, /v1/profiles, /livez, /readyz
+
+SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
+Limits are keys of the configuration file, under [http] and [gate].")]
+pub(super) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<SocketAddr>,
+    /// Read and check the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    pub(super) check_config: bool,
     #[command(flatten)]
     pub(super) world: WorldArgs,
 }
