@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{any, get};
+use bytes::Bytes;
+use moka::future::Cache;
 use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -40,6 +42,9 @@ use crate::config::{BlockSelector, Config, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
 
 use self::desk::Desk;
+
+/// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
+const RENDERED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// `anchor.world` of the embedded world.
 const SANDBOX: &str = "sandbox";
@@ -59,6 +64,10 @@ struct Shared {
     gate: GateConfig,
     default_profile: String,
     requests: Arc<Semaphore>,
+    /// Apart from the others, so that whoever keeps the report face busy does not close the gate.
+    gate_requests: Arc<Semaphore>,
+    /// The JSON of verdicts that were served from the cache, by id.
+    rendered: Cache<String, Bytes>,
     draining: AtomicBool,
 }
 
@@ -133,6 +142,11 @@ impl Server {
             gate: config.gate,
             default_profile: config.rules.profile.clone(),
             requests: Arc::new(Semaphore::new(config.http.requests)),
+            gate_requests: Arc::new(Semaphore::new(config.http.requests)),
+            rendered: Cache::builder()
+                .max_capacity(RENDERED_BYTES)
+                .weigher(|_, json: &Bytes| u32::try_from(json.len()).unwrap_or(u32::MAX))
+                .build(),
             draining: AtomicBool::new(false),
         };
         Self { listener, address, shared: Arc::new(shared) }
@@ -171,11 +185,13 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/verdicts", axum::routing::post(verdicts::batch))
         .route("/v1/verdicts/", get(verdicts::one))
         .route("/v1/verdicts/{name}", get(verdicts::one))
+        .route("/v1/gate/", gate.clone())
         .route("/v1/gate/{name}", gate)
         .route("/v1/gate/{name}/{verb}", gate_for_verb.clone())
         .route("/v1/envoy/{name}/{verb}", gate_for_verb.clone())
         .route("/v1/envoy/{name}/{verb}/", gate_for_verb.clone())
         .route("/v1/envoy/{name}/{verb}/{*ignored}", gate_for_verb)
+        .route("/v1/cards/", get(cards::one))
         .route("/v1/cards/{name}", get(cards::one))
         .route("/v1/reasons", get(registries::reasons))
         .route("/v1/profiles", get(registries::profiles))

@@ -81,7 +81,8 @@ pub(super) async fn answer(
 
 async fn work(shared: &Shared, mut router: Router, client: Client, mut request: Request<Body>) -> Response {
     if !is_health(request.uri()) {
-        let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
+        let places = if gate::is_gate(request.uri()) { &shared.gate_requests } else { &shared.requests };
+        let Ok(permit) = Arc::clone(places).try_acquire_owned() else {
             return refused(request.uri(), Refusal::Overloaded);
         };
         request.extensions_mut().insert(InWork(Arc::new(permit)));

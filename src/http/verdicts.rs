@@ -23,7 +23,7 @@ use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::text::Foreign;
-use crate::verdict::Depth;
+use crate::verdict::{self, Depth, Verdict};
 
 /// RFC 9211.
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -58,7 +58,7 @@ pub(super) async fn one(
         shared.desk.ask(client, question).await
     };
     match answer {
-        Ok(served) => described(&served, &headers, shared.resolver.now()),
+        Ok(served) => described(&shared, &served, &headers).await,
         Err(refusal) => {
             problem::refused(refusal, profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
         }
@@ -185,18 +185,18 @@ fn demands_run(headers: &HeaderMap) -> bool {
 }
 
 /// The verdict, with all that a cache needs to know.
-fn described(served: &Served, request: &HeaderMap, now: Timestamp) -> Response {
+async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
     // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
     let tag = format!("W/\"{}\"", verdict.id);
     let mut response = if is_known_to_client(request, &tag) {
         not_modified()
     } else {
-        let mut response = Response::new(Body::from(serde_json::to_vec(&**verdict).unwrap_or_default()));
+        let mut response = Response::new(Body::from(rendered(shared, verdict).await));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
-    cache_headers(response.headers_mut(), served, now);
+    cache_headers(response.headers_mut(), served, shared.resolver.now());
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);
     }
@@ -205,6 +205,20 @@ fn described(served: &Served, request: &HeaderMap, now: Timestamp) -> Response {
     }
     response.extensions_mut().insert(Noted::verdict(verdict));
     response
+}
+
+/// The verdict as JSON. What is served from the cache is likely to be asked for again.
+async fn rendered(shared: &Shared, verdict: &Verdict) -> Bytes {
+    let render = || Bytes::from(serde_json::to_vec(verdict).unwrap_or_default());
+    if verdict.freshness.served != verdict::Served::Cached {
+        return render();
+    }
+    if let Some(json) = shared.rendered.get(&verdict.id).await {
+        return json;
+    }
+    let json = render();
+    shared.rendered.insert(verdict.id.clone(), json.clone()).await;
+    json
 }
 
 /// `Cache-Control`, `Age` and `Cache-Status` of an answer.
