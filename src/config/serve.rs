@@ -23,7 +23,8 @@ pub struct HttpConfig {
     /// of the RPC endpoints for all others.
     pub cold_runs_per_minute: u32,
     /// Longest time that the head of a request, or its body, may take to arrive; also how long a connection may idle,
-    /// and how long a reader may take nothing.
+    /// and how long a reader may take nothing. A proxy in front must give up idle connections sooner, or it meets one
+    /// that is being closed.
     pub read_timeout: Duration,
     /// How long the daemon, asked to end, still answers new connections, with `readyz` saying 503: the time for a load
     /// balancer to see it.
@@ -48,7 +49,7 @@ impl Default for HttpConfig {
             requests: 512,
             cold_runs: 32,
             cold_runs_per_minute: 600,
-            read_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(30),
             drain_notice: Duration::from_secs(1),
             drain: Duration::from_secs(20),
         }
