@@ -883,7 +883,9 @@ async fn a_liar_is_named_banned_and_replaced() {
 
 #[tokio::test]
 async fn a_page_in_place_of_a_block_is_no_lie() {
-    let server = Server::plain(|_| ok(b"<html>please log in</html>")).await;
+    let page =
+        || Answer::Whole(answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html>please log in</html>"));
+    let server = Server::plain(move |_| page()).await;
     let got = card_from(&[&server]).await;
     assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);

@@ -83,16 +83,11 @@ impl RpcChain {
         Err(self.verdict(&block.to_string(), &failures))
     }
 
-    /// What the first endpoint that answers says at the very block.
-    async fn observe_at(&self, asked: &Asked<'_>, block: &Block) -> Result<Told<'_, Findings>, ChainError> {
+    /// What this endpoint says at the very block.
+    async fn observe_at(&self, node: &Node, asked: &Asked<'_>, block: &Block) -> Result<Findings, ChainError> {
         let mut failures = Vec::new();
-        for node in self.in_order() {
-            let told = node.observe_at(&asked.subject, &asked.call, block).await;
-            if let Some(value) = self.settle(node, told, &mut failures) {
-                return Ok(Told { node, value, failures });
-            }
-        }
-        Err(self.verdict(&block.number.to_string(), &failures))
+        let told = node.observe_at(&asked.subject, &asked.call, block).await;
+        self.settle(node, told, &mut failures).ok_or_else(|| self.verdict(&block.number.to_string(), &failures))
     }
 
     /// Notes how an endpoint did.
@@ -193,24 +188,28 @@ impl Chain for RpcChain {
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: node.own },
+            endpoint: node.label.clone(),
             failed_endpoints: causes(&told.failures),
         })
     }
 
-    async fn holding(&self, owner: &EnsName, block: &Block) -> Result<Holding, ChainError> {
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoint: &str) -> Result<Holding, ChainError> {
+        let node = self.nodes.iter().find(|node| node.label == endpoint).ok_or_else(|| {
+            ChainError::Unreachable(vec![(endpoint.to_owned(), "no endpoint has this label".to_owned())])
+        })?;
         let asked = Asked::new(owner, &self.contracts, Subject::resolve_address);
-        let told = self.observe_at(&asked, block).await?;
-        let (data, offchain) = match told.value.resolved {
+        let findings = self.observe_at(node, &asked, block).await?;
+        let (data, offchain) = match findings.resolved {
             Resolved::Returned(data) => (data, false),
-            Resolved::Offchain => (self.look_up(told.node, &asked, by_hash(block)).await?, true),
+            Resolved::Offchain => (self.look_up(node, &asked, by_hash(block)).await?, true),
             Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-                return Ok(Holding { address: None, holder: told.value.holder });
+                return Ok(Holding { address: None, holder: findings.holder });
             }
             Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause)),
             Resolved::Failed(cause) => return Err(ChainError::Resolver(cause)),
         };
         let address = decode_address(&data).map_err(|bad| bad_answer(bad, offchain))?;
-        Ok(Holding { address, holder: told.value.holder })
+        Ok(Holding { address, holder: findings.holder })
     }
 }
 

@@ -82,8 +82,10 @@ impl Command {
             Self::Cat(args) => args.world.verbose,
             // A daemon logs each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
-            Self::Sandbox(args) => args.verbose,
-            Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
+            Self::Sandbox(args) => args.world.verbose,
+            Self::Explain(args) => args.world.verbose,
+            Self::Name(args) => args.world.verbose,
+            Self::Completions(args) => args.world.verbose,
         }
     }
 }
@@ -156,6 +158,8 @@ pub(super) struct ExplainArgs {
     pub(super) codes: Vec<String>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +175,8 @@ pub(super) struct NameArgs {
     pub(super) json_input: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -230,9 +236,8 @@ pub(super) struct SandboxArgs {
     pub(super) write_config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-    /// Log more; twice for still more
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    pub(super) verbose: u8,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -241,6 +246,8 @@ pub(super) struct CompletionsArgs {
     pub(super) shell: clap_complete::Shell,
     #[command(flatten)]
     pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 /// Where results go, and in which form.

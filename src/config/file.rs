@@ -125,7 +125,19 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
         path: path.to_owned(),
         line,
         key: key_at(text, line),
-        detail: Foreign::new(&without_secrets(error.message())).to_string(),
+        detail: Foreign::new(&without_secrets(&without_values(error.message()))).at_most(MAX_DETAIL_CHARS).to_string(),
+    }
+}
+
+/// Longest detail of an error, in characters: the list of all keys fits.
+const MAX_DETAIL_CHARS: usize = 500;
+
+/// The message without the text of a value that has the wrong type: it may be a URL with a key.
+fn without_values(message: &str) -> String {
+    match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
+    {
+        Some((before, Some((_, expected)))) => format!("{before}invalid type: string, expected{expected}"),
+        _ => message.to_owned(),
     }
 }
 

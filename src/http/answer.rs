@@ -80,15 +80,19 @@ pub(super) async fn answer(
 }
 
 async fn work(shared: &Shared, mut router: Router, client: Client, mut request: Request<Body>) -> Response {
+    let mut in_work = None;
     if !is_health(request.uri()) {
         let places = if gate::is_gate(request.uri()) { &shared.gate_requests } else { &shared.requests };
         let Ok(permit) = Arc::clone(places).try_acquire_owned() else {
             return refused(request.uri(), Refusal::Overloaded);
         };
-        request.extensions_mut().insert(InWork(Arc::new(permit)));
+        let held = in_work.insert(InWork(Arc::new(permit)));
+        request.extensions_mut().insert(held.clone());
     }
     request.extensions_mut().insert(client);
     let response = router.call(request).await;
+    // Until here: a handler that has no use for it lets its copy go at once.
+    drop(in_work);
     response.unwrap_or_else(|never| match never {})
 }
 

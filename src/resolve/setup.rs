@@ -20,6 +20,7 @@ use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
 use crate::profile::Profiles;
+use crate::text::without_secrets;
 
 /// Longest time that a manifest may take to be fetched at start.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -41,9 +42,17 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
     Egress::new(config).map_err(|error| invalid("ca", error))
 }
 
-/// The reader of the chain. One request may take a fifth of the time limit, so that two endpoints can fail and a third
-/// still answer; a CCIP-Read gateway a quarter, so that its failure is seen as its own.
+/// The part of the time limit that the endpoints share: half, so that the owner and the content come after.
+const ENDPOINTS_SHARE: f64 = 0.5;
+
+/// Endpoints that can fail in turn within that part. With more of them the last ones may not be reached in one run; but
+/// each that failed is asked last for a while.
+const ENDPOINTS_IN_TURN: usize = 3;
+
+/// The reader of the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is seen as its
+/// own.
 pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
+    let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
         contracts: chain::Contracts {
@@ -51,7 +60,7 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
             ..chain::Contracts::default()
         },
         endpoints: config.chain.endpoints.clone(),
-        timeout: config.timeout / 5,
+        timeout: config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn),
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
@@ -100,8 +109,10 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
         ManifestSource::Url { url, digest } => {
             let digest: Digest = digest.parse().map_err(|error| invalid("manifest", error))?;
             let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
-            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| invalid("manifest", error))?;
-            digest.check(&body.bytes).map_err(|error| invalid("manifest", error))?;
+            let unusable =
+                |error: &dyn Display| invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())));
+            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
+            digest.check(&body.bytes).map_err(|error| unusable(&error))?;
             Ok(body.bytes)
         }
     }
