@@ -22,6 +22,8 @@ mod progress;
 mod records;
 mod render;
 mod sandbox;
+mod serve;
+mod stop;
 mod trace;
 mod verify;
 mod world;
@@ -63,6 +65,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Cat(args) => cat::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),
     };

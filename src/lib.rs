@@ -28,6 +28,7 @@ pub mod config;
 pub mod digest;
 pub mod evidence;
 pub mod fetch;
+pub mod http;
 pub mod lint;
 pub mod manifest;
 pub mod name;

@@ -3,11 +3,17 @@
 //! One table holds slug, effect, step, requirement, who can fix it, a title and an explanation. `clresolve explain`, the
 //! schema's enum and the documents are made from it. A code is never renamed and never reused.
 
+mod refusal;
+
 use std::fmt;
 
+pub use refusal::Refusal;
 use serde::{Deserialize, Serialize};
 
 use crate::text::clipped;
+
+/// What the URI of every code begins with.
+const URI_PREFIX: &str = "urn:clresolve:reason:";
 
 /// What a reason does to the state of a verdict. Ordered: fail over unknown over warn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -439,6 +445,11 @@ registry! {
 }
 
 impl Code {
+    /// The code's stable URI, as the `type` of a problem (RFC 9457). It names the code and leads nowhere.
+    pub fn uri(self) -> String {
+        format!("{URI_PREFIX}{}", self.slug())
+    }
+
     /// The code with this slug.
     pub fn from_slug(slug: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|c| c.slug() == slug)

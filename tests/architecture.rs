@@ -37,6 +37,13 @@ fn the_command_line_does_not_reach_behind_the_resolver() {
 }
 
 #[test]
+fn the_daemon_reaches_the_world_through_the_resolver_alone() {
+    let words = ["crate::fetch", "crate::chain", "crate::check", "crate::evidence", "reqwest", "alloy_"];
+    let offences = offences(|module| module == "http", &words);
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+#[test]
 fn only_the_egress_module_opens_outbound_sockets() {
     let words = ["reqwest::Client", "ClientBuilder", "TcpStream::connect", "UdpSocket"];
     let offences: Vec<_> =

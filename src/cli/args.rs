@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ Examples:
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
   clresolve lint card.json                   is this card fit to be published?
   clresolve plan agents/                     which CID, which records; would it pass?
+  clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                              ask your own node and gateway
@@ -82,6 +84,8 @@ impl Command {
             Self::Cat(args) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
+            // A daemon logs each request.
+            Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
@@ -111,6 +115,8 @@ pub(super) enum Command {
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
+    /// Answer over HTTP: verdicts for programs, and a gate for proxies
+    Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
     /// Write a completion script for a shell
@@ -226,6 +232,28 @@ pub(super) struct CatArgs {
     pub(super) car: Option<PathBuf>,
     #[command(flatten)]
     pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  GET  /v1/verdicts/{name}?profile=&depth=   the verdict, 200 whatever its state
+  POST /v1/verdicts {\"names\": [...]}         up to 100 verdicts, a line each
+  any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
+  any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
+  GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/reasons, /v1/profiles, /livez, /readyz
+
+SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
+Limits are keys of the configuration file, under [http] and [gate].")]
+pub(super) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<SocketAddr>,
+    /// Read and check the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    pub(super) check_config: bool,
     #[command(flatten)]
     pub(super) world: WorldArgs,
 }
