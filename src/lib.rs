@@ -33,6 +33,7 @@ pub mod name;
 pub mod profile;
 pub mod reason;
 pub mod records;
+pub mod report;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;
