@@ -126,11 +126,11 @@ impl Report {
         }
     }
 
-    /// The result in one sentence.
-    fn headline(&self) -> String {
+    /// The result in one sentence; `profile` is the profile's identifier as the format writes it.
+    fn headline(&self, profile: impl std::fmt::Display) -> String {
         let tally = &self.tally;
         let are = if tally.trusted == 1 { "is" } else { "are" };
-        format!("{} of {} names {are} trusted under {}.", tally.trusted, tally.names, self.scope.profile.id)
+        format!("{} of {} names {are} trusted under {profile}.", tally.trusted, tally.names)
     }
 
     /// The facts at the head of the report: what, and its value.
@@ -150,7 +150,7 @@ impl Report {
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
         }
         if let Some((first, last)) = &self.tally.checked {
-            facts.push(("checked", format!("{first} to {last}")));
+            facts.push(("checked", format!("{} to {}", to_the_second(first), to_the_second(last))));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));
@@ -330,6 +330,11 @@ impl Group {
             self.examples.push(name.to_owned());
         }
     }
+}
+
+/// A time in RFC 3339 and UTC without its fraction of a second.
+fn to_the_second(time: &str) -> String {
+    time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 /// The word for an effect.

@@ -54,6 +54,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
                 Some(Err(error)) => break Ending::ListFailed(error.to_string()),
                 Some(Ok(row)) => {
                     kept.push(&row)?;
+                    tracing::info!(line = row.line, state = %row.state, "judged");
                     progress.advance(|| counts(&kept.tally));
                 }
             },
@@ -140,7 +141,6 @@ async fn judged(resolver: &Resolver, depth: Depth, line: Result<Line, NamesError
         }
         Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
     };
-    tracing::info!(line = row.line, state = %row.state, "judged");
     Ok(row)
 }
 
@@ -223,7 +223,11 @@ mod tests {
 
     #[test]
     fn the_worst_state_counts_and_an_interrupt_above_all() {
-        let tally = |untrusted, indeterminate| Tally { untrusted, indeterminate, ..Tally::default() };
+        let tally = |untrusted, indeterminate| {
+            let mut tally = Tally::default();
+            (tally.untrusted, tally.indeterminate) = (untrusted, indeterminate);
+            tally
+        };
         assert_eq!(exit(&tally(0, 0), &Ending::Complete), Exit::Trusted);
         assert_eq!(exit(&tally(0, 2), &Ending::Complete), Exit::Indeterminate);
         assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
@@ -240,11 +244,12 @@ mod tests {
         assert_eq!((tally.names, tally.untrusted), (3, 3));
         for _ in 0..2 {
             let mut rows = Vec::new();
-            spool.each(&mut |row| {
-                rows.push(row.clone());
-                Ok(())
-            })
-            .unwrap();
+            spool
+                .each(&mut |row| {
+                    rows.push(row.clone());
+                    Ok(())
+                })
+                .unwrap();
             assert_eq!(rows, [row(1), row(2), row(3)]);
         }
     }

@@ -151,7 +151,7 @@ pub fn fixing_lines(verdict: &Verdict) -> Vec<TxtLine> {
     let identity = verdict.identity.as_ref().filter(|identity| identity.card.sha256 == proven.hex());
     let owner = facts.failing(Code::TxtOwnerMismatch).and_then(|reason| reason.expected.clone());
     let values = [
-        (Key::Checksum, Some(proven.to_string()).filter(|_| facts.checksum_fails())),
+        (Key::Checksum, Some(proven.to_string()).filter(|_| facts.checksum_is_not(proven))),
         (Key::Entry, identity.and_then(|i| i.entry.clone()).filter(|_| facts.record_fails(Key::Entry))),
         (Key::Owner, identity.and(owner)),
     ];
@@ -201,8 +201,10 @@ impl<'a> Facts<'a> {
         self.0.reasons.iter().filter(here).any(|reason| reason.code != Code::PublisherNotAllowed)
     }
 
-    fn checksum_fails(&self) -> bool {
-        self.fails(Code::ChecksumMismatch) || self.record_fails(Key::Checksum)
+    /// Whether the checksum record has to change for it to name the `proven` bytes.
+    fn checksum_is_not(&self, proven: Digest) -> bool {
+        let differs = self.claimed().is_some_and(|claimed| claimed != proven);
+        (differs && self.fails(Code::ChecksumMismatch)) || self.record_fails(Key::Checksum)
     }
 
     /// Whether the card itself, as far as it was judged, needs no change.

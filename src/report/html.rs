@@ -18,7 +18,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Audit: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        html(&report.headline())
+        report.headline(html(&report.scope.profile.id))
     )?;
     head(report, out)?;
     reasons(report, out)?;
@@ -30,7 +30,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
 
 fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let tally = &report.tally;
-    writeln!(out, "<h1>Audit</h1>\n<p>{}</p>", html(&report.headline()))?;
+    writeln!(out, "<h1>Audit</h1>\n<p>{}</p>", report.headline(html(&report.scope.profile.id)))?;
     if let Some(warning) = report.ending.warning() {
         writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(&warning))?;
     }
@@ -72,9 +72,9 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let examples: Vec<String> = group.examples.iter().map(|name| format!("<code>{}</code>", html(name))).collect();
         writeln!(
             out,
-            "<tr><td class=\"wide\"><code>{}</code></td><td class=\"names\" data-label=\"names\">{}</td>\
-             <td class=\"{effect}\" data-label=\"effect\">{effect}</td><td data-label=\"rule\">{}</td>\
-             <td data-label=\"to fix by\">{}</td><td class=\"wide\">{}</td><td class=\"wide\" data-label=\"such as\">{}</td></tr>",
+            "<tr><td class=\"wide word\"><code>{}</code></td><td class=\"names\" data-label=\"names\">{}</td>\
+             <td class=\"{effect}\" data-label=\"effect\">{effect}</td><td class=\"word\" data-label=\"rule\">{}</td>\
+             <td class=\"word\" data-label=\"to fix by\">{}</td><td class=\"wide\">{}</td><td class=\"wide\" data-label=\"such as\">{}</td></tr>",
             group.code,
             group.names,
             html(entry.requirement),
@@ -99,7 +99,7 @@ fn drift(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     rows.each(&mut |row| {
         let state = row.state;
         write!(out, "<tr><td class=\"wide\"><code>{}</code></td>", html(row.name()))?;
-        write!(out, "<td class=\"wide {state}\">{state}</td>")?;
+        write!(out, "<td class=\"wide word {state}\">{state}</td>")?;
         for (pair, agreement) in Drift::PAIRS.into_iter().zip(row.drift.agreements()) {
             mark(pair, agreement, out)?;
         }
@@ -174,7 +174,11 @@ fn reason(reason: &Reason, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "</span> {}", html(&reason.message))?;
     for (what, value) in [("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)] {
         if let Some(value) = value {
-            write!(out, "<span class=\"values\"><span class=\"soft\">{what}</span> <code>{}</code></span>", html(value))?;
+            write!(
+                out,
+                "<span class=\"values\"><span class=\"soft\">{what}</span> <code>{}</code></span>",
+                html(value)
+            )?;
         }
     }
     writeln!(out, "</li>")

@@ -15,7 +15,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
 }
 
 fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "# Audit\n\n{}\n", report.headline())?;
+    writeln!(out, "# Audit\n\n{}\n", report.headline(Foreign::new(&report.scope.profile.id).markdown()))?;
     if let Some(warning) = report.ending.warning() {
         writeln!(out, "**Incomplete.** {}\n", Foreign::new(&warning).markdown())?;
     }
@@ -96,7 +96,8 @@ fn finding(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     if row.more_reasons > 0 {
         writeln!(out, "- and {} more", row.more_reasons)?;
     }
-    let digests = [("TXT claims", row.drift.claimed), ("HTTPS served", row.drift.served), ("IPFS proved", row.drift.proven)];
+    let digests =
+        [("TXT claims", row.drift.claimed), ("HTTPS served", row.drift.served), ("IPFS proved", row.drift.proven)];
     if row.drift.differs() {
         for (what, digest) in digests.into_iter().filter_map(|(what, digest)| Some((what, digest?))) {
             writeln!(out, "- {what} `{digest}`")?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::{Report, Row};
-use crate::reason::{Effect, Fixer};
+use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -47,18 +47,28 @@ impl Draft {
 }
 
 fn decision(row: &Row) -> String {
-    let askers = row.codes(Effect::Fail).iter().all(|code| code.entry().fixer == Fixer::Asker);
-    if askers {
+    let failing = row.codes(Effect::Fail);
+    if failing.iter().all(|code| code.entry().fixer == Fixer::Asker) {
         return "draft: take the name off the list, or correct its spelling".to_owned();
     }
-    let mut text = "draft: not to be called or paid until its publisher ".to_owned();
-    if row.txt.is_empty() {
-        text.push_str("has corrected what it published");
-        return text;
+    let mut duties: Vec<String> =
+        row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
+    let host_is_at_fault = row.drift.proven.is_some() && failing.contains(&Code::CidMismatch);
+    if host_is_at_fault {
+        duties.push("restored the released bytes at the card's URL".to_owned());
     }
-    let lines: Vec<String> = row.txt.iter().map(|line| Foreign::new(&line.to_string()).markdown().to_string()).collect();
-    let _ = write!(text, "has set {}", lines.join(" and "));
-    text
+    let settled = |reason: &Reason| {
+        let by_record = row.txt.iter().any(|line| reason.place.as_ref() == Some(&line.key));
+        let by_bytes = matches!(reason.code, Code::ChecksumMismatch | Code::CidMismatch);
+        by_record || (by_bytes && !duties.is_empty())
+    };
+    let mut failures = row.reasons.iter().filter(|reason| reason.effect == Effect::Fail);
+    if duties.is_empty() {
+        duties.push("corrected what it published".to_owned());
+    } else if row.more_reasons > 0 || !failures.all(settled) {
+        duties.push("corrected the rest".to_owned());
+    }
+    format!("draft: not to be called or paid until its publisher has {}", duties.join(" and "))
 }
 
 fn reason(report: &Report, row: &Row) -> String {
@@ -71,9 +81,12 @@ fn reason(report: &Report, row: &Row) -> String {
         };
         parts.push(part);
     }
-    let mut text = format!("{}; {}", parts.join(", "), report.scope.profile.id);
+    let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
     if let Some(block) = row.block {
         let _ = write!(text, ", block {block}");
+    }
+    for profile in &row.near_misses {
+        let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
     }
     if let Some(verdict) = &row.verdict {
         let _ = write!(text, ", verdict {}", Foreign::new(verdict));
