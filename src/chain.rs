@@ -19,7 +19,7 @@ use jiff::Timestamp;
 
 pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
 pub use self::endpoint::Endpoint;
-pub use self::rpc::{ChainConfig, Clock, DEFAULT_ENDPOINTS, MAINNET, RpcChain};
+pub use self::rpc::{ChainConfig, Clock, RpcChain};
 
 use crate::name::EnsName;
 use crate::records::RecordSet;
@@ -30,8 +30,9 @@ pub trait Chain: Send + Sync {
     /// Everything about `name` at the block that `block` selects.
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError>;
 
-    /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading.
-    async fn holding(&self, owner: &EnsName, block: &Block) -> Result<Holding, ChainError>;
+    /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
+    /// `endpoint` (label) that gave it: another one's word would be vouched for by nobody.
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoint: &str) -> Result<Holding, ChainError>;
 }
 
 /// Which block to read.
@@ -101,6 +102,8 @@ pub struct Reading {
     pub expiry: Option<Timestamp>,
     /// How far the answer is vouched for.
     pub proof: Proof,
+    /// Label of the endpoint that gave the reading.
+    pub endpoint: String,
     /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
     pub failed_endpoints: Vec<(String, String)>,
 }

@@ -65,6 +65,7 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
     reasons.retain(|reason| !policy.without.contains(&reason.code));
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
     reason::sort(&mut reasons);
+    reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
     let steps = statuses(evidence, card.is_some(), &reasons, policy);
     Judgement { state: state(&reasons, &steps, policy), reasons, steps, card }
 }

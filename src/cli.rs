@@ -76,7 +76,7 @@ fn start_log(verbosity: u8) {
         0 => "warn",
         1 => "clresolve=info,warn",
         2 => "clresolve=debug,info",
-        _ => "trace",
+        _ => "clresolve=trace,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

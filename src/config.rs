@@ -11,7 +11,9 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use url::Url;
 
-pub use crate::chain::BlockSelector;
+pub use crate::chain::{BlockSelector, Endpoint};
+pub use crate::fetch::ipfs::Gateway;
+pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 
 mod file;
@@ -19,7 +21,7 @@ mod layer;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
-pub use value::{ProofDemand, parse_address, parse_duration, parse_host_port, parse_profile, parse_quorum};
+pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
 const MAINNET: u64 = 1;
@@ -89,30 +91,6 @@ pub struct ChainConfig {
     pub ccip_read: bool,
 }
 
-/// An RPC endpoint. Only its label leaves the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Endpoint {
-    /// What verdicts, logs and metrics call it.
-    pub label: String,
-    /// Where it is; may hold a key.
-    pub url: Url,
-    /// Whether it is the operator's own node, whose single word is believed.
-    pub own: bool,
-}
-
-/// An IPFS gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Gateway {
-    /// What verdicts, logs and metrics call it.
-    pub label: String,
-    /// Its base URL, before `/ipfs/`.
-    pub url: Url,
-    /// Whether it goes by the operator's door: any address and plain http are permitted.
-    pub own: bool,
-}
-
 /// What the doors to the network permit beyond their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -120,26 +98,13 @@ pub struct NetworkConfig {
     /// Connections to the first host and port go to the second (curl's `--connect-to`).
     pub connect_to: Vec<ConnectTo>,
     /// Origins that the foreign door permits although they are not public.
-    pub allow_hosts: Vec<(String, u16)>,
+    pub allow_hosts: Vec<OriginSpec>,
     /// PEM files with further trust roots.
     pub ca_files: Vec<PathBuf>,
     /// PEM texts with further trust roots, held in memory (the sandbox's).
     pub ca_pems: Vec<String>,
     /// Addresses that no door ever connects to: this process's own listeners.
     pub denied: Vec<SocketAddr>,
-}
-
-/// One `--connect-to` rule: name, SNI and certificate check stay those of `host`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectTo {
-    /// Host name of the URL.
-    pub host: String,
-    /// Port of the URL.
-    pub port: u16,
-    /// Host name or IP address to connect to.
-    pub target_host: String,
-    /// Port to connect to.
-    pub target_port: u16,
 }
 
 /// Which rules apply.

@@ -267,6 +267,7 @@ fn split_mirror(value: &str) -> Option<(&str, &str)> {
         return Some((cid, path.strip_prefix('/').unwrap_or(path)));
     }
     let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"))?;
+    url::Url::parse(value).ok().filter(|url| url.has_host())?;
     let (host, path) = rest.split_at(cut(rest));
     if let Some(rest) = path.strip_prefix("/ipfs/") {
         let (cid, path) = rest.split_at(cut(rest));

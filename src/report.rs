@@ -13,6 +13,7 @@ mod resolution;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use self::drift::{Agreement, Drift, TxtLine};
@@ -149,8 +150,8 @@ impl Report {
             let blocks = if first == last { first.to_string() } else { format!("{first} to {last}") };
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
         }
-        if let Some((first, last)) = &self.tally.checked {
-            facts.push(("checked", format!("{} to {}", to_the_second(first), to_the_second(last))));
+        if let Some((first, last)) = self.tally.checked {
+            facts.push(("checked", format!("{first:.0} to {last:.0}")));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));
@@ -267,8 +268,8 @@ pub struct Tally {
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block that was read.
     pub blocks: Option<(u64, u64)>,
-    /// When the first and the last row were checked, RFC 3339.
-    pub checked: Option<(String, String)>,
+    /// When the first and the last name was checked.
+    pub checked: Option<(Timestamp, Timestamp)>,
     groups: BTreeMap<(Effect, Code), Group>,
 }
 
@@ -302,8 +303,10 @@ impl Tally {
             let (first, last) = self.blocks.unwrap_or((block, block));
             self.blocks = Some((first.min(block), last.max(block)));
         }
-        let first = self.checked.take().map_or_else(|| row.checked_at.clone(), |(first, _)| first);
-        self.checked = Some((first, row.checked_at.clone()));
+        if let Ok(at) = row.checked_at.parse::<Timestamp>() {
+            let (first, last) = self.checked.unwrap_or((at, at));
+            self.checked = Some((first.min(at), last.max(at)));
+        }
         for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
             for code in row.codes(effect) {
                 self.group(effect, code).count(row.name());
@@ -330,11 +333,6 @@ impl Group {
             self.examples.push(name.to_owned());
         }
     }
-}
-
-/// A time in RFC 3339 and UTC without its fraction of a second.
-fn to_the_second(time: &str) -> String {
-    time.split_once('.').map_or_else(|| time.to_owned(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 /// The word for an effect.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
-use crate::chain::{Block, Chain, Found};
+use crate::chain::{Chain, Found};
 use crate::check::Policy;
 use crate::check::schemas::{BoundSchema, SchemaEvidence};
 use crate::check::verbs::holds_placeholder;
@@ -258,9 +258,21 @@ impl Resolver {
         let asked = input.to_owned();
         let run = move |failures| async move {
             let run = inner.gather(name, &policy).await;
-            report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures)
+            let resolution = report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures);
+            log(&resolution.verdict);
+            resolution
         };
         self.0.cache.get_or_run(key, now, run).await.asked_as(input)
+    }
+}
+
+/// One line for the verdict of a run, one more for each step.
+fn log(verdict: &Verdict) {
+    let name = verdict.name.normalized.as_deref().unwrap_or_default();
+    let codes: Vec<_> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    tracing::info!(name, state = %verdict.state, codes = codes.join(","), id = verdict.id, "verdict");
+    for step in &verdict.steps {
+        tracing::debug!(name, step = %step.step, status = ?step.status, ms = step.ms, "step");
     }
 }
 
@@ -270,6 +282,9 @@ impl Resolution {
         if self.verdict.name.input != input {
             let mut verdict = (*self.verdict).clone();
             input.clone_into(&mut verdict.name.input);
+            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
+                step.evidence["input"] = input.into();
+            }
             self.verdict = Arc::new(verdict.sealed());
         }
         self
@@ -305,12 +320,13 @@ impl Inner {
             liars: Vec::new(),
             schemas: None,
         };
-        let Ok(Reading { block, .. }) = evidence.reading else { return Run { evidence, milliseconds } };
-        let Some(found) = evidence.found() else { return Run { evidence, milliseconds } };
+        let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
+            return Run { evidence, milliseconds };
+        };
 
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
         let (owner, sources) =
-            tokio::join!(self.owner(found, &block, limit), self.sources(found, policy.require_all_sources, limit));
+            tokio::join!(self.owner(found, reading, limit), self.sources(found, policy.require_all_sources, limit));
         milliseconds.extend(sources.milliseconds);
         evidence.owner = owner;
         evidence.https = sources.https;
@@ -332,13 +348,13 @@ impl Inner {
         tokio::time::timeout(limit, self.chain.read(name, self.config.chain.block)).await.unwrap_or_else(late)
     }
 
-    async fn owner(&self, found: &Found, block: &Block, limit: Duration) -> OwnerEvidence {
+    async fn owner(&self, found: &Found, reading: &Reading, limit: Duration) -> OwnerEvidence {
         let Some(owner) = Usable::of(&found.records, Key::Owner).text() else { return OwnerEvidence::NotAsked };
         let owner = match EnsName::parse(owner) {
             Ok(owner) => owner,
             Err(error) => return OwnerEvidence::NotAName(error.to_string()),
         };
-        match tokio::time::timeout(limit, self.chain.holding(&owner, block)).await {
+        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoint)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
             Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
             Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),

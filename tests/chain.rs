@@ -141,7 +141,13 @@ fn endpoint(label: &str, url: &str) -> Endpoint {
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
-    ChainConfig { chain_id: CHAIN_ID, endpoints, ..ChainConfig::default() }
+    ChainConfig {
+        chain_id: CHAIN_ID,
+        contracts: Contracts::default(),
+        endpoints,
+        timeout: Duration::from_secs(8),
+        ccip: true,
+    }
 }
 
 fn reader(endpoints: Vec<Endpoint>) -> RpcChain {
@@ -305,7 +311,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert!(found.offchain);
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
     assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
-    let holding = world.reader.holding(&name("off.eth"), &reading.block).await;
+    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoint).await;
     assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
 }
 
@@ -324,7 +330,7 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
-        let error = world.reader.holding(&name("off.eth"), &chain.finalized()).await.unwrap_err();
+        let error = world.reader.holding(&name("off.eth"), &chain.finalized(), "sandbox").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -419,7 +425,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     let broken = Registration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
-    let holding = async |text: &str| world.reader.holding(&name(text), &block).await;
+    let holding = async |text: &str| world.reader.holding(&name(text), &block, "sandbox").await;
 
     assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
     assert_eq!(world.server.requests(), 1);
@@ -429,7 +435,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
-    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere).await.unwrap_err();
+    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere, "sandbox").await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 
@@ -517,6 +523,21 @@ async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
     assert_eq!(world.server.requests(), 2);
     assert_eq!(reading.block, chain.finalized());
     assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+}
+
+#[tokio::test]
+async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_other() {
+    let chain = chain_of(&[agent()]);
+    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    assert_eq!(reading.endpoint, "first");
+    first.set_fault(RpcFault::Html);
+
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoint).await;
+    assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
+    assert_eq!(second.requests(), 0);
 }
 
 #[tokio::test]

@@ -765,7 +765,7 @@ fn honest(head: &str) -> Answer {
 }
 
 fn gateway(label: &str, server: &Server) -> Gateway {
-    Gateway { label: label.to_owned(), base: server.url(), own: false }
+    Gateway { label: label.to_owned(), url: server.url(), own: false }
 }
 
 fn ipfs(servers: &[&Server]) -> IpfsClient {
@@ -883,7 +883,9 @@ async fn a_liar_is_named_banned_and_replaced() {
 
 #[tokio::test]
 async fn a_page_in_place_of_a_block_is_no_lie() {
-    let server = Server::plain(|_| ok(b"<html>please log in</html>")).await;
+    let page =
+        || Answer::Whole(answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html>please log in</html>"));
+    let server = Server::plain(move |_| page()).await;
     let got = card_from(&[&server]).await;
     assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
@@ -987,7 +989,7 @@ async fn the_end_of_the_path_is_told() {
 async fn public_gateways_go_through_the_foreign_door() {
     let server = Server::tls(&[NAME], honest).await;
     let egress = Egress::new(toward(&server)).unwrap();
-    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), base: base.parse().unwrap(), own }];
+    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
 
     let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false)).unwrap();
     assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);

@@ -8,7 +8,6 @@ use alloy_rpc_types_eth::{BlockId, TransactionRequest};
 use async_trait::async_trait;
 use futures_util::future::{OptionFuture, join};
 use jiff::Timestamp;
-use url::Url;
 
 use super::ccip::{CcipReadGateway, Lookups};
 use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
@@ -16,22 +15,6 @@ use super::endpoint::{Endpoint, Failure, Node, Observation, by_hash, eth_call};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
-
-/// Public endpoints of mainnet that need no key, each of another operator, by label.
-pub const DEFAULT_ENDPOINTS: &[(&str, &str)] = &[
-    ("publicnode", "https://ethereum-rpc.publicnode.com"),
-    ("drpc", "https://eth.drpc.org"),
-    ("1rpc", "https://1rpc.io/eth"),
-    ("llamarpc", "https://eth.llamarpc.com"),
-    ("tenderly", "https://gateway.tenderly.co/public/mainnet"),
-    ("flashbots", "https://rpc.flashbots.net"),
-];
-
-/// Chain id of mainnet.
-pub const MAINNET: u64 = 1;
-
-/// How long an endpoint may take for one request, unless configured otherwise.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What to read, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,24 +29,6 @@ pub struct ChainConfig {
     pub timeout: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
     pub ccip: bool,
-}
-
-impl Default for ChainConfig {
-    /// Mainnet through [`DEFAULT_ENDPOINTS`].
-    fn default() -> Self {
-        let endpoint = |&(label, url): &(&str, &str)| Endpoint {
-            label: label.to_owned(),
-            url: Url::parse(url).expect("the default endpoints are URLs, as a test checks"),
-            own: false,
-        };
-        Self {
-            chain_id: MAINNET,
-            contracts: Contracts::default(),
-            endpoints: DEFAULT_ENDPOINTS.iter().map(endpoint).collect(),
-            timeout: DEFAULT_TIMEOUT,
-            ccip: true,
-        }
-    }
 }
 
 /// Tells the time. Only how long a failed endpoint rests depends on it.
@@ -118,16 +83,11 @@ impl RpcChain {
         Err(self.verdict(&block.to_string(), &failures))
     }
 
-    /// What the first endpoint that answers says at the very block.
-    async fn observe_at(&self, asked: &Asked<'_>, block: &Block) -> Result<Told<'_, Findings>, ChainError> {
+    /// What this endpoint says at the very block.
+    async fn observe_at(&self, node: &Node, asked: &Asked<'_>, block: &Block) -> Result<Findings, ChainError> {
         let mut failures = Vec::new();
-        for node in self.in_order() {
-            let told = node.observe_at(&asked.subject, &asked.call, block).await;
-            if let Some(value) = self.settle(node, told, &mut failures) {
-                return Ok(Told { node, value, failures });
-            }
-        }
-        Err(self.verdict(&block.number.to_string(), &failures))
+        let told = node.observe_at(&asked.subject, &asked.call, block).await;
+        self.settle(node, told, &mut failures).ok_or_else(|| self.verdict(&block.number.to_string(), &failures))
     }
 
     /// Notes how an endpoint did.
@@ -228,24 +188,28 @@ impl Chain for RpcChain {
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: node.own },
+            endpoint: node.label.clone(),
             failed_endpoints: causes(&told.failures),
         })
     }
 
-    async fn holding(&self, owner: &EnsName, block: &Block) -> Result<Holding, ChainError> {
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoint: &str) -> Result<Holding, ChainError> {
+        let node = self.nodes.iter().find(|node| node.label == endpoint).ok_or_else(|| {
+            ChainError::Unreachable(vec![(endpoint.to_owned(), "no endpoint has this label".to_owned())])
+        })?;
         let asked = Asked::new(owner, &self.contracts, Subject::resolve_address);
-        let told = self.observe_at(&asked, block).await?;
-        let (data, offchain) = match told.value.resolved {
+        let findings = self.observe_at(node, &asked, block).await?;
+        let (data, offchain) = match findings.resolved {
             Resolved::Returned(data) => (data, false),
-            Resolved::Offchain => (self.look_up(told.node, &asked, by_hash(block)).await?, true),
+            Resolved::Offchain => (self.look_up(node, &asked, by_hash(block)).await?, true),
             Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-                return Ok(Holding { address: None, holder: told.value.holder });
+                return Ok(Holding { address: None, holder: findings.holder });
             }
             Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause)),
             Resolved::Failed(cause) => return Err(ChainError::Resolver(cause)),
         };
         let address = decode_address(&data).map_err(|bad| bad_answer(bad, offchain))?;
-        Ok(Holding { address, holder: told.value.holder })
+        Ok(Holding { address, holder: findings.holder })
     }
 }
 
@@ -283,22 +247,5 @@ fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
         BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn the_default_endpoints_are_https_urls_of_different_hosts() {
-        let endpoints = ChainConfig::default().endpoints;
-        assert!(endpoints.len() >= 4);
-        assert!(endpoints.iter().all(|endpoint| endpoint.url.scheme() == "https" && !endpoint.own));
-        let labels: BTreeSet<_> = endpoints.iter().map(|endpoint| &endpoint.label).collect();
-        let hosts: BTreeSet<_> = endpoints.iter().map(|endpoint| endpoint.url.host_str()).collect();
-        assert_eq!((labels.len(), hosts.len()), (endpoints.len(), endpoints.len()));
     }
 }

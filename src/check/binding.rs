@@ -2,8 +2,8 @@
 
 use crate::card::Card;
 use crate::check::records::owner_is_proven;
-use crate::evidence::{Evidence, Usable};
-use crate::reason::{Code, Reason};
+use crate::evidence::{Evidence, OwnerEvidence, Usable};
+use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
 
 /// Everything in which the records and the card disagree.
@@ -40,7 +40,15 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
     if allowed.is_empty() || card.class() != Some("commons") {
         return None;
     }
-    let accepted = owner.is_some_and(|owner| allowed.iter().any(|a| a == owner)) && owner_is_proven(evidence);
-    (!accepted)
-        .then(|| Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str()).observed(owner.unwrap_or("no owner")))
+    let listed = owner.is_some_and(|owner| allowed.iter().any(|a| a == owner));
+    if listed && owner_is_proven(evidence) {
+        return None;
+    }
+    let reason = Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str());
+    // An owner on the list whose proof could not be read is not refused: nothing is known.
+    if let (true, OwnerEvidence::Failed(cause)) = (listed, &evidence.owner) {
+        let reason = reason.message("Whether the chain proves the owner could not be read.").observed(cause.as_str());
+        return Some(Reason { effect: Effect::Unknown, retryable: true, ..reason });
+    }
+    Some(reason.observed(owner.unwrap_or("no owner")))
 }

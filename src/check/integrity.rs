@@ -33,8 +33,14 @@ pub fn integrity(evidence: &Evidence) -> Vec<Reason> {
 pub fn content_is_proven(evidence: &Evidence) -> bool {
     let Some(found) = evidence.found() else { return false };
     let claims = Claims::read(&found.records);
-    let (Some(bytes), Some(checksum)) = (evidence.ipfs.bytes(), claims.checksum) else { return false };
+    let (Some(bytes), Some(checksum)) = (proven(evidence, &claims), claims.checksum) else { return false };
     Digest::of(bytes) == checksum
+}
+
+/// The bytes that `cl.cid.agentcard` proves: walked block by block, or served bytes that have the hash of a raw CID.
+fn proven<'a>(evidence: &'a Evidence, claims: &Claims) -> Option<&'a Bytes> {
+    let in_hand = || evidence.https.bytes().filter(|served| claims.is_raw_cid_of(served));
+    evidence.ipfs.bytes().or_else(in_hand)
 }
 
 /// What the records claim about the content, as far as each can be used.
@@ -82,6 +88,12 @@ impl Claims {
             parsed
         });
         Self { cid, mirror, checksum, malformed }
+    }
+
+    /// Whether the CID is raw, needs no path, and these bytes are its content.
+    fn is_raw_cid_of(&self, bytes: &[u8]) -> bool {
+        let pathless = self.mirror.as_ref().is_none_or(|mirror| mirror.path.is_empty());
+        pathless && self.cid.as_ref().is_some_and(|cid| cid.is_raw() && cid.verify(bytes))
     }
 
     /// Whether the path that was walked is the one that the publisher means for this CID.
@@ -161,7 +173,11 @@ fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
 fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -> Option<Reason> {
     let causes = || causes.iter().map(|(gateway, cause)| format!("{gateway}: {cause}")).collect::<Vec<_>>().join("; ");
     match &evidence.https {
-        // A raw CID is refuted by the bytes in hand, so nothing is left undecided.
+        // A raw CID is proven by the bytes in hand, so the gateways are only a source that gave nothing.
+        Source::Body { bytes, .. } if claims.is_raw_cid_of(bytes) => {
+            Some(Reason::new(Code::SourceUnavailable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
+        }
+        // Refuted by them, nothing is left undecided.
         Source::Body { .. } if claims.cid.as_ref().is_some_and(ContentId::is_raw) => None,
         Source::Body { .. } => Some(Reason::new(Code::CidUnproven).at(IPFS).observed(causes())),
         // Said once, by the https source.

@@ -70,7 +70,9 @@ fn header_age(evidence: &Evidence, reading: &Reading) -> Option<Reason> {
 fn pending(reading: &Reading) -> Option<Reason> {
     let latest = match reading.latest.as_ref()? {
         Ok(latest) => latest,
-        Err(error) => return Some(chain_error(error).at("latest")),
+        Err(error) => {
+            return Some(chain_error(error).at("latest").message("The records at the newest block could not be read."));
+        }
     };
     let changed = match (&reading.answer, latest) {
         (Answer::Records(then), Answer::Records(now)) => changed_keys(&then.records, &now.records),

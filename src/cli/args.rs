@@ -10,8 +10,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::expect::ExpectArgs;
 use crate::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, ProofDemand, parse_address, parse_duration, parse_host_port,
-    parse_profile, parse_quorum,
+    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_profile,
+    parse_quorum,
 };
 use crate::text;
 
@@ -80,8 +80,10 @@ impl Command {
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
             Self::Audit(args) => args.world.verbose,
-            Self::Sandbox(args) => args.verbose,
-            Self::Explain(_) | Self::Name(_) | Self::Completions(_) => 0,
+            Self::Sandbox(args) => args.world.verbose,
+            Self::Explain(args) => args.world.verbose,
+            Self::Name(args) => args.world.verbose,
+            Self::Completions(args) => args.world.verbose,
         }
     }
 }
@@ -154,6 +156,8 @@ pub(super) struct ExplainArgs {
     pub(super) codes: Vec<String>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +173,8 @@ pub(super) struct NameArgs {
     pub(super) json_input: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -206,9 +212,8 @@ pub(super) struct SandboxArgs {
     pub(super) write_config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-    /// Log more; twice for still more
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    pub(super) verbose: u8,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
@@ -261,6 +266,8 @@ pub(super) struct CompletionsArgs {
     pub(super) shell: clap_complete::Shell,
     #[command(flatten)]
     pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 /// Where results go, and in which form.
@@ -341,8 +348,8 @@ pub(super) struct WorldArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Vec<PathBuf>,
     /// Permit this origin although it is not public
-    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_port)]
-    pub(super) allow_host: Vec<(String, u16)>,
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) allow_host: Vec<OriginSpec>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,

@@ -114,16 +114,16 @@ fn scope(world: &World, depth: Depth) -> anyhow::Result<Scope> {
         chain: format!("eip155:{}", config.chain.id),
         block: config.chain.block.to_string(),
         profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
-        manifests: profile.manifests().map(|m| manifest(m)).collect(),
+        manifests: profile.manifests().map(manifest).collect(),
         depth,
     })
 }
 
 /// Reads the list in a thread of its own, since standard input may keep it waiting.
-fn read_lines(mut reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
+fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     std::thread::spawn(move || {
-        while let Some(line) = reader.next() {
+        for line in reader {
             if sender.blocking_send(line).is_err() {
                 return;
             }

@@ -71,7 +71,7 @@ impl Row {
                 Foreign::new(self.error.as_deref().unwrap_or_default())
             );
         };
-        let normal = Foreign::new(normal);
+        // ENSIP-15 admits no character that harms a terminal, and people want to copy the name.
         if format == Format::Short {
             return format!("{normal}  {node}\n");
         }

@@ -175,6 +175,7 @@ mod tests {
             holder: None,
             expiry: None,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+            endpoint: "rpc".to_owned(),
             failed_endpoints: Vec::new(),
         }
     }

@@ -27,6 +27,7 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
     let palette = output.palette();
     let several = args.names.len() > 1;
     let mut results = Results::new(output, args.output.format, several);
+    hint_at_commands(&args.names);
     let progress = Progress::start(waiting_for(&args.names));
     let world = World::open(&args.world).await?;
     let mut verdicts = stream::iter(&args.names).map(|name| world.resolver.resolve(name)).buffered(AT_ONCE);
@@ -50,6 +51,16 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
     }
     results.finish()?;
     Ok(worst)
+}
+
+/// Says on stderr that a word without a dot was taken as a name: it may have been meant as a command.
+fn hint_at_commands(names: &[String]) {
+    for name in names.iter().filter(|name| !name.is_empty() && !name.contains('.')) {
+        anstream::eprintln!(
+            "clresolve: `{}` is taken as an ENS name; names end in .eth, and --help lists the commands",
+            Foreign::new(name).at_most(60)
+        );
+    }
 }
 
 /// The code of one verdict.

@@ -13,8 +13,8 @@ use serde::ser::{SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
-use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_host_port, parse_profile, parse_world};
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, ProofDemand};
+use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
+use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
 use crate::verdict::Depth;
@@ -124,7 +124,19 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
         path: path.to_owned(),
         line,
         key: key_at(text, line),
-        detail: Foreign::new(&without_secrets(error.message())).to_string(),
+        detail: Foreign::new(&without_secrets(&without_values(error.message()))).at_most(MAX_DETAIL_CHARS).to_string(),
+    }
+}
+
+/// Longest detail of an error, in characters: the list of all keys fits.
+const MAX_DETAIL_CHARS: usize = 500;
+
+/// The message without the text of a value that has the wrong type: it may be a URL with a key.
+fn without_values(message: &str) -> String {
+    match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
+    {
+        Some((before, Some((_, expected)))) => format!("{before}invalid type: string, expected{expected}"),
+        _ => message.to_owned(),
     }
 }
 
@@ -222,7 +234,7 @@ text_forms! {
     Profile(String) = parse_profile;
     Timeout(Duration) = parse_duration;
     Rule(ConnectTo) = str::parse;
-    HostPort((String, u16)) = parse_host_port;
+    HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;
 }
 
@@ -412,7 +424,7 @@ file = "commons.json"
         assert_eq!(config.chain.endpoints.len(), 1);
         assert!(config.chain.endpoints[0].own);
         assert_eq!(config.chain.endpoints[0].label, "anvil");
-        assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, false]);
         assert_eq!(config.rules.allowed_publishers, ["commandlayer.eth"]);
         assert_eq!(config.rules.depth, Depth::Schemas);
         assert!(config.rules.require_all_sources);

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
-    CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, ProofDemand, SANDBOX,
+    CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, OriginSpec, ProofDemand,
+    SANDBOX,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -64,8 +65,8 @@ pub struct Layer {
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_texts")]
     pub connect_to: Vec<ConnectTo>,
     /// Origins that the foreign door permits, host and port.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_origins")]
-    pub allow_host: Vec<(String, u16)>,
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_texts")]
+    pub allow_host: Vec<OriginSpec>,
     /// PEM files with further trust roots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ca: Vec<PathBuf>,
@@ -288,10 +289,6 @@ fn as_texts<S: serde::Serializer, T: Display>(values: &[T], s: S) -> Result<S::O
     s.collect_seq(values.iter().map(T::to_string))
 }
 
-fn as_origins<S: serde::Serializer>(values: &[(String, u16)], s: S) -> Result<S::Ok, S::Error> {
-    s.collect_seq(values.iter().map(|(host, port)| format!("{host}:{port}")))
-}
-
 fn as_duration<S: serde::Serializer>(value: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
     as_text(&value.map(humantime::format_duration), s)
 }
@@ -317,19 +314,22 @@ mod tests {
         let file = Layer {
             timeout: Some(Duration::from_secs(5)),
             profile: Some("a/1".to_owned()),
-            allow_host: vec![("a.example".to_owned(), 1)],
+            allow_host: vec!["a.example:1".parse().unwrap()],
             ..Layer::default()
         };
         let flags = Layer {
             timeout: Some(Duration::from_secs(7)),
-            allow_host: vec![("b.example".to_owned(), 2)],
+            allow_host: vec!["b.example:2".parse().unwrap()],
             rpc: Some(vec!["https://rpc.example/k".parse().unwrap()]),
             ..Layer::default()
         };
         let config = Config::default().with([file, flags]).unwrap();
         assert_eq!(config.timeout, Duration::from_secs(7));
         assert_eq!(config.rules.profile, "a/1");
-        assert_eq!(config.network.allow_hosts, [("b.example".to_owned(), 2), ("a.example".to_owned(), 1)]);
+        assert_eq!(
+            config.network.allow_hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["b.example:2", "a.example:1"]
+        );
         assert_eq!(config.chain.endpoints.len(), 1);
     }
 

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::Address;
-use url::{Host, Url};
+use url::Url;
 
-use super::{ConnectTo, Endpoint, Gateway};
+use super::{Endpoint, Gateway};
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -108,47 +108,6 @@ pub(super) fn parse_digest(s: &str) -> Result<String, String> {
     Err("expected sha256: and 64 hex digits".to_owned())
 }
 
-/// `HOST:PORT`, the host as it stands in an URL.
-///
-/// # Errors
-/// Says what was expected.
-pub fn parse_host_port(s: &str) -> Result<(String, u16), String> {
-    let expected = || "expected HOST:PORT, such as localhost:8080 or [::1]:8080".to_owned();
-    match split_host_port(s) {
-        Some((host, port, None)) => Ok((host, port)),
-        _ => Err(expected()),
-    }
-}
-
-/// Host (in the form that an URL has it), port, and what follows after a colon.
-fn split_host_port(s: &str) -> Option<(String, u16, Option<&str>)> {
-    let host_end = if s.starts_with('[') { s.find(']')? + 1 } else { s.find(':')? };
-    let host = Host::parse(&s[..host_end]).ok()?.to_string();
-    let after = s[host_end..].strip_prefix(':')?;
-    let (port, rest) = after.split_once(':').map_or((after, None), |(port, rest)| (port, Some(rest)));
-    let port = port.parse().ok().filter(|p| *p != 0)?;
-    Some((host, port, rest))
-}
-
-impl FromStr for ConnectTo {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        let expected = || "expected HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443".to_owned();
-        let Some((host, port, Some(target))) = split_host_port(s) else { return Err(expected()) };
-        let Some((target, target_port, None)) = split_host_port(target) else { return Err(expected()) };
-        let target_host = target.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port, target_host, target_port })
-    }
-}
-
-impl fmt::Display for ConnectTo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let brackets = if self.target_host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{}:{}:{}{}{}:{}", self.host, self.port, brackets.0, self.target_host, brackets.1, self.target_port)
-    }
-}
-
 /// An endpoint or gateway as it is written: an URL, or a table with an URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origin {
@@ -194,8 +153,7 @@ impl TryFrom<Origin> for Gateway {
             url.set_path(&base);
         }
         let label = label(origin.label, &url)?;
-        let own = origin.own.unwrap_or_else(|| url.scheme() == "http" || is_loopback(&url));
-        Ok(Self { label, url, own })
+        Ok(Self { label, url, own: origin.own.unwrap_or(false) })
     }
 }
 
@@ -219,15 +177,6 @@ fn http_url(s: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
-        None => false,
-    }
-}
-
 /// The label that was given, or host and port of the URL.
 fn label(given: Option<String>, url: &Url) -> Result<String, String> {
     let Some(label) = given else {
@@ -248,29 +197,6 @@ fn label(given: Option<String>, url: &Url) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn connect_to_is_read_as_curl_reads_it() {
-        let rule: ConnectTo = "Agent.Example:443:127.0.0.1:8443".parse().unwrap();
-        assert_eq!((rule.host.as_str(), rule.port), ("agent.example", 443));
-        assert_eq!((rule.target_host.as_str(), rule.target_port), ("127.0.0.1", 8443));
-        let six: ConnectTo = "a.example:443:[::1]:8443".parse().unwrap();
-        assert_eq!(six.target_host, "::1");
-        assert_eq!(six.to_string(), "a.example:443:[::1]:8443");
-        for bad in ["", "a", "a:1", "a:1:b", "a:1:b:", "a:1:b:2:", "a:1:b:2:c", "a:0:b:2", "a:1:b:65536", "::1:1:a:2"] {
-            assert!(bad.parse::<ConnectTo>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn loopback_and_plain_gateways_are_the_operators_own() {
-        let own = |s: &str| s.parse::<Gateway>().unwrap().own;
-        assert!(own("http://127.0.0.1:8080"));
-        assert!(own("https://[::1]:8080"));
-        assert!(own("https://localhost"));
-        assert!(own("http://kubo.internal:8080"));
-        assert!(!own("https://gateway.example"));
-    }
 
     #[test]
     fn a_gateway_is_named_by_its_base() {
@@ -310,6 +236,5 @@ mod tests {
         assert!(parse_quorum("2").is_err());
         assert!(parse_profile("agent-cards/1.0.0+released").is_ok());
         assert!(parse_profile("a b").is_err());
-        assert_eq!(parse_host_port("[::1]:80"), Ok(("[::1]".to_owned(), 80)));
     }
 }

@@ -204,8 +204,14 @@ impl FromStr for OriginSpec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let (host, port) = text.rsplit_once(':').ok_or(SpecError::Form("HOST:PORT"))?;
+        let (host, port) = text.rsplit_once(':').ok_or(SpecError::Form("HOST:PORT, such as agent.example:8443"))?;
         Ok(Self { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? })
+    }
+}
+
+impl fmt::Display for OriginSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
     }
 }
 
@@ -223,14 +229,25 @@ impl FromStr for ConnectTo {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        const FORM: SpecError = SpecError::Form("HOST:PORT:ADDR:PORT");
+        const FORM: SpecError = SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443");
         let (host, rest) = text.split_once(':').ok_or(FORM)?;
         let (port, target) = rest.split_once(':').ok_or(FORM)?;
         let from = OriginSpec { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? };
         if !matches!(from.host, Host::Domain(_)) {
             return Err(SpecError::Host);
         }
-        Ok(Self { from, target: target.parse().map_err(|e| if e == SpecError::Form("HOST:PORT") { FORM } else { e })? })
+        Ok(Self {
+            from,
+            target: target
+                .parse()
+                .map_err(|e| if e == SpecError::Form("HOST:PORT, such as agent.example:8443") { FORM } else { e })?,
+        })
+    }
+}
+
+impl fmt::Display for ConnectTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.from, self.target)
     }
 }
 
@@ -241,10 +258,10 @@ pub enum SpecError {
     #[error("expected {0}")]
     Form(&'static str),
     /// Not a host, or an IP literal where a name is needed.
-    #[error("not a usable host")]
+    #[error("expected a host name or, where one is allowed, an IP address; IPv6 in brackets")]
     Host,
     /// Not a port from 1 to 65535.
-    #[error("not a port from 1 to 65535")]
+    #[error("expected a port from 1 to 65535")]
     Port,
 }
 
@@ -725,7 +742,11 @@ mod tests {
         assert_eq!(detour.target, spec("localhost:9"));
 
         for text in ["", "a.example", "a.example:443", "a.example:443:b", "a.example:443:127.0.0.1"] {
-            assert_eq!(text.parse::<ConnectTo>(), Err(SpecError::Form("HOST:PORT:ADDR:PORT")), "{text}");
+            assert_eq!(
+                text.parse::<ConnectTo>(),
+                Err(SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443")),
+                "{text}"
+            );
         }
         assert_eq!("127.0.0.1:443:127.0.0.1:9".parse::<ConnectTo>(), Err(SpecError::Host));
         assert_eq!("a.example:0".parse::<OriginSpec>(), Err(SpecError::Port));

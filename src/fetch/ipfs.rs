@@ -35,6 +35,9 @@ pub const IPFS_TIMEOUT: Duration = Duration::from_secs(15);
 const ACCEPT_CAR: &str = "application/vnd.ipld.car;version=1;order=dfs;dups=n";
 const ACCEPT_RAW: &str = "application/vnd.ipld.raw";
 
+/// What error and login pages call themselves. Such a page is no block, but no lie either.
+const PAGE: &str = "text/html";
+
 /// A client over a list of gateways. Cheap to clone; clones share what is known of the gateways.
 #[derive(Clone, Debug)]
 pub struct IpfsClient {
@@ -106,20 +109,20 @@ pub struct Gateway {
     /// How reports and logs call it. Never a URL with a key.
     pub label: String,
     /// The URL that `ipfs/CID` is appended to.
-    pub base: Url,
-    /// Whether it is the operator's own: it may then be anywhere. An `http` or loopback URL says the same by itself.
+    pub url: Url,
+    /// Whether it is the operator's own: it may then be anywhere, and speak plain http. A loopback URL says so by itself.
     pub own: bool,
 }
 
 impl Gateway {
     fn is_own(&self) -> bool {
-        let loopback = match self.base.host() {
+        let loopback = match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(ip)) => ip.is_loopback(),
             Some(Host::Ipv6(ip)) => ip.is_loopback(),
             None => false,
         };
-        self.own || loopback || self.base.scheme() == "http"
+        self.own || loopback
     }
 }
 
@@ -280,14 +283,14 @@ enum Door {
 impl Route {
     fn new(egress: &Egress, gateway: Gateway) -> Result<Self, GatewayError> {
         let door = if gateway.is_own() {
-            egress.operator(&gateway.base).map(Door::Operator)
-        } else if gateway.base.scheme() == "https" {
+            egress.operator(&gateway.url).map(Door::Operator)
+        } else if gateway.url.scheme() == "https" {
             Ok(Door::Foreign(egress.clone()))
         } else {
             Err(Refusal::Scheme)
         };
         match door {
-            Ok(door) => Ok(Self { label: gateway.label, base: gateway.base, door }),
+            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door }),
             Err(why) => Err(GatewayError { label: gateway.label, why }),
         }
     }
@@ -383,12 +386,12 @@ impl Run<'_> {
         while let Some(cid) = self.walk.wanted().copied() {
             self.tally.requests += 1;
             let reply = gateway.send(&gateway.block_url(&cid), ACCEPT_RAW, deadline).await?;
-            let is_raw = media_type(&reply) == Some(ACCEPT_RAW);
+            let is_page = media_type(&reply) == Some(PAGE);
             let block = whole_body(reply, self.want.budget.block_size).await?;
             match self.walk.supply(block) {
                 Ok(()) => self.try_known(),
-                Err(_) if is_raw => return Err(GatewayFault::WrongBlock(Box::new(cid))),
-                Err(_) => return Err(Cause::Malformed.into()),
+                Err(_) if is_page => return Err(Cause::Malformed.into()),
+                Err(_) => return Err(GatewayFault::WrongBlock(Box::new(cid))),
             }
         }
         Ok(())

@@ -73,7 +73,7 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "<tr><td class=\"wide word\"><code>{}</code></td><td class=\"names\" data-label=\"names\">{}</td>\
-             <td class=\"{effect}\" data-label=\"effect\">{effect}</td><td class=\"word\" data-label=\"rule\">{}</td>\
+             <td class=\"word {effect}\" data-label=\"effect\">{effect}</td><td class=\"word\" data-label=\"rule\">{}</td>\
              <td class=\"word\" data-label=\"to fix by\">{}</td><td class=\"wide\">{}</td><td class=\"wide\" data-label=\"such as\">{}</td></tr>",
             group.code,
             group.names,

@@ -39,7 +39,7 @@ fn counts(report: &Report) -> Value {
         "drifting": tally.drifting,
         "near_misses": tally.near_misses,
         "blocks": tally.blocks.map(|(first, last)| json!({"first": first, "last": last})),
-        "checked": tally.checked.as_ref().map(|(first, last)| json!({"first": first, "last": last})),
+        "checked": tally.checked.map(|(first, last)| json!({"first": first, "last": last})),
     })
 }
 

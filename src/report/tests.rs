@@ -233,6 +233,14 @@ fn counts_and_groups_are_those_of_the_rows() {
 }
 
 #[test]
+fn times_span_the_rows_whatever_their_order() {
+    let at = |time: &str| Row::unreadable(1, "a", "b", time.to_owned());
+    let rows = [at("2026-11-20T10:00:05Z"), at("2026-11-20T10:00:01.25Z"), at("2026-11-20T10:00:05.5Z")];
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert!(text.contains("`2026-11-20T10:00:01Z to 2026-11-20T10:00:05Z`"), "{text}");
+}
+
+#[test]
 fn a_name_with_the_same_reason_twice_counts_once() {
     let reasons = [Code::SourceOversize, Code::CidMismatch, Code::SourceOversize].map(Reason::new);
     let tally = report(&[Row::of(1, &failing(reasons))], Ending::Complete).tally;

@@ -17,7 +17,7 @@ use crate::evidence::{Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable,
 use crate::manifest::Side;
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
-use crate::reason::{Code, Reason, Step};
+use crate::reason::{Code, Effect, Reason, Step};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{
     Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served,
@@ -124,7 +124,8 @@ fn name(input: &str, name: &EnsName) -> Name {
 
 /// One plain sentence: the state, and the first reason for it.
 fn summary(judgement: &Judgement, name: &EnsName) -> String {
-    let first = judgement.reasons.first().map_or("a required step did not pass", |reason| reason.message.as_str());
+    let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+    let first = deciding.next().map_or("A required step did not pass.", |reason| reason.message.as_str());
     match judgement.state {
         State::Trusted => format!("The binding of {name} is real: name, records, card and entry agree."),
         State::Untrusted => format!("The binding of {name} is not to be trusted: {}", lower_first(first)),

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +17,10 @@ use crate::config::{Config, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
-use crate::fetch::ipfs::{self, IpfsClient};
+use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
 use crate::profile::Profiles;
+use crate::text::without_secrets;
 
 /// Longest time that a manifest may take to be fetched at start.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -33,8 +33,8 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
         extra_roots.push(read("ca", path)?.into());
     }
     let config = EgressConfig {
-        allow_host: parsed("allow-host", network.allow_hosts.iter().map(|(host, port)| format!("{host}:{port}")))?,
-        connect_to: parsed("connect-to", &network.connect_to)?,
+        allow_host: network.allow_hosts.clone(),
+        connect_to: network.connect_to.clone(),
         extra_roots,
         denied: network.denied.clone(),
         ..EgressConfig::default()
@@ -42,22 +42,25 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
     Egress::new(config).map_err(|error| invalid("ca", error))
 }
 
-/// The reader of the chain. One request may take a fifth of the time limit, so that two endpoints can fail and a third
-/// still answer; a CCIP-Read gateway a quarter, so that its failure is seen as its own.
+/// The part of the time limit that the endpoints share: half, so that the owner and the content come after.
+const ENDPOINTS_SHARE: f64 = 0.5;
+
+/// Endpoints that can fail in turn within that part. With more of them the last ones may not be reached in one run; but
+/// each that failed is asked last for a while.
+const ENDPOINTS_IN_TURN: usize = 3;
+
+/// The reader of the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is seen as its
+/// own.
 pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
-    let endpoint = |endpoint: &crate::config::Endpoint| chain::Endpoint {
-        label: endpoint.label.clone(),
-        url: endpoint.url.clone(),
-        own: endpoint.own,
-    };
+    let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
         contracts: chain::Contracts {
             universal_resolver: config.chain.universal_resolver,
             ..chain::Contracts::default()
         },
-        endpoints: config.chain.endpoints.iter().map(endpoint).collect(),
-        timeout: config.timeout / 5,
+        endpoints: config.chain.endpoints.clone(),
+        timeout: config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn),
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
@@ -82,13 +85,7 @@ impl HttpPost for OperatorDoor {
 
 /// The content side of the network.
 pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
-    let gateway = |gateway: &crate::config::Gateway| ipfs::Gateway {
-        label: gateway.label.clone(),
-        base: gateway.url.clone(),
-        own: gateway.own,
-    };
-    let gateways = config.gateways.iter().map(gateway).collect();
-    let ipfs = IpfsClient::new(egress, gateways).map_err(|error| invalid("gateway", error))?;
+    let ipfs = IpfsClient::new(egress, config.gateways.clone()).map_err(|error| invalid("gateway", error))?;
     Ok(Network { egress: egress.clone(), ipfs })
 }
 
@@ -112,20 +109,13 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
         ManifestSource::Url { url, digest } => {
             let digest: Digest = digest.parse().map_err(|error| invalid("manifest", error))?;
             let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
-            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| invalid("manifest", error))?;
-            digest.check(&body.bytes).map_err(|error| invalid("manifest", error))?;
+            let unusable =
+                |error: &dyn Display| invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())));
+            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
+            digest.check(&body.bytes).map_err(|error| unusable(&error))?;
             Ok(body.bytes)
         }
     }
-}
-
-/// Reads each of `values` as what the doors know it as.
-fn parsed<T>(what: &str, values: impl IntoIterator<Item = impl ToString>) -> Result<Vec<T>, SetupError>
-where
-    T: FromStr,
-    T::Err: Display,
-{
-    values.into_iter().map(|value| value.to_string().parse().map_err(|error| invalid(what, error))).collect()
 }
 
 /// Reads a file that the operator named.

@@ -1,6 +1,5 @@
 //! The servers of a world, asked directly.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,8 +22,9 @@ fn client(world: &World) -> Client {
         .redirect(reqwest::redirect::Policy::none())
         .timeout(Duration::from_secs(10));
     for rule in config.network.connect_to {
-        let target: SocketAddr = format!("{}:{}", rule.target_host, rule.target_port).parse().unwrap();
-        builder = builder.resolve(&rule.host, target);
+        let rule = rule.to_string();
+        let [host, _port, target] = *rule.splitn(3, ':').collect::<Vec<_>>() else { panic!("{rule}") };
+        builder = builder.resolve(host, target.parse().unwrap());
     }
     builder.build().unwrap()
 }
@@ -157,8 +157,8 @@ async fn the_sandbox_starts() {
     let config = sandbox.config();
     assert_eq!((config.chain.world.as_str(), config.chain.id), ("sandbox", 31_337));
     assert!(config.chain.endpoints.iter().all(|e| e.own && e.url.host_str() == Some("127.0.0.1")));
-    assert!(config.network.connect_to.iter().all(|rule| rule.target_host == "127.0.0.1"));
-    assert!(config.network.connect_to.iter().all(|rule| rule.host.ends_with(".sandbox.example")));
+    assert!(config.network.connect_to.iter().all(|rule| rule.to_string().contains(":443:127.0.0.1:")));
+    assert!(config.network.connect_to.iter().all(|rule| rule.to_string().contains(".sandbox.example:443:")));
 }
 
 #[test]

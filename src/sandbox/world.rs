@@ -221,12 +221,7 @@ impl World {
             .map(str::to_owned)
             .into_iter()
             .chain(faulty)
-            .map(|host| ConnectTo {
-                host,
-                port: HTTPS,
-                target_host: target.ip().to_string(),
-                target_port: target.port(),
-            })
+            .map(|host| format!("{host}:{HTTPS}:{target}").parse().expect("hosts and addresses make a rule"))
             .collect()
     }
 }

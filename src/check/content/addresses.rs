@@ -91,6 +91,7 @@ fn in_token(token: &str) -> Option<&str> {
         return is_local(address).then_some(address);
     }
     let token = token.trim_start_matches("//");
+    let token = token.rsplit_once('@').map_or(token, |(_, host)| host);
     let (host, rest) = token.split_once('/').unwrap_or((token, ""));
     let range = !rest.is_empty() && rest.len() <= 3 && rest.bytes().all(|b| b.is_ascii_digit());
     if range || host.len() < "::1".len() || host.len() > MAX_TOKEN_BYTES {
