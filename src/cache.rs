@@ -56,6 +56,22 @@ pub struct Key {
     pub world: Arc<str>,
 }
 
+/// What an answer would take.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// Nothing: it is known.
+    Known {
+        /// The answer.
+        resolution: Resolution,
+        /// How long ago the latest run was, also one whose failure left the answer in place.
+        since_run: Duration,
+    },
+    /// A wait for the run that is under way.
+    UnderWay,
+    /// A run.
+    Unknown,
+}
+
 /// The cache of finished verdicts.
 pub struct VerdictCache {
     trusted: Cache<Key, Arc<Entry>>,
@@ -102,6 +118,38 @@ impl VerdictCache {
             return resolution;
         }
         self.flight(key, run).await.expect("a run of the walk does not panic")
+    }
+
+    /// The verdict of a new run, whatever is fresh; of the run that is under way, if one is.
+    ///
+    /// # Panics
+    /// When the run panicked.
+    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: Key, run: F) -> Resolution
+    where
+        F: FnOnce(u32) -> Run + Send + 'static,
+        Run: Future<Output = Resolution> + Send + 'static,
+    {
+        self.flight(key, run).await.expect("a run of the walk does not panic")
+    }
+
+    /// What an answer under `key` would take at `now`.
+    pub async fn standing(&self, key: &Key, now: Timestamp) -> Standing {
+        if let Some(resolution) = self.fresh(key, now).await {
+            return Standing::Known { resolution, since_run: self.since_run(key, now).await };
+        }
+        let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        if flights.contains_key(key) { Standing::UnderWay } else { Standing::Unknown }
+    }
+
+    /// How long ago the latest run for `key` was, whatever came of it.
+    async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
+        let mut latest = Duration::MAX;
+        for pool in [&self.trusted, &self.other, &self.failures] {
+            if let Some(entry) = pool.get(key).await {
+                latest = latest.min(entry.resolution.verdict.freshness.age(now));
+            }
+        }
+        latest
     }
 
     /// The verdict under `key` that is fresh at `now`, if there is one.
@@ -305,6 +353,35 @@ mod tests {
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0).await;
         let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
         assert_eq!((served.verdict.state, served.verdict.freshness.served), (State::Trusted, Served::Cached));
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_would_take_is_told_without_a_run() {
+        let cache = cache();
+        assert!(matches!(cache.standing(&key("a.eth"), START).await, Standing::Unknown));
+        let never = std::future::pending::<Resolution>;
+        let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, move |_| never()));
+        assert!(futures_util::poll!(&mut asked).is_pending());
+        assert!(matches!(cache.standing(&key("a.eth"), START).await, Standing::UnderWay));
+
+        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        let later = START + 9.seconds();
+        let since = |standing| match standing {
+            Standing::Known { since_run, .. } => since_run.as_secs(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 9);
+        cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0).await;
+        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 0, "a failed run counts too");
+    }
+
+    #[tokio::test]
+    async fn a_new_run_is_made_although_a_verdict_is_fresh() {
+        let cache = cache();
+        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        let run = |_| async { resolution(State::Untrusted, START, 0) };
+        assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict.state, State::Untrusted);
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
     }
 
     #[tokio::test]

@@ -155,6 +155,13 @@ pub struct Proof {
     pub own: bool,
 }
 
+impl Proof {
+    /// Whether a single endpoint, and none of the operator's own, stands behind the reading.
+    pub fn is_one_strangers_word(&self) -> bool {
+        self.grade == Grade::SingleRpc && !self.own
+    }
+}
+
 /// Grades of proof, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -15,12 +15,16 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod lint;
 mod name;
 mod output;
+mod plan;
 mod progress;
 mod records;
 mod render;
 mod sandbox;
+mod serve;
+mod stop;
 mod trace;
 mod verify;
 mod world;
@@ -61,6 +65,9 @@ fn dispatch(command: Command) -> Exit {
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Lint(args) => lint::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),
     };

@@ -18,9 +18,11 @@ use crate::verdict::Depth;
 
 mod file;
 mod layer;
+mod serve;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
+pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
@@ -71,6 +73,10 @@ pub struct Config {
     pub timeout: Duration,
     /// Sizes of the caches.
     pub cache: CacheConfig,
+    /// The daemon's listener and its limits.
+    pub http: HttpConfig,
+    /// The daemon's gate.
+    pub gate: GateConfig,
 }
 
 /// The chain and how to read it.
@@ -168,6 +174,8 @@ impl Default for Config {
             rules: RulesConfig::default(),
             timeout: DEFAULT_TIMEOUT,
             cache: CacheConfig::default(),
+            http: HttpConfig::default(),
+            gate: GateConfig::default(),
         }
     }
 }

@@ -13,8 +13,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jiff::Timestamp;
 use tokio::time::Instant;
 
+pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
@@ -214,13 +217,59 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
+        let (profile, policy) = self.rules(question)?;
+        Ok(self.answer(&question.input, profile, policy).await)
+    }
+
+    /// The verdict of a new run, although the cache may hold a fresh one. It takes the other's place.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn ask_anew(&self, question: &Question) -> Result<Resolution, SetupError> {
+        let (profile, policy) = self.rules(question)?;
+        let name = match EnsName::parse(&question.input) {
+            Ok(name) => name,
+            Err(error) => return Ok(report::invalid_name(&question.input, &error, &profile, &policy, self.now())),
+        };
+        let key = self.key(&name, &profile, &policy);
+        let run = self.run(name, &question.input, profile, policy);
+        Ok(self.0.cache.run_anew(key, run).await.asked_as(&question.input))
+    }
+
+    /// What the answer to a question would take. Nobody is asked.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn standing(&self, question: &Question) -> Result<Standing, SetupError> {
+        let (profile, policy) = self.rules(question)?;
+        let name = match EnsName::parse(&question.input) {
+            Ok(name) => name,
+            Err(error) => {
+                let resolution = report::invalid_name(&question.input, &error, &profile, &policy, self.now());
+                return Ok(Standing::Known { resolution, since_run: Duration::ZERO });
+            }
+        };
+        Ok(match self.0.cache.standing(&self.key(&name, &profile, &policy), self.now()).await {
+            Standing::Known { resolution, since_run } => {
+                Standing::Known { resolution: resolution.asked_as(&question.input), since_run }
+            }
+            other => other,
+        })
+    }
+
+    /// The time by the resolver's clock.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    fn rules(&self, question: &Question) -> Result<(Arc<Profile>, Policy), SetupError> {
         let id = question.profile.as_deref().unwrap_or(&self.0.config.rules.profile);
         let Some(profile) = self.0.profiles.get(id) else {
             return Err(SetupError::Invalid { what: "profile".to_owned(), detail: format!("no profile {id}") });
         };
         let mut policy = self.0.policy.clone();
         policy.depth = question.depth.unwrap_or(policy.depth);
-        Ok(self.answer(&question.input, profile, policy).await)
+        Ok((profile, policy))
     }
 
     /// The records of a name, judged by nothing.
@@ -242,27 +291,45 @@ impl Resolver {
     }
 
     async fn answer(&self, input: &str, profile: Arc<Profile>, policy: Policy) -> Resolution {
-        let now = self.0.clock.now();
+        let now = self.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
             Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
         };
-        let key = CacheKey {
+        let key = self.key(&name, &profile, &policy);
+        let run = self.run(name, input, profile, policy);
+        self.0.cache.get_or_run(key, now, run).await.asked_as(input)
+    }
+
+    fn key(&self, name: &EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
+        CacheKey {
             name: name.clone(),
             block: self.0.config.chain.block,
             depth: policy.depth,
             rules: profile.digest().to_string().into(),
             world: Arc::clone(&self.0.world),
-        };
+        }
+    }
+
+    /// The run for `name`, as the cache starts it: told how many failures in a row came before.
+    fn run(
+        &self,
+        name: EnsName,
+        input: &str,
+        profile: Arc<Profile>,
+        policy: Policy,
+    ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
         let inner = Arc::clone(&self.0);
         let asked = input.to_owned();
-        let run = move |failures| async move {
-            let run = inner.gather(name, &policy).await;
-            let resolution = report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures);
-            log(&resolution.verdict);
-            resolution
-        };
-        self.0.cache.get_or_run(key, now, run).await.asked_as(input)
+        move |failures| {
+            let work = async move {
+                let run = inner.gather(name, &policy).await;
+                let resolution = report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures);
+                log(&resolution.verdict);
+                resolution
+            };
+            work.boxed()
+        }
     }
 }
 

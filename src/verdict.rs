@@ -1,5 +1,8 @@
 //! The verdict: what clresolve answers, with all its evidence. Pure data; one JSON form for CLI, HTTP and library.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -243,6 +246,23 @@ pub struct Freshness {
     pub retry_after: Option<u64>,
     /// How this copy was served.
     pub served: Served,
+}
+
+impl Freshness {
+    /// How old the evidence is at `now`; zero where the clocks disagree.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        self.checked_at.parse().map_or(Duration::ZERO, |checked: Timestamp| between(checked, now))
+    }
+
+    /// For how long, from the moment when the evidence was gathered, the verdict may be relied on.
+    pub fn lifetime(&self) -> Duration {
+        let moments = self.checked_at.parse().and_then(|checked| Ok((checked, self.fresh_until.parse()?)));
+        moments.map_or(Duration::ZERO, |(checked, until)| between(checked, until))
+    }
+}
+
+fn between(earlier: Timestamp, later: Timestamp) -> Duration {
+    later.duration_since(earlier).try_into().unwrap_or_default()
 }
 
 /// How a copy of a verdict was served.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
-const PURE: [&str; 13] = [
-    "address", "card", "check", "cid", "evidence", "manifest", "name", "profile", "reason", "records", "report",
-    "schema", "verdict",
+const PURE: [&str; 15] = [
+    "address", "card", "check", "cid", "evidence", "lint", "manifest", "name", "plan", "profile", "reason", "records",
+    "report", "schema", "verdict",
 ];
 
 /// What a pure module must not name.
@@ -33,6 +33,13 @@ fn pure_modules_do_no_io_and_read_no_clock() {
 fn the_command_line_does_not_reach_behind_the_resolver() {
     let words = ["crate::fetch", "crate::chain::rpc", "reqwest", "alloy_provider"];
     let offences = offences(|module| module == "cli", &words);
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+#[test]
+fn the_daemon_reaches_the_world_through_the_resolver_alone() {
+    let words = ["crate::fetch", "crate::chain", "crate::check", "crate::evidence", "reqwest", "alloy_"];
+    let offences = offences(|module| module == "http", &words);
     assert!(offences.is_empty(), "{offences:#?}");
 }
 

@@ -1,4 +1,4 @@
-//! Every scenario, through the library and through the program, on one world.
+//! Every scenario, through the library, the program and the daemon, on one world.
 //!
 //! Each test reports all failures at once, as a table.
 
@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
+use clresolve::verdict::State;
 use serde_json::Value;
 use support::judge;
 use support::scenario::Case;
-use support::stage::{self, Printed, on_stage, table};
+use support::stage::{self, Printed, Said, on_stage, table};
 
 /// Rules of the checklist that this version has nothing to show for, with the reason.
 const NOT_SHOWN: [(&str, &str); 2] = [
@@ -58,6 +59,30 @@ fn scenarios_hold_through_the_program() {
             }
         }
         report("through the program", cases.len(), &wrong);
+    });
+}
+
+#[test]
+fn scenarios_hold_over_http() {
+    on_stage(async |stage| {
+        let said = stage.http().await;
+        let library = stage.library().await;
+        let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| stage::is_for_http(case)).collect();
+        let mut wrong = table(cases.iter().copied(), |case| said.get(&case.id).map(|said| said.verdict.clone()));
+        for case in &cases {
+            let Some(Said { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
+            let strangers_word = judge::codes_of(verdict).contains("single-rpc");
+            let open = case.ask.state == State::Trusted && !strangers_word;
+            let expected = (if open { 200 } else { 403 }, case.ask.state.as_str());
+            if (*status, state.as_str()) != expected {
+                wrong.push(format!("{}\n    gate: expected {expected:?}, found {status} {state}", case.id));
+            }
+            if verdict["conclusion"] != library[&case.id]["conclusion"] {
+                wrong.push(format!("{}\n    library and daemon conclude differently", case.id));
+            }
+        }
+        println!("not asked over HTTP (sessions, numbered blocks): {}", stage.scenarios.cases.len() - cases.len());
+        report("over HTTP", cases.len(), &wrong);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::chain::{Answer, BlockSelector, ChainError, Found, Grade, Reading};
+use crate::chain::{Answer, BlockSelector, ChainError, Found, Reading};
 use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
@@ -51,8 +51,7 @@ pub fn chain_error(error: &ChainError) -> Reason {
 }
 
 fn vouching(reading: &Reading) -> Option<Reason> {
-    let single = reading.proof.grade == Grade::SingleRpc && !reading.proof.own;
-    single.then(|| Reason::new(Code::SingleRpc))
+    reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
 }
 
 fn header_age(evidence: &Evidence, reading: &Reading) -> Option<Reason> {

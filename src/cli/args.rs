@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ Examples:
   clresolve a.eth -o json | jq .reasons      everything, for programs
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
+  clresolve lint card.json                   is this card fit to be published?
+  clresolve plan agents/                     which CID, which records; would it pass?
+  clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
@@ -80,6 +84,10 @@ impl Command {
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
             Self::Audit(args) => args.world.verbose,
+            Self::Lint(args) => args.world.verbose,
+            Self::Plan(args) => args.world.verbose,
+            // A daemon logs each request.
+            Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
@@ -103,10 +111,16 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
     Name(NameArgs),
+    /// Judge a card before it is published, with line and column of each finding
+    Lint(LintArgs),
+    /// Foretell CID and records of a folder of cards, and how they would be judged
+    Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
     /// Judge a list of names and write a report
     Audit(AuditArgs),
+    /// Answer over HTTP: verdicts for programs, and a gate for proxies
+    Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
     /// Write a completion script for a shell
@@ -179,6 +193,38 @@ pub(super) struct NameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
+is asked for: `clresolve plan` judges a card together with the records to set.")]
+pub(super) struct LintArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) document: PathBuf,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nobody is asked, so a plan is no verdict. The CID is that of importers with CIDv1,
+SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
+Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.")]
+pub(super) struct PlanArgs {
+    /// A folder to be published, or a single card
+    #[arg(value_name = "DIR|FILE")]
+    pub(super) target: PathBuf,
+    /// Where the card will be served; with a slash at its end the card's path follows. Default: the card's $id
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
 3 incomplete or unreachable. The error is `class: message`.")]
 pub(super) struct CatArgs {
@@ -190,6 +236,28 @@ pub(super) struct CatArgs {
     pub(super) car: Option<PathBuf>,
     #[command(flatten)]
     pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  GET  /v1/verdicts/{name}?profile=&depth=   the verdict, 200 whatever its state
+  POST /v1/verdicts {\"names\": [...]}         up to 100 verdicts, a line each
+  any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
+  any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
+  GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/reasons, /v1/profiles, /livez, /readyz
+
+SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
+Limits are keys of the configuration file, under [http] and [gate].")]
+pub(super) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<SocketAddr>,
+    /// Read and check the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    pub(super) check_config: bool,
     #[command(flatten)]
     pub(super) world: WorldArgs,
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::args::{Format, SandboxArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, json, json_line};
+use super::stop::asked_to_stop;
 use crate::sandbox::Sandbox;
 use crate::text::Foreign;
 
@@ -74,22 +75,6 @@ fn for_programs(endpoints: &[(String, String)], config: Option<&str>) -> Value {
     let endpoints: serde_json::Map<String, Value> =
         endpoints.iter().map(|(label, url)| (label.clone(), Value::from(url.as_str()))).collect();
     serde_json::json!({ "endpoints": endpoints, "config": config })
-}
-
-/// Ends at Ctrl-C, and on Unix at SIGTERM too.
-async fn asked_to_stop() {
-    #[cfg(unix)]
-    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        }
-        return;
-    }
-    // Without a handler the signal ends the process, which serves as well.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 #[cfg(test)]

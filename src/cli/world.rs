@@ -19,14 +19,20 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        let sandbox = if args.sandbox { Some(Sandbox::start().await?) } else { None };
-        let config = match &sandbox {
-            Some(sandbox) => sandbox.config().with([layer(args)])?,
-            None => configuration(args)?,
-        };
+        let (config, sandbox) = settings(args).await?;
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
+}
+
+/// The configuration, and the embedded world that it is about, if it is.
+pub(super) async fn settings(args: &WorldArgs) -> anyhow::Result<(Config, Option<Sandbox>)> {
+    if !args.sandbox {
+        return Ok((configuration(args)?, None));
+    }
+    let sandbox = Sandbox::start().await?;
+    let config = sandbox.config().with([layer(args)])?;
+    Ok((config, Some(sandbox)))
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.

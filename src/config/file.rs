@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
+use super::serve::{GateLayer, HttpLayer};
 use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
 use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
@@ -179,6 +180,8 @@ struct File {
     allow_host: Vec<HostPort>,
     ca: Vec<PathBuf>,
     cache: Option<CacheLayer>,
+    http: Option<HttpLayer>,
+    gate: Option<GateLayer>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
     manifest: Option<Vec<ManifestForm>>,
@@ -206,6 +209,8 @@ impl From<File> for Layer {
             allow_host: file.allow_host.into_iter().map(|h| h.0).collect(),
             ca: file.ca,
             cache: file.cache,
+            http: file.http,
+            gate: file.gate,
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
             manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use serde::Serialize;
 
+use super::serve::{GateLayer, HttpLayer};
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
     CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, OriginSpec, ProofDemand,
@@ -73,6 +74,12 @@ pub struct Layer {
     /// Sizes of the caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheLayer>,
+    /// The daemon's listener and its limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpLayer>,
+    /// The daemon's gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateLayer>,
     /// RPC endpoints, in order of preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Vec<Endpoint>>,
@@ -135,6 +142,8 @@ impl Config {
         if let Some(cache) = layer.cache {
             self.cache = cache.over(self.cache);
         }
+        self.http = layer.http.unwrap_or_default().over(self.http);
+        self.gate = layer.gate.unwrap_or_default().over(self.gate);
         Ok(())
     }
 
@@ -226,6 +235,8 @@ impl Layer {
                 untrusted: Some(config.cache.untrusted),
                 content_bytes: Some(config.cache.content_bytes),
             }),
+            http: Some(HttpLayer::of(config.http)),
+            gate: Some(GateLayer::of(config.gate)),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),
             manifest: Some(config.rules.manifests.clone()),

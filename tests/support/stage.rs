@@ -1,6 +1,7 @@
-//! The world that all scenarios share, and the ways to ask it: through the library and through the program.
+//! The world that all scenarios share, and the ways to ask it: through the library, the program and the daemon.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +9,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use clresolve::clock::Clock;
-use clresolve::config::{Config, Endpoint};
+use clresolve::config::{BlockSelector, Config, Endpoint};
+use clresolve::http::Server;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::world::{Counts, World};
 use clresolve::verdict::State;
@@ -151,6 +153,36 @@ impl Stage {
         verdicts
     }
 
+    /// What a daemon says about every case that can be asked over HTTP, by the case's id.
+    pub(crate) async fn http(&'static self) -> BTreeMap<String, Said> {
+        let shared = self.daemon(&Setting::default()).await;
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let cases = self.scenarios.cases.iter().filter(|case| is_for_http(case));
+        futures_util::stream::iter(cases)
+            .map(|case| {
+                let client = client.clone();
+                async move {
+                    let address = if case.alone { self.daemon(&case.ask.setting).await } else { shared };
+                    (case.id.clone(), over_http(&client, address, &case.ask.name).await)
+                }
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await
+    }
+
+    /// Starts a daemon for a question; it runs for as long as the tests do.
+    async fn daemon(&self, setting: &Setting) -> SocketAddr {
+        let mut config = self.config(setting).await;
+        config.http.listen.set_port(0);
+        config.http.cold_runs_per_minute = u32::MAX;
+        config.gate.deadline = PATIENCE;
+        let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
+        let address = server.address();
+        tokio::spawn(server.run(std::future::pending()));
+        address
+    }
+
     /// The verdict on every case without a session through the program, by the case's id, with its exit code.
     pub(crate) async fn program(&self, folder: &Path) -> BTreeMap<String, Printed> {
         let cases = self.scenarios.cases.iter().filter(|case| case.ask.session.is_none());
@@ -181,6 +213,30 @@ impl Stage {
             .await;
         done.into_iter().flatten().collect()
     }
+}
+
+/// Whether a case can be asked over HTTP, which offers no numbered block.
+pub(crate) fn is_for_http(case: &Case) -> bool {
+    case.ask.session.is_none() && !matches!(case.ask.setting.block, Some(BlockSelector::Number(_)))
+}
+
+/// What a daemon says.
+pub(crate) struct Said {
+    pub(crate) verdict: Value,
+    /// Status and `Clresolve-State` of its gate.
+    pub(crate) gate: (u16, String),
+}
+
+/// Asks the daemon about `name`: the report face, then the gate.
+async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) -> Said {
+    let segment: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let get = |face: &str| client.get(format!("http://{address}/v1/{face}/{segment}")).send();
+    let report = get("verdicts").await.expect("an answer");
+    assert_eq!(report.status(), 200, "{name}");
+    let body = report.bytes().await.expect("a whole answer");
+    let gate = get("gate").await.expect("an answer");
+    let state = gate.headers().get("clresolve-state").and_then(|state| state.to_str().ok()).unwrap_or_default();
+    Said { verdict: serde_json::from_slice(&body).expect("JSON"), gate: (gate.status().as_u16(), state.to_owned()) }
 }
 
 /// What the program says about `names`, as JSON, and its exit code.

@@ -1,0 +1,39 @@
+//! `serve`: the daemon.
+
+use anyhow::Context as _;
+
+use super::args::ServeArgs;
+use super::exit::Exit;
+use super::stop::asked_to_stop;
+use super::world;
+use crate::http::{self, Server};
+use crate::resolve::Resolver;
+
+pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
+    let done = runtime.block_on(serve(args));
+    // Runs for clients that have gone may still be under way; nobody waits for them.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
+    let (mut config, sandbox) = world::settings(&args.world).await?;
+    config.http.listen = args.listen.unwrap_or(config.http.listen);
+    if args.check_config {
+        http::check(&config)?;
+        Resolver::new(&config).await?;
+        anstream::eprintln!("clresolve: the configuration is good");
+        return Ok(Exit::Trusted);
+    }
+    let server = Server::bind(&config).await?;
+    anstream::eprintln!("clresolve: listening on http://{}", server.address());
+    match sandbox {
+        None => server.run(asked_to_stop()).await,
+        Some(sandbox) => tokio::select! {
+            () = server.run(asked_to_stop()) => {}
+            () = sandbox.stopped() => {}
+        },
+    }
+    Ok(Exit::Trusted)
+}

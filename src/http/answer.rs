@@ -1,0 +1,122 @@
+//! One request: let in or refused, routed, guarded against bugs, and logged in one line.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Request, Uri};
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use super::listen::Client;
+use super::{Shared, gate, problem};
+use crate::reason::Refusal;
+use crate::text::Foreign;
+use crate::verdict::{State, Verdict};
+
+/// What runs nothing, should a browser show an answer.
+const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+/// Held for as long as a request is in work, also by an answer that is still being written.
+#[derive(Clone)]
+pub(super) struct InWork(#[expect(dead_code, reason = "held for its end")] Arc<OwnedSemaphorePermit>);
+
+/// What the log says of an answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noted {
+    name: Option<String>,
+    state: Option<State>,
+    code: Option<&'static str>,
+}
+
+impl Noted {
+    /// A verdict was given.
+    pub(super) fn verdict(verdict: &Verdict) -> Self {
+        let code = verdict.reasons.first().map(|reason| reason.code.slug());
+        Self { name: Some(verdict.name.input.clone()), state: Some(verdict.state), code }
+    }
+
+    /// A request was refused.
+    pub(super) fn refusal(refusal: Refusal) -> Self {
+        Self { code: Some(refusal.slug()), ..Self::default() }
+    }
+
+    /// The request asked for this name.
+    #[must_use]
+    pub(super) fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// The answer was given for this reason.
+    #[must_use]
+    pub(super) fn because(mut self, code: Option<&'static str>) -> Self {
+        self.code = code;
+        self
+    }
+}
+
+/// Answers one request.
+pub(super) async fn answer(
+    shared: &Shared,
+    router: Router,
+    client: Client,
+    request: Request<Body>,
+    started: Instant,
+) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let worked = AssertUnwindSafe(work(shared, router, client, request)).catch_unwind().await;
+    let mut response = worked.unwrap_or_else(|_| refused(&uri, Refusal::InternalError));
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING_RUNS));
+    log(&method, &uri, client, &response, started);
+    response
+}
+
+async fn work(shared: &Shared, mut router: Router, client: Client, mut request: Request<Body>) -> Response {
+    let mut in_work = None;
+    if !is_health(request.uri()) {
+        let places = if gate::is_gate(request.uri()) { &shared.gate_requests } else { &shared.requests };
+        let Ok(permit) = Arc::clone(places).try_acquire_owned() else {
+            return refused(request.uri(), Refusal::Overloaded);
+        };
+        let held = in_work.insert(InWork(Arc::new(permit)));
+        request.extensions_mut().insert(held.clone());
+    }
+    request.extensions_mut().insert(client);
+    let response = router.call(request).await;
+    // Until here: a handler that has no use for it lets its copy go at once.
+    drop(in_work);
+    response.unwrap_or_else(|never| match never {})
+}
+
+/// What each face says instead of a verdict.
+pub(super) fn refused(uri: &Uri, refusal: Refusal) -> Response {
+    if gate::is_gate(uri) { gate::refused(refusal) } else { problem::refused(refusal, None) }
+}
+
+/// Whether an overloaded daemon answers too, so that whoever watches it does not take it for dead.
+fn is_health(uri: &Uri) -> bool {
+    matches!(uri.path(), "/livez" | "/readyz")
+}
+
+fn log(method: &axum::http::Method, uri: &Uri, client: Client, response: &Response, started: Instant) {
+    let nothing = Noted::default();
+    let Noted { name, state, code } = response.extensions().get().unwrap_or(&nothing);
+    let status = response.status().as_u16();
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let path = Foreign::new(uri.path());
+    let name = name.as_deref().map(|name| tracing::field::display(Foreign::new(name)));
+    let state = state.map(State::as_str);
+    if is_health(uri) {
+        tracing::debug!(%method, %path, status, ms, "request");
+    } else {
+        tracing::info!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
+    }
+}

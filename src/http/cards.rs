@@ -1,0 +1,53 @@
+//! `GET /v1/cards/{name}`: the exact verified bytes of the card, and nothing of a name that is not trusted.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::answer::Noted;
+use super::listen::Client;
+use super::verdicts::{cache_headers, is_known_to_client, not_modified};
+use super::{Shared, problem, segment};
+use crate::digest::Digest;
+use crate::resolve::Question;
+
+/// RFC 9530.
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+pub(super) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let served = match shared.desk.ask(client, Question::new(segment(&uri, 0))).await {
+        Ok(served) => served,
+        Err(refusal) => return problem::refused(refusal, None),
+    };
+    let Some(card) = served.resolution.card.clone() else { return problem::not_trusted(&served.resolution.verdict) };
+    let digest = Digest::of(&card);
+    let tag = format!("\"{}\"", digest.hex());
+    let mut response = if is_known_to_client(&headers, &tag) {
+        not_modified()
+    } else {
+        let mut response = Response::new(Body::from(card));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
+        response
+    };
+    cache_headers(response.headers_mut(), &served, shared.resolver.now());
+    insert(response.headers_mut(), ETAG, &tag);
+    response.extensions_mut().insert(Noted::verdict(&served.resolution.verdict));
+    response
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    headers.insert(name, HeaderValue::from_str(value).expect("hex and base64 are header values"));
+}

@@ -1,0 +1,135 @@
+//! The gate: 200 and no body lets a request pass, 403 does not. Nothing else is ever answered.
+//!
+//! What it goes by (profile, depth, block) is the configuration alone; whoever asks has no say in it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::response::Response;
+use tokio::time::timeout;
+
+use super::answer::Noted;
+use super::listen::Client;
+use super::{Shared, segment};
+use crate::reason::{Code, Refusal};
+use crate::resolve::Question;
+use crate::verdict::{self, Verdict};
+
+const STATE: HeaderName = HeaderName::from_static("clresolve-state");
+const CODE: HeaderName = HeaderName::from_static("clresolve-code");
+const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
+const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
+
+/// What the paths of the gate begin with.
+const PREFIXES: [&str; 2] = ["/v1/gate", "/v1/envoy"];
+
+/// Whether the path is the gate's, be it one of its routes or not.
+pub(super) fn is_gate(uri: &Uri) -> bool {
+    let below =
+        |prefix: &str| uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    PREFIXES.iter().any(|prefix| below(prefix))
+}
+
+/// `/v1/gate/{name}`
+pub(super) async fn of_name(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    decide(&shared, client, &segment(&uri, 0), |_| true).await
+}
+
+/// `/v1/gate/{name}/{verb}` and `/v1/envoy/{name}/{verb}/{*ignored}`
+pub(super) async fn of_verb(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let verb = segment(&uri, 1);
+    let implements = |verdict: &Verdict| verdict.identity.as_ref().is_some_and(|agent| agent.verbs.contains(&verb));
+    decide(&shared, client, &segment(&uri, 0), implements).await
+}
+
+async fn decide(shared: &Shared, client: Client, name: &str, implements: impl Fn(&Verdict) -> bool) -> Response {
+    let mut response = if shared.is_draining() {
+        refused(Refusal::Draining)
+    } else {
+        match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
+            Ok(Ok(served)) => return by_verdict(&served.resolution.verdict, implements),
+            Ok(Err(refusal)) => refused(refusal),
+            Err(_) => refused(Refusal::DeadlinePassed),
+        }
+    };
+    if let Some(noted) = response.extensions_mut().remove::<Noted>() {
+        response.extensions_mut().insert(noted.named(name));
+    }
+    response
+}
+
+/// The answer without a verdict.
+pub(super) fn refused(refusal: Refusal) -> Response {
+    let mut response = bare(StatusCode::FORBIDDEN);
+    let headers = response.headers_mut();
+    headers.insert(STATE, HeaderValue::from_static(verdict::State::Indeterminate.as_str()));
+    headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
+    response.extensions_mut().insert(Noted::refusal(refusal));
+    response
+}
+
+fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
+    let objection = objection(verdict, implements);
+    let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
+    let headers = response.headers_mut();
+    headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
+    if let Some(code) = objection {
+        headers.insert(CODE, HeaderValue::from_static(code));
+    }
+    if let Ok(id) = HeaderValue::from_str(&verdict.id) {
+        headers.insert(VERDICT, id);
+    }
+    let digest = verdict.identity.as_ref().map(|agent| HeaderValue::from_str(&agent.card.sha256));
+    if let (verdict::State::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
+        headers.insert(CARD_SHA256, digest);
+    }
+    response.extensions_mut().insert(Noted::verdict(verdict).because(objection));
+    response
+}
+
+/// Why a request must not pass, if it must not.
+fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
+    if verdict.state != verdict::State::Trusted {
+        let first = verdict.reasons.first().map(|reason| reason.code.slug());
+        return Some(first.unwrap_or(Refusal::InternalError.slug()));
+    }
+    let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
+    if anchor.proof.is_one_strangers_word() {
+        return Some(Code::SingleRpc.slug());
+    }
+    (!implements(verdict)).then_some(Refusal::VerbNotImplemented.slug())
+}
+
+/// An answer that no cache between keeps: the decision is made anew each time.
+fn bare(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_the_gate_are_its_own() {
+        for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
+            assert!(is_gate(&path.parse().unwrap()), "{path}");
+        }
+        for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a"] {
+            assert!(!is_gate(&path.parse().unwrap()), "{path}");
+        }
+    }
+}

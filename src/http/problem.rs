@@ -1,0 +1,110 @@
+//! Problems (RFC 9457): what the report face says where it has no verdict to give.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::answer::{self, Noted};
+use crate::reason::{Code, Refusal};
+use crate::text::Foreign;
+use crate::verdict::Verdict;
+
+/// Seconds after which a client that was refused for its number of requests may ask again: the quota's window.
+const QUOTA_PAUSE: &str = "60";
+
+/// The same for a daemon that has too much to do; runs take seconds.
+const OVERLOAD_PAUSE: &str = "1";
+
+/// No route, or none of the gate's: 404, or 403 below the gate's paths.
+pub(super) async fn no_route(uri: Uri) -> Response {
+    answer::refused(&uri, Refusal::RouteUnknown)
+}
+
+/// The route exists, but not for this method.
+pub(super) async fn no_method() -> Response {
+    refused(Refusal::MethodUnsupported, None)
+}
+
+/// A problem, with what exactly is wrong where that is more than the title says.
+pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
+    let body = document(refusal, detail);
+    let mut response = response(status(refusal), &body);
+    let pause = match refusal {
+        Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
+        Refusal::Overloaded | Refusal::Draining => Some(OVERLOAD_PAUSE),
+        _ => None,
+    };
+    if let Some(pause) = pause {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(pause));
+    }
+    response.extensions_mut().insert(Noted::refusal(refusal));
+    response
+}
+
+/// The problem as JSON.
+pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
+    let mut body = json!({
+        "type": refusal.uri(),
+        "title": refusal.title(),
+        "status": status(refusal).as_u16(),
+        "code": refusal,
+    });
+    if let Some(detail) = detail {
+        body["detail"] = Foreign::new(&detail).to_string().into();
+    }
+    body
+}
+
+/// There is no card to hand out, since the name is not trusted (CL-66).
+pub(super) fn not_trusted(verdict: &Verdict) -> Response {
+    let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
+    let (uri, title, code) = match codes.first() {
+        Some(code) => (code.uri(), code.entry().title, code.slug()),
+        None => (Refusal::InternalError.uri(), Refusal::InternalError.title(), Refusal::InternalError.slug()),
+    };
+    let body = json!({
+        "type": uri,
+        "title": title,
+        "status": StatusCode::CONFLICT.as_u16(),
+        "code": code,
+        "detail": Foreign::new(&verdict.summary).to_string(),
+        "state": verdict.state,
+        "codes": codes,
+        "verdict": verdict.id,
+    });
+    let mut response = response(StatusCode::CONFLICT, &body);
+    if let Some(pause) = verdict.freshness.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, pause.into());
+    }
+    response.extensions_mut().insert(Noted::verdict(verdict));
+    response
+}
+
+const fn status(refusal: Refusal) -> StatusCode {
+    match refusal {
+        Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
+        Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Refusal::RouteUnknown => StatusCode::NOT_FOUND,
+        Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
+        Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Overloaded | Refusal::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
+        Refusal::DeadlinePassed | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
+        Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn response(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,59 @@
+//! The registries of reasons and profiles, and health.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+
+use super::{Shared, problem};
+use crate::reason::{Code, Refusal};
+
+/// Every code: those of verdicts, and those of what the daemon refuses.
+pub(super) async fn reasons() -> Json<Value> {
+    let reason = |code: &Code| {
+        let mut entry = serde_json::to_value(code.entry()).unwrap_or_default();
+        entry["type"] = code.uri().into();
+        entry
+    };
+    let refusal = |refusal: &Refusal| json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()});
+    Json(json!({
+        "reasons": Code::ALL.iter().map(reason).collect::<Vec<_>>(),
+        "refusals": Refusal::ALL.iter().map(refusal).collect::<Vec<_>>(),
+    }))
+}
+
+/// Every profile that a question may name.
+pub(super) async fn profiles(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let profiles: Vec<Value> = shared
+        .resolver
+        .profiles()
+        .iter()
+        .map(|profile| {
+            let manifests = profile.manifests().map(|m| json!({"id": m.id(), "digest": m.digest().to_string()}));
+            json!({
+                "id": profile.id(),
+                "title": profile.title(),
+                "digest": profile.digest().to_string(),
+                "default": profile.id() == shared.default_profile,
+                "manifests": manifests.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    Json(json!({ "profiles": profiles }))
+}
+
+/// The process answers.
+pub(super) async fn livez() -> &'static str {
+    "live\n"
+}
+
+/// The process wants requests.
+pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    if shared.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    (StatusCode::OK, "ready\n").into_response()
+}

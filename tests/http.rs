@@ -1,0 +1,574 @@
+//! The daemon over real sockets, on the sandbox.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use clresolve::clock::Clock;
+use clresolve::config::Config;
+use clresolve::digest::Digest;
+use clresolve::http::Server;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::Sandbox;
+use clresolve::verdict::State;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A busy machine is no defect.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const GOOD: &str = "summarizeagent.eth";
+const BAD: &str = "entry-version.eth";
+
+/// A daemon and its world.
+struct Daemon {
+    authority: String,
+    client: Client,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+    _sandbox: Sandbox,
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Daemon {
+    async fn start(change: impl FnOnce(&mut Config)) -> Self {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = patient(&sandbox);
+        change(&mut config);
+        let server = Server::bind(&config).await.expect("the daemon starts");
+        Self::run(server, sandbox)
+    }
+
+    fn run(server: Server, sandbox: Sandbox) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let authority = server.address().to_string();
+        let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
+        let client = Client::builder().no_proxy().build().expect("a client");
+        Self { authority, client, stop, ended, _sandbox: sandbox }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.authority))
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        answer(self.request(Method::GET, path)).await
+    }
+
+    async fn post(&self, media: &str, body: impl Into<reqwest::Body>) -> Answer {
+        answer(self.request(Method::POST, "/v1/verdicts").header("content-type", media).body(body)).await
+    }
+
+    async fn raw(&self, bytes: impl AsRef<[u8]>) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.authority).await.expect("the daemon listens");
+        stream.write_all(bytes.as_ref()).await.expect("the daemon reads");
+        stream
+    }
+}
+
+/// The sandbox's configuration, on a free port and with limits that a busy machine does not meet.
+fn patient(sandbox: &Sandbox) -> Config {
+    let mut config = sandbox.config();
+    config.timeout = PATIENCE;
+    config.http.listen.set_port(0);
+    config.http.cold_runs_per_minute = 100_000;
+    config.gate.deadline = PATIENCE;
+    config
+}
+
+async fn answer(request: RequestBuilder) -> Answer {
+    let response = request.send().await.expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Answer { status, headers, body: response.bytes().await.expect("a whole answer").to_vec() }
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    #[track_caller]
+    fn is_problem(&self, status: u16, code: &str) {
+        let body = self.json();
+        assert_eq!((self.status, &body["code"]), (status, &json!(code)), "{body}");
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(body["type"], format!("urn:clresolve:reason:{code}"));
+        assert_eq!(body["status"], status);
+        assert!(body["title"].as_str().is_some_and(|title| title.ends_with('.')), "{body}");
+    }
+
+    #[track_caller]
+    fn is_closed_gate(&self, code: &str) {
+        assert_eq!((self.status, self.header("clresolve-code")), (403, code));
+        assert!(self.body.is_empty());
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text = std::str::from_utf8(&self.body).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+    }
+}
+
+/// Reads to the end of the stream, which may be a reset.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn percent_encoded(name: &str) -> String {
+    name.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_name_of_the_sandbox_passes_the_gate_only_if_it_is_trusted() {
+    let daemon = Daemon::start(|_| {}).await;
+    for expected in Sandbox::expected() {
+        let about = &expected.name;
+        let report = daemon.get(&format!("/v1/verdicts/{}", percent_encoded(about))).await;
+        let verdict = report.json();
+        assert_eq!((report.status, &verdict["state"]), (200, &json!(expected.state)), "{about}: {verdict}");
+        let gate = daemon.get(&format!("/v1/gate/{about}")).await;
+        assert!(gate.body.is_empty(), "{about}");
+        assert_eq!(gate.header("clresolve-state"), expected.state.as_str(), "{about}");
+        assert_eq!(gate.header("cache-control"), "no-store", "{about}");
+        assert_eq!(gate.header("clresolve-verdict"), verdict["id"], "{about}");
+        let card = daemon.get(&format!("/v1/cards/{about}")).await;
+        if expected.state == State::Trusted {
+            assert_eq!((gate.status, gate.headers.get("clresolve-code")), (200, None), "{about}");
+            let sha256 = gate.header("clresolve-card-sha256");
+            assert_eq!((card.status, Digest::of(&card.body).hex().as_str()), (200, sha256), "{about}");
+        } else {
+            assert_eq!((gate.status, card.status), (403, 409), "{about}");
+            assert!(expected.codes.iter().any(|code| code.slug() == gate.header("clresolve-code")), "{about}");
+            assert_eq!(gate.headers.get("clresolve-card-sha256"), None, "{about}");
+            card.is_problem(409, verdict["reasons"][0]["code"].as_str().expect("a code"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_answers_any_method_and_its_own_verbs_only() {
+    let daemon = Daemon::start(|_| {}).await;
+    for path in ["/v1/gate/summarizeagent.eth", "/v1/gate/summarizeagent.eth/summarize"] {
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND"] {
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
+            assert_eq!(answer(daemon.request(method.clone(), path)).await.status, 200, "{method} {path}");
+        }
+    }
+    for ignored in ["", "/", "/x402/invoke", "/a//b/%2e%2e?profile=none&block=1"] {
+        let path = format!("/v1/envoy/{GOOD}/summarize{ignored}");
+        assert_eq!(daemon.get(&path).await.status, 200, "{path}");
+    }
+    daemon.get("/v1/gate/summarizeagent.eth/pay").await.is_closed_gate("verb-not-implemented");
+    daemon.get("/v1/gate/summarizeagent.eth/Summarize").await.is_closed_gate("verb-not-implemented");
+    daemon.get("/v1/envoy/summarizeagent.eth/pay/summarize").await.is_closed_gate("verb-not-implemented");
+    daemon.get("/v1/gate/no%20name").await.is_closed_gate("name-invalid");
+    daemon.get("/v1/gate/%ff.eth").await.is_closed_gate("name-invalid");
+    daemon.get("/v1/gate/").await.is_closed_gate("name-invalid");
+    for path in ["/v1/gate", "/v1/gate/a.eth/b/c", "/v1/envoy/a.eth"] {
+        daemon.get(path).await.is_closed_gate("route-unknown");
+    }
+    // What a client asks for does not change what the gate goes by.
+    assert_eq!(daemon.get(&format!("/v1/gate/{BAD}?profile=agent-cards/1.0.0%2Breleased")).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_strangers_word_does_not_open_the_gate() {
+    let daemon = Daemon::start(|config| config.chain.endpoints.iter_mut().for_each(|e| e.own = false)).await;
+    assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
+    let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
+    gate.is_closed_gate("single-rpc");
+    assert_eq!(gate.header("clresolve-state"), "trusted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_its_deadline_the_gate_refuses_and_the_run_goes_on() {
+    let daemon = Daemon::start(|config| config.gate.deadline = Duration::from_millis(1)).await;
+    let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
+    gate.is_closed_gate("deadline-passed");
+    assert_eq!(gate.header("clresolve-state"), "indeterminate");
+    assert_eq!(gate.headers.get("clresolve-verdict"), None);
+    assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_tells_caches_what_they_need_to_know() {
+    let (clock, sandbox) = (Arc::new(Shifted::default()), Sandbox::start().await.expect("the sandbox starts"));
+    let config = patient(&sandbox);
+    let resolver = Resolver::new(&config).await.expect("a resolver").with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let daemon = Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    let path = format!("/v1/verdicts/{GOOD}");
+    let anew = || answer(daemon.request(Method::GET, &path).header("cache-control", "max-age=0, No-Cache"));
+
+    let first = daemon.get(&path).await;
+    assert_eq!(first.header("cache-status"), "clresolve; fwd=miss; stored");
+    assert_eq!(first.header("cache-control"), "private, max-age=300");
+    assert_eq!(first.header("content-type"), "application/json");
+    assert_eq!(first.header("x-content-type-options"), "nosniff");
+    assert_eq!(first.header("etag"), format!("W/{}", first.json()["id"]));
+
+    let refused = anew().await;
+    assert!(refused.header("cache-status").starts_with("clresolve; hit; ttl="), "{}", refused.header("cache-status"));
+    assert!(refused.header("cache-status").ends_with("; detail=forced-run-refused"));
+    assert_eq!(refused.json()["id"], first.json()["id"]);
+
+    clock.0.store(40, Ordering::Relaxed);
+    let known = daemon.get(&path).await;
+    let age: u64 = known.header("age").parse().expect("seconds");
+    assert!((40..60).contains(&age), "{age}");
+    assert_eq!(known.header("cache-status"), format!("clresolve; hit; ttl={}", 300 - age));
+    assert_eq!(known.json()["freshness"]["served"], "cached");
+    let same = answer(daemon.request(Method::GET, &path).header("if-none-match", known.header("etag"))).await;
+    assert_eq!((same.status, same.body.len(), same.header("etag")), (304, 0, first.header("etag")));
+
+    let forced = anew().await;
+    assert_eq!(forced.header("cache-status"), "clresolve; fwd=request; stored");
+    assert_ne!(forced.json()["id"], first.json()["id"]);
+    assert!(anew().await.header("cache-status").ends_with("forced-run-refused"));
+
+    let nonsense = daemon.get("/v1/verdicts/no%20name").await;
+    assert_eq!(nonsense.header("cache-control"), "private, max-age=0");
+    assert_eq!(nonsense.header("cache-status"), "clresolve; fwd=bypass");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_name_is_a_verdict_and_a_bad_question_is_a_problem() {
+    let daemon = Daemon::start(|_| {}).await;
+    let long = percent_encoded(&"é".repeat(500));
+    for name in ["", "%20", "a%2Fb.eth", "%00", "%ff", "..", "a..eth", "%25", long.as_str()] {
+        let answer = daemon.get(&format!("/v1/verdicts/{name}")).await;
+        let verdict = answer.json();
+        if name == ".." {
+            // Clients take it for a step up in the path.
+            answer.is_problem(404, "route-unknown");
+            continue;
+        }
+        assert_eq!((answer.status, &verdict["reasons"][0]["code"]), (200, &json!("name-invalid")), "{name}");
+    }
+    let released = daemon.get(&format!("/v1/verdicts/{GOOD}?profile=agent-cards/1.0.0%2Breleased&depth=schemas")).await;
+    assert_eq!(released.json()["profile"]["id"], "agent-cards/1.0.0+released");
+    assert_eq!(released.json()["profile"]["depth"], "schemas");
+    let problem = |query: &'static str| {
+        let daemon = &daemon;
+        async move { daemon.get(&format!("/v1/verdicts/{GOOD}?{query}")).await }
+    };
+    problem("profile=none/1").await.is_problem(400, "profile-unknown");
+    problem("depth=deep").await.is_problem(400, "request-malformed");
+    problem("block=17").await.is_problem(400, "request-malformed");
+    problem("depth=schemas&depth=identity").await.is_problem(400, "request-malformed");
+    daemon.get("/v1/verdicts/a.eth/b").await.is_problem(404, "route-unknown");
+    daemon.get("/").await.is_problem(404, "route-unknown");
+    daemon.get("/v1/verdicts").await.is_problem(405, "method-unsupported");
+    answer(daemon.request(Method::DELETE, "/v1/cards/a.eth")).await.is_problem(405, "method-unsupported");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_a_verdict_a_line() {
+    let daemon = Daemon::start(|_| {}).await;
+    let names = [GOOD, BAD, "no name", GOOD, ""];
+    let batch = daemon.post("application/json; charset=utf-8", json!({ "names": names }).to_string()).await;
+    assert_eq!((batch.status, batch.header("content-type")), (200, "application/x-ndjson"));
+    let mut states: Vec<(String, String)> = batch
+        .lines()
+        .iter()
+        .map(|verdict| (verdict["name"]["input"].to_string(), verdict["state"].to_string()))
+        .collect();
+    states.sort();
+    let expected =
+        [("", "untrusted"), (BAD, "untrusted"), ("no name", "untrusted"), (GOOD, "trusted"), (GOOD, "trusted")];
+    assert_eq!(states, expected.map(|(name, state)| (format!("\"{name}\""), format!("\"{state}\""))));
+    let deep = daemon.post("application/json", json!({"names": [GOOD], "depth": "schemas"}).to_string()).await;
+    assert_eq!(deep.lines()[0]["profile"]["depth"], "schemas");
+
+    let many = |count: usize| json!({ "names": vec![GOOD; count] }).to_string();
+    assert_eq!(daemon.post("application/json", many(100)).await.lines().len(), 100);
+    for body in [many(0), many(101), "{".to_owned(), "[]".to_owned(), r#"{"names":["a"],"names":["b"]}"#.to_owned()] {
+        daemon.post("application/json", body).await.is_problem(400, "request-malformed");
+    }
+    for body in
+        [r#"{"names":["a.eth"],"block":5}"#, r#"{"names":"a.eth"}"#, r#"{"names":["a.eth"],"depth":"x"}"#, "\u{0}"]
+    {
+        daemon.post("application/json", body).await.is_problem(400, "request-malformed");
+    }
+    let unknown = json!({"names": [GOOD], "profile": "none/1"}).to_string();
+    daemon.post("application/json", unknown).await.is_problem(400, "profile-unknown");
+    daemon.post("text/plain", many(1)).await.is_problem(415, "media-type-unsupported");
+    daemon.post("application/json", vec![b' '; 65 * 1024]).await.is_problem(413, "body-too-large");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_is_handed_out_byte_for_byte() {
+    let daemon = Daemon::start(|_| {}).await;
+    let card = daemon.get(&format!("/v1/cards/{GOOD}")).await;
+    let digest = Digest::of(&card.body);
+    assert_eq!(card.json()["ens"], GOOD);
+    assert_eq!(card.header("etag"), format!("\"{}\"", digest.hex()));
+    assert_eq!(card.header("x-content-type-options"), "nosniff");
+    assert!(card.header("content-security-policy").starts_with("default-src 'none'"));
+    let repr = card.header("repr-digest");
+    assert!(repr.starts_with("sha-256=:") && repr.ends_with("=:") && repr.len() == 9 + 44 + 1, "{repr}");
+    let same =
+        answer(daemon.request(Method::GET, &format!("/v1/cards/{GOOD}")).header("if-none-match", card.header("etag")));
+    assert_eq!(same.await.status, 304);
+    let head = answer(daemon.request(Method::HEAD, &format!("/v1/cards/{GOOD}"))).await;
+    assert_eq!((head.status, head.body.len(), head.header("etag")), (200, 0, card.header("etag")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_registries_are_complete() {
+    let daemon = Daemon::start(|_| {}).await;
+    let reasons = daemon.get("/v1/reasons").await.json();
+    let rows = |key: &str| reasons[key].as_array().expect("a list").clone();
+    assert_eq!(rows("reasons").len(), clresolve::reason::Code::ALL.len());
+    assert_eq!(rows("refusals").len(), clresolve::reason::Refusal::ALL.len());
+    for row in [rows("reasons"), rows("refusals")].concat() {
+        assert_eq!(row["type"], format!("urn:clresolve:reason:{}", row["code"].as_str().expect("a slug")));
+    }
+    let profiles = daemon.get("/v1/profiles").await.json();
+    let default: Vec<&Value> =
+        profiles["profiles"].as_array().expect("a list").iter().filter(|p| p["default"] == true).collect();
+    assert_eq!(default.len(), 1);
+    assert_eq!(default[0]["id"], "agent-cards/1.0.0");
+    assert_eq!((daemon.get("/livez").await.status, daemon.get("/readyz").await.status), (200, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_over_its_quota_still_gets_what_is_known() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
+    assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.status, 200);
+    let over = daemon.get(&format!("/v1/verdicts/{BAD}")).await;
+    over.is_problem(429, "client-over-quota");
+    assert_eq!(over.header("retry-after"), "60");
+    daemon.get(&format!("/v1/gate/{BAD}")).await.is_closed_gate("client-over-quota");
+    daemon.get(&format!("/v1/cards/{BAD}")).await.is_problem(429, "client-over-quota");
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+    assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
+    let batch = daemon.post("application/json", json!({"names": [BAD]}).to_string()).await;
+    let line = &batch.lines()[0];
+    assert_eq!((batch.status, &line["code"], &line["name"]), (200, &json!("client-over-quota"), &json!(BAD)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overloaded_daemon_refuses_and_stays_alive() {
+    let daemon = Daemon::start(|config| config.http.requests = 1).await;
+    let head = format!(
+        "POST /v1/verdicts HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n",
+        daemon.authority
+    );
+    let in_work = daemon.raw(head).await;
+    while daemon.get("/v1/profiles").await.status == 200 {}
+    let refused = daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
+    refused.is_problem(503, "overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200, "the gate has places of its own");
+    assert_eq!((daemon.get("/livez").await.status, daemon.get("/readyz").await.status), (200, 200));
+    drop(in_work);
+    while daemon.get("/v1/profiles").await.status == 503 {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
+    let node = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", node.local_addr().expect("an address"));
+    let daemon = Daemon::start(|config| {
+        config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        config.http.cold_runs = 1;
+        config.http.requests = 1;
+    })
+    .await;
+    let stalled = tokio::spawn(daemon.request(Method::GET, &format!("/v1/gate/{GOOD}")).send());
+    let (_held, _) = node.accept().await.expect("the run asks the node");
+    daemon.get(&format!("/v1/verdicts/{BAD}")).await.is_problem(503, "overloaded");
+    assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
+    daemon.get("/v1/gate/no%20name").await.is_closed_gate("overloaded");
+    assert_eq!(daemon.get("/livez").await.status, 200);
+    stalled.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
+    let daemon = Daemon::start(|config| config.http.read_timeout = Duration::from_millis(200)).await;
+    let host = &daemon.authority;
+    let post = format!("POST /v1/verdicts HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n");
+    let slow_body = daemon.raw(format!("{post}content-length: 99\r\n\r\n{{")).await;
+    let slow_head = daemon.raw("GET /v1/gate/summarizeagent.eth HTTP/1.1\r\nhost: ").await;
+    let silent = daemon.raw("").await;
+    let announced = daemon.raw(format!("{post}content-length: 9999999999\r\n\r\n")).await;
+    let long_head = daemon.raw(format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000))).await;
+    let long_target =
+        daemon.raw(format!("GET /v1/verdicts/{} HTTP/1.1\r\nhost: {host}\r\n\r\n", "y".repeat(15_000))).await;
+    let many_headers = daemon.raw(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(100))).await;
+    let garbage = daemon.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").await;
+    let smuggled = daemon.raw(format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}")).await;
+    let chunk = format!("{post}transfer-encoding: chunked\r\n\r\nfff0\r\n{}\r\n", " ".repeat(0xfff0));
+    let mut endless = daemon.raw(&chunk).await;
+    let _ = endless.write_all(format!("fff0\r\n{}\r\n", " ".repeat(0xfff0)).as_bytes()).await;
+
+    assert!(rest(slow_body).await.starts_with("HTTP/1.1 408 "));
+    let cut = rest(slow_head).await;
+    assert!(cut.is_empty() || cut.starts_with("HTTP/1.1 408 "), "{cut}");
+    assert_eq!(rest(silent).await, "");
+    assert!(rest(announced).await.starts_with("HTTP/1.1 413 "));
+    assert!(rest(endless).await.starts_with("HTTP/1.1 413 "));
+    assert!(rest(long_head).await.starts_with("HTTP/1.1 431 "));
+    assert!(rest(many_headers).await.starts_with("HTTP/1.1 431 "));
+    assert!(rest(long_target).await.starts_with("HTTP/1.1 200 "), "too long for a name, not for a request");
+    assert!(rest(garbage).await.starts_with("HTTP/1.1 400 "));
+    assert!(rest(smuggled).await.starts_with("HTTP/1.1 400 "));
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_is_announced_before_it_comes() {
+    let daemon = Daemon::start(|config| config.http.drain_notice = PATIENCE).await;
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+    daemon.stop.send(()).expect("the daemon runs");
+    let draining = async |path: &str| answer(daemon.client.get(format!("http://{}{path}", daemon.authority))).await;
+    while draining("/readyz").await.status == 200 {}
+    draining("/readyz").await.is_problem(503, "draining");
+    draining(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("draining");
+    assert_eq!(draining("/livez").await.status, 200);
+    assert_eq!(draining(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
+    daemon.ended.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_in_work_are_answered_before_the_end() {
+    let daemon = Daemon::start(|config| {
+        config.http.drain_notice = Duration::from_millis(1);
+        config.http.drain = PATIENCE;
+        config.http.read_timeout = PATIENCE;
+    })
+    .await;
+    let body = json!({ "names": [GOOD] }).to_string();
+    let head = format!(
+        "POST /v1/verdicts HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    // The answer to the first request shows that the second one on its connection has been taken up.
+    let mut in_work = daemon.raw("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let mut start = [0; 12];
+    in_work.read_exact(&mut start).await.expect("an answer");
+    assert_eq!(&start, b"HTTP/1.1 200");
+    in_work.write_all(head.as_bytes()).await.expect("the daemon reads");
+    in_work.write_all(&body.as_bytes()[..5]).await.expect("the daemon reads");
+    daemon.get("/livez").await;
+    daemon.stop.send(()).expect("the daemon runs");
+    while TcpStream::connect(&daemon.authority).await.is_ok() {}
+    in_work.write_all(&body.as_bytes()[5..]).await.expect("the daemon reads");
+    let said = rest(in_work).await;
+    assert!(said.contains("\"state\":\"trusted\""), "{said}");
+    daemon.ended.await.expect("the daemon ends by itself");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_name_leads_the_resolver_back_to_the_daemon() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let daemon = Daemon::start(|config| {
+        config.http.listen.set_port(port);
+        for rule in config.network.connect_to.iter_mut().filter(|rule| rule.to_string().starts_with("cards.")) {
+            let from: String = rule.to_string().split_inclusive(':').take(2).collect();
+            *rule = format!("{from}127.0.0.1:{port}").parse().expect("a rule");
+        }
+    })
+    .await;
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    assert!(verdict.to_string().contains("the address is a listener of this process"), "{verdict:#}");
+    assert_eq!(verdict["state"], "untrusted");
+}
+
+/// The program without the configuration of whoever runs the tests.
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn what_must_not_be_served_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("the folder can be written");
+        path.display().to_string()
+    };
+    let (good, bad) =
+        (file("good.toml", "[gate]\ndeadline = \"100ms\"\n"), file("bad.toml", "[http]\nlisten = \"here\"\n"));
+    for (arguments, code, said) in [
+        (vec!["serve", "--sandbox", "--listen", "0.0.0.0:0"], 2, "beyond loopback"),
+        (vec!["serve", "--block", "17"], 2, "block: expected finalized, safe or latest"),
+        (vec!["serve", "--listen", "here"], 2, "--listen"),
+        (vec!["serve", "--check-config", "--config", &good], 0, "the configuration is good"),
+        (vec!["serve", "--check-config", "--config", &bad], 2, "line 2, key `listen`"),
+        (vec!["serve", "--check-config", "--profile", "none/1"], 2, "no profile none/1"),
+    ] {
+        let output = program(&arguments).output().expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(said), "{arguments:?}: {text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_program_serves_logs_and_drains_at_sigterm() {
+    let mut child = program(&["serve", "--sandbox", "--listen", "127.0.0.1:0", "--timeout", "2m"])
+        .spawn()
+        .expect("the program starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("a line");
+    let address = line.trim().rsplit_once("http://").map(|(_, address)| address.to_owned()).expect("the address");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let ask = |path: &str| {
+        let client = Client::builder().no_proxy().build().expect("a client");
+        runtime.block_on(answer(client.get(format!("http://{address}{path}"))))
+    };
+    let verdict = ask(&format!("/v1/verdicts/{GOOD}")).json();
+    assert_eq!((&verdict["state"], &verdict["anchor"]["world"]), (&json!("trusted"), &json!("sandbox")));
+    assert_eq!(ask("/v1/gate/a%1b%5B31mb%0a.eth").status, 403);
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let mut said = String::new();
+    log.read_to_string(&mut said).expect("UTF-8");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(0), "{said}");
+    for part in [
+        "name=summarizeagent.eth state=\"trusted\"",
+        "status=200",
+        "name=a\\u{1b}[31mb\\u{a}.eth state=\"untrusted\" code=\"name-invalid\" status=403",
+        "draining",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// The time of the machine and so many seconds.
+#[derive(Default)]
+struct Shifted(AtomicI64);
+
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+}
