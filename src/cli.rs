@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 mod args;
+mod audit;
 mod card;
 mod cat;
 mod completions;
@@ -63,6 +64,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Serve(args) => serve::run(args),
@@ -91,14 +93,19 @@ fn start_log(verbosity: u8) {
 
 /// Runs `work` to its end or to Ctrl-C.
 fn run_async(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
-    let done = runtime.block_on(async {
+    run_to_end(async {
         tokio::select! {
             done = work => done,
             Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
         }
-    });
+    })
+}
+
+/// Runs `work`, which looks after Ctrl-C itself, to its end.
+fn run_to_end(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
+    let done = runtime.block_on(work);
     // A look-up in the system's resolver cannot be called back; do not wait for it.
     runtime.shutdown_background();
     done

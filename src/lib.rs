@@ -36,6 +36,7 @@ pub mod plan;
 pub mod profile;
 pub mod reason;
 pub mod records;
+pub mod report;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;

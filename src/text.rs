@@ -32,6 +32,109 @@ impl<'a> Foreign<'a> {
     pub const fn at_most(self, limit: usize) -> Self {
         Self { text: self.text, limit }
     }
+
+    /// As a Markdown code span, in a table or outside of one: nothing in it is a link, a mention, HTML or the end of the
+    /// span, since `|` and the backtick are written `\u{7c}` and `\u{60}`. Empty text gives nothing.
+    pub const fn markdown(self) -> Markdown<'a> {
+        Markdown(self)
+    }
+
+    /// As text of an HTML element or of a quoted attribute.
+    pub const fn html(self) -> Html<'a> {
+        Html(self)
+    }
+
+    /// As a quoted CSV cell (RFC 4180) that no spreadsheet takes for a formula: one that begins like a formula gets an
+    /// apostrophe before it.
+    pub const fn csv(self) -> Csv<'a> {
+        Csv(self)
+    }
+}
+
+/// See [`Foreign::markdown`].
+#[derive(Clone, Copy, Debug)]
+pub struct Markdown<'a>(Foreign<'a>);
+
+impl fmt::Display for Markdown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.text.is_empty() {
+            return Ok(());
+        }
+        let escape = |c| match c {
+            '|' => Some("\\u{7c}"),
+            '`' => Some("\\u{60}"),
+            _ => None,
+        };
+        write!(f, "`")?;
+        write!(Escaping { out: f, escape }, "{}", self.0)?;
+        write!(f, "`")
+    }
+}
+
+/// See [`Foreign::html`].
+#[derive(Clone, Copy, Debug)]
+pub struct Html<'a>(Foreign<'a>);
+
+impl fmt::Display for Html<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let escape = |c| match c {
+            '&' => Some("&amp;"),
+            '<' => Some("&lt;"),
+            '>' => Some("&gt;"),
+            '"' => Some("&quot;"),
+            '\'' => Some("&#39;"),
+            _ => None,
+        };
+        write!(Escaping { out: f, escape }, "{}", self.0)
+    }
+}
+
+/// See [`Foreign::csv`].
+#[derive(Clone, Copy, Debug)]
+pub struct Csv<'a>(Foreign<'a>);
+
+/// What makes a spreadsheet read a cell as a formula, in its full-width forms too.
+const FORMULA_CHARACTERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+impl fmt::Display for Csv<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let guard = if self.0.text.trim_start().starts_with(FORMULA_CHARACTERS) { "'" } else { "" };
+        write!(f, "\"{guard}")?;
+        write!(Escaping { out: f, escape: |c| (c == '"').then_some("\"\"") }, "{}", self.0)?;
+        write!(f, "\"")
+    }
+}
+
+/// Writes with some characters replaced.
+struct Escaping<'f, 'g, E> {
+    out: &'f mut fmt::Formatter<'g>,
+    escape: E,
+}
+
+impl<E: Fn(char) -> Option<&'static str>> fmt::Write for Escaping<'_, '_, E> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match (self.escape)(c) {
+                Some(escaped) => self.out.write_str(escaped)?,
+                None => self.out.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// JSON with its unsafe characters as `\u` escapes. Beyond ASCII they stand in strings only, so it is the same JSON.
+pub fn inert_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\u{7f}' || (!c.is_ascii() && is_unsafe(c)) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 impl fmt::Display for Foreign<'_> {
@@ -196,6 +299,33 @@ mod tests {
     fn an_escape_cannot_be_forged() {
         assert_ne!(shown("\\u{a}"), shown("\n"));
         assert_eq!(shown("\\u{a}"), "\\\\u{a}");
+    }
+
+    #[test]
+    fn markdown_keeps_foreign_text_in_its_code_span() {
+        let span = |text| Foreign::new(text).markdown().to_string();
+        assert_eq!(span(""), "");
+        assert_eq!(span("a.eth"), "`a.eth`");
+        assert_eq!(span("a|b`c\n# d"), "`a\\u{7c}b\\u{60}c\\u{a}# d`");
+        assert_eq!(span("<img src=x> [l](http://e) @all"), "`<img src=x> [l](http://e) @all`");
+        assert_eq!(span("\\u{60}"), "`\\\\u{60}`");
+    }
+
+    #[test]
+    fn html_loses_its_markup() {
+        let html = Foreign::new("<script>\"a\" & 'b'\u{202e}</script>").html().to_string();
+        assert_eq!(html, "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\\u{202e}&lt;/script&gt;");
+    }
+
+    #[test]
+    fn csv_cells_are_quoted_and_no_formulas() {
+        let cell = |text| Foreign::new(text).csv().to_string();
+        assert_eq!(cell("a\"b,c\r\n"), "\"a\"\"b,c\\u{d}\\u{a}\"");
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "＝1", "\u{a0}=1"] {
+            assert!(cell(text).starts_with("\"'"), "{text}");
+        }
+        assert_eq!(cell("\t=1"), "\"'\\u{9}=1\"");
+        assert_eq!(cell("a=1"), "\"a=1\"");
     }
 
     #[test]

@@ -28,6 +28,7 @@ Examples:
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
+  clresolve audit --names FILE --format html a report on many names
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                              ask your own node and gateway
 
@@ -82,6 +83,7 @@ impl Command {
             Self::Card(args) => args.world.verbose,
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
+            Self::Audit(args) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs each request.
@@ -115,6 +117,8 @@ pub(super) enum Command {
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
+    /// Judge a list of names and write a report
+    Audit(AuditArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
     Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
@@ -278,6 +282,50 @@ pub(super) struct SandboxArgs {
     pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The list has a name per line; blank lines and what follows a # are left out. A
+line that is no name is a row of the report. The report counts states and reasons,
+shows for each name which of text records, HTTPS, IPFS and manifest agree, gives
+the text record to set where the CID proves its value, and drafts the rows of a
+RESOLUTION.md. Schemas are fetched and proven too, unless --depth identity.
+
+  clresolve audit --names names.txt --format html --out audit.html
+  clresolve sandbox --list -o json | jq -r '.[].name' |
+    clresolve audit --sandbox --names - --depth identity
+
+Ctrl-C ends the audit; the report then holds what was judged until then.
+Exit codes are those of several names: the worst counts.")]
+pub(super) struct AuditArgs {
+    /// File with the names, one per line; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(super) names: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(super) format: ReportFormat,
+    /// Names judged at the same time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(super) concurrency: u8,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// Markdown, for people and repositories
+    #[default]
+    Md,
+    /// JSON, for programs
+    Json,
+    /// A row per name, for spreadsheets
+    Csv,
+    /// One page that prints well
+    Html,
 }
 
 #[derive(Debug, Args)]

@@ -140,26 +140,12 @@ impl Results {
 
 /// `value` as indented JSON without a character that acts on a terminal.
 pub(super) fn json(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(escaped(&serde_json::to_string_pretty(value)?))
+    Ok(text::inert_json(&serde_json::to_string_pretty(value)?))
 }
 
 /// `value` as one line of such JSON.
 pub(super) fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(escaped(&serde_json::to_string(value)?))
-}
-
-/// JSON with its unsafe characters as `\u` escapes. Beyond ASCII they stand in strings only, so it is the same JSON.
-fn escaped(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c == '\u{7f}' || (!c.is_ascii() && text::is_unsafe(c)) {
-            let mut units = [0; 2];
-            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    Ok(text::inert_json(&serde_json::to_string(value)?))
 }
 
 #[cfg(test)]

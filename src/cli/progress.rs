@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// How often the line moves: often enough to look alive.
 const TICK: Duration = Duration::from_millis(120);
@@ -18,6 +18,27 @@ impl Progress {
             bar.enable_steady_tick(TICK);
         }
         Self(bar)
+    }
+
+    /// Shows a bar that counts to `total`, or only counts where that is not known; nothing where stderr is no terminal.
+    pub(super) fn counting(total: Option<u64>) -> Self {
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), "{wide_bar} {pos}/{len} {msg}"),
+            None => (ProgressBar::new_spinner(), "{spinner} {pos} {msg}"),
+        };
+        if !bar.is_hidden() {
+            bar.set_style(ProgressStyle::with_template(template).expect("the templates are well-formed"));
+            bar.enable_steady_tick(TICK);
+        }
+        Self(bar)
+    }
+
+    /// Counts one more and shows `message` beside the count.
+    pub(super) fn advance(&self, message: impl FnOnce() -> String) {
+        if !self.0.is_hidden() {
+            self.0.set_message(message());
+            self.0.inc(1);
+        }
     }
 
     /// Lets `write` write without the line in its way.

@@ -1,0 +1,256 @@
+//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
+use std::path::Path;
+use std::pin::pin;
+
+use anyhow::{Context as _, bail};
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::mpsc;
+
+use super::args::{AuditArgs, ReportFormat};
+use super::exit::Exit;
+use super::output::Output;
+use super::progress::Progress;
+use super::world::World;
+use crate::clock::{Clock as _, SystemClock};
+use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
+use crate::resolve::{Question, Resolver};
+use crate::verdict::{Depth, Pinned};
+
+mod names;
+
+use names::{Line, NamesError};
+
+/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
+const READ_AHEAD: usize = 64;
+
+pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
+    super::run_to_end(audit(args))
+}
+
+async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let depth = args.world.depth.map_or(Depth::Schemas, Depth::from);
+    let list = names::open(&args.names)?;
+    let progress = Progress::counting(list.total);
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let world = tokio::select! {
+        world = World::open(&args.world) => world?,
+        Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
+    };
+    let scope = scope(&world, depth)?;
+    let mut kept = Kept::new()?;
+    let mut rows = pin!(
+        stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
+            .map(|line| judged(&world.resolver, depth, line))
+            .buffered(usize::from(args.concurrency))
+    );
+    let ending = loop {
+        tokio::select! {
+            row = rows.next() => match row {
+                None => break Ending::Complete,
+                Some(Err(error)) => break Ending::ListFailed(error.to_string()),
+                Some(Ok(row)) => {
+                    kept.push(&row)?;
+                    tracing::info!(line = row.line, state = %row.state, "judged");
+                    progress.advance(|| counts(&kept.tally));
+                }
+            },
+            Ok(()) = &mut interrupt => break Ending::Interrupted,
+        }
+    };
+    drop(progress);
+    // The report may go to a reader that stalls: a second Ctrl-C ends the program as the first would have.
+    tokio::spawn(async {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        }
+    });
+    finish(kept, scope, ending, args.format.into(), &mut output)
+}
+
+/// Writes the report; its exit code.
+fn finish(kept: Kept, scope: Scope, ending: Ending, format: Format, output: &mut Output) -> anyhow::Result<Exit> {
+    let exit = exit(&kept.tally, &ending);
+    if kept.tally.names == 0 {
+        return match ending {
+            Ending::Complete => bail!("--names: the list holds no name"),
+            Ending::ListFailed(why) => bail!("--names: {why}"),
+            Ending::Interrupted => Ok(exit),
+        };
+    }
+    if let Some(warning) = ending.warning() {
+        anstream::eprintln!("clresolve: {warning}");
+    }
+    let (tally, spool) = kept.finish()?;
+    let report = Report { scope, tally, ending };
+    let mut out = BufWriter::new(ToOutput(output));
+    report.write(format, &spool, &mut out).and_then(|()| out.flush()).context("cannot write the report")?;
+    Ok(exit)
+}
+
+/// As for several names, the worst wins; an audit that did not reach the end of its list says so.
+fn exit(tally: &Tally, ending: &Ending) -> Exit {
+    let worst = match tally {
+        Tally { untrusted: 1.., .. } => Exit::Untrusted,
+        Tally { indeterminate: 1.., .. } => Exit::Indeterminate,
+        _ => Exit::Trusted,
+    };
+    match ending {
+        Ending::Complete => worst,
+        Ending::ListFailed(_) => Exit::Usage,
+        Ending::Interrupted => Exit::Interrupted,
+    }
+}
+
+fn scope(world: &World, depth: Depth) -> anyhow::Result<Scope> {
+    let config = &world.config;
+    let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
+    let manifest = |m: &crate::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
+    Ok(Scope {
+        world: config.chain.world.clone(),
+        chain: format!("eip155:{}", config.chain.id),
+        block: config.chain.block.to_string(),
+        profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
+        manifests: profile.manifests().map(manifest).collect(),
+        depth,
+    })
+}
+
+/// Reads the list in a thread of its own, since standard input may keep it waiting.
+fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
+    let (sender, receiver) = mpsc::channel(READ_AHEAD);
+    std::thread::spawn(move || {
+        for line in reader {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+async fn judged(resolver: &Resolver, depth: Depth, line: Result<Line, NamesError>) -> anyhow::Result<Row> {
+    let row = match line? {
+        Line::Name { line, name } => {
+            let mut question = Question::new(name);
+            question.depth = Some(depth);
+            Row::of(line, &resolver.ask(&question).await?.verdict)
+        }
+        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
+    };
+    Ok(row)
+}
+
+fn counts(tally: &Tally) -> String {
+    let Tally { trusted, untrusted, indeterminate, .. } = tally;
+    format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
+}
+
+/// The rows so far, counted and kept in a scratch file.
+struct Kept {
+    tally: Tally,
+    file: BufWriter<File>,
+}
+
+impl Kept {
+    fn new() -> anyhow::Result<Self> {
+        let file = tempfile::tempfile().context("cannot make a scratch file")?;
+        Ok(Self { tally: Tally::default(), file: BufWriter::new(file) })
+    }
+
+    fn push(&mut self, row: &Row) -> anyhow::Result<()> {
+        self.tally.add(row);
+        serde_json::to_writer(&mut self.file, row).context("cannot write the scratch file")?;
+        self.file.write_all(b"\n").context("cannot write the scratch file")
+    }
+
+    fn finish(self) -> anyhow::Result<(Tally, Spool)> {
+        let file = self.file.into_inner().context("cannot write the scratch file")?;
+        Ok((self.tally, Spool(file)))
+    }
+}
+
+/// Rows in a scratch file, each a line of JSON.
+struct Spool(File);
+
+impl Rows for Spool {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(0))?;
+        for line in BufReader::new(file).lines() {
+            see(&serde_json::from_str(&line?)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The results' stream as a writer.
+struct ToOutput<'a>(&'a mut Output);
+
+impl Write for ToOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl From<ReportFormat> for Format {
+    fn from(format: ReportFormat) -> Self {
+        match format {
+            ReportFormat::Md => Self::Markdown,
+            ReportFormat::Json => Self::Json,
+            ReportFormat::Csv => Self::Csv,
+            ReportFormat::Html => Self::Html,
+        }
+    }
+}
+
+/// Whether `path` stands for standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_state_counts_and_an_interrupt_above_all() {
+        let tally = |untrusted, indeterminate| {
+            let mut tally = Tally::default();
+            (tally.untrusted, tally.indeterminate) = (untrusted, indeterminate);
+            tally
+        };
+        assert_eq!(exit(&tally(0, 0), &Ending::Complete), Exit::Trusted);
+        assert_eq!(exit(&tally(0, 2), &Ending::Complete), Exit::Indeterminate);
+        assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
+        assert_eq!(exit(&tally(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
+        assert_eq!(exit(&tally(1, 2), &Ending::Interrupted), Exit::Interrupted);
+    }
+
+    #[test]
+    fn kept_rows_come_back_in_order_and_more_than_once() {
+        let mut kept = Kept::new().unwrap();
+        let row = |line| Row::unreadable(line, "a\u{202e}b", "not UTF-8", "2026-11-20T10:00:00Z".to_owned());
+        (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
+        let (tally, spool) = kept.finish().unwrap();
+        assert_eq!((tally.names, tally.untrusted), (3, 3));
+        for _ in 0..2 {
+            let mut rows = Vec::new();
+            spool
+                .each(&mut |row| {
+                    rows.push(row.clone());
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(rows, [row(1), row(2), row(3)]);
+        }
+    }
+}

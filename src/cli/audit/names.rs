@@ -1,0 +1,230 @@
+//! The list of names: a line each, comments and blank lines left out, everything bounded.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+/// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
+pub(super) const MAX_LINE_BYTES: usize = 4096;
+
+/// Most lines of a list. Memory does not grow with them; this bounds the time that a wrong file, or an endless stream,
+/// can take.
+pub(super) const MAX_LINES: u64 = 1_000_000;
+
+/// What is shown of a line that is too long, in characters.
+const START_CHARACTERS: usize = 80;
+
+/// A list that was opened.
+pub(super) struct List {
+    /// How many names it holds, where that can be known before it is read.
+    pub(super) total: Option<u64>,
+    pub(super) reader: Reader,
+}
+
+/// A line that asks for a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A name, or what stands in the place of one.
+    Name {
+        /// Number of the line, from 1.
+        line: u64,
+        /// The name.
+        name: String,
+    },
+    /// No text, or too much of it.
+    Unreadable {
+        /// Number of the line, from 1.
+        line: u64,
+        /// What can be shown of it.
+        start: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Why the list cannot be read to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NamesError {
+    /// More lines than are read.
+    #[error("the list of names has more than {MAX_LINES} lines")]
+    TooMany,
+    /// The file or stream fails.
+    #[error("the list of names cannot be read: {0}")]
+    Io(String),
+}
+
+/// Opens a list, and counts the names of one that is a file.
+pub(super) fn open(path: &Path) -> anyhow::Result<List> {
+    if super::is_stdin(path) {
+        return Ok(List { total: None, reader: Reader::new(Box::new(BufReader::new(io::stdin()))) });
+    }
+    let context = || format!("--names {}", path.display());
+    let mut file = File::open(path).with_context(context)?;
+    let mut total = None;
+    if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let copy = file.try_clone().with_context(context)?;
+        total = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
+        file.rewind().with_context(context)?;
+    }
+    Ok(List { total, reader: Reader::new(Box::new(BufReader::new(file))) })
+}
+
+fn count(reader: Reader) -> Result<u64, NamesError> {
+    let mut total = 0;
+    for line in reader {
+        line?;
+        total += 1;
+    }
+    Ok(total)
+}
+
+/// Reads a list line by line.
+pub(super) struct Reader {
+    input: Box<dyn BufRead + Send>,
+    line: u64,
+    ended: bool,
+}
+
+impl Reader {
+    fn new(input: Box<dyn BufRead + Send>) -> Self {
+        Self { input, line: 0, ended: false }
+    }
+
+    /// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
+    fn raw_line(&mut self) -> Result<Option<Vec<u8>>, NamesError> {
+        let failed = |error: io::Error| NamesError::Io(error.to_string());
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
+        if self.input.by_ref().take(limit).read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+            return Ok(None);
+        }
+        self.line += 1;
+        if self.line > MAX_LINES {
+            return Err(NamesError::TooMany);
+        }
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        } else if bytes.len() > MAX_LINE_BYTES {
+            self.input.skip_until(b'\n').map_err(failed)?;
+        }
+        if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// What some editors put at the start of a file.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+impl Iterator for Reader {
+    type Item = Result<Line, NamesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            match self.raw_line() {
+                Ok(None) => self.ended = true,
+                Ok(Some(bytes)) => {
+                    if let Some(line) = line(self.line, bytes) {
+                        return Some(Ok(line));
+                    }
+                }
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What a line asks for; nothing if it is blank or a comment.
+fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
+    let too_long = bytes.len() > MAX_LINE_BYTES;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if too_long => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        Err(error) => {
+            let text = String::from_utf8_lossy(error.as_bytes());
+            return Some(Line::Unreadable { line, start: start(&text), why: "the line is not UTF-8".to_owned() });
+        }
+    };
+    let name = without_comment(&text).trim();
+    if name.is_empty() {
+        return None;
+    }
+    if too_long {
+        let why = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+        return Some(Line::Unreadable { line, start: start(name), why });
+    }
+    Some(Line::Name { line, name: name.to_owned() })
+}
+
+fn start(text: &str) -> String {
+    text.chars().take(START_CHARACTERS).collect()
+}
+
+/// The text before a `#` that begins the line or follows white space. The keycap emoji `#️⃣`, which names may hold, is no
+/// comment.
+fn without_comment(text: &str) -> &str {
+    let begins = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
+    let keycap = |at: usize| text[at + 1..].starts_with(['\u{fe0f}', '\u{20e3}']);
+    let comment = text.match_indices('#').find(|(at, _)| begins(*at) && !keycap(*at));
+    comment.map_or(text, |(at, _)| &text[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(list: &[u8]) -> Vec<Result<Line, NamesError>> {
+        Reader::new(Box::new(io::Cursor::new(list.to_vec()))).collect()
+    }
+
+    fn name(line: u64, name: &str) -> Result<Line, NamesError> {
+        Ok(Line::Name { line, name: name.to_owned() })
+    }
+
+    #[test]
+    fn names_stand_one_per_line_and_comments_do_not_count() {
+        let list = "\u{feff}a.eth\r\n# all\n\n  b.eth  # why\nc#d.eth\n#️⃣.eth\n#";
+        assert_eq!(lines(list.as_bytes()), [name(1, "a.eth"), name(4, "b.eth"), name(5, "c#d.eth"), name(6, "#️⃣.eth")]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_is_a_line_all_the_same() {
+        let mut list = b"\xff.eth\n".to_vec();
+        list.extend(vec![b'a'; 3 * MAX_LINE_BYTES]);
+        list.extend(b"\nb.eth\n");
+        let lines = lines(&list);
+        assert!(matches!(&lines[0], Ok(Line::Unreadable { line: 1, why, .. }) if why == "the line is not UTF-8"));
+        let Ok(Line::Unreadable { line: 2, start, why }) = &lines[1] else { panic!("{:?}", lines[1]) };
+        assert_eq!((start.len(), why.as_str()), (START_CHARACTERS, "the line is longer than 4096 bytes"));
+        assert_eq!(lines[2..], [name(3, "b.eth")]);
+    }
+
+    #[test]
+    fn a_long_comment_is_only_a_comment() {
+        let mut list = b"# ".to_vec();
+        list.extend(vec![b'a'; 3 * MAX_LINE_BYTES]);
+        list.extend(b"\nb.eth\n");
+        assert_eq!(lines(&list), [name(2, "b.eth")]);
+    }
+
+    #[test]
+    fn a_list_without_end_is_refused() {
+        struct Endless;
+        impl io::Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                buffer.fill(b'\n');
+                Ok(buffer.len())
+            }
+        }
+        let mut lines = Reader::new(Box::new(BufReader::new(Endless)));
+        assert_eq!(lines.next(), Some(Err(NamesError::TooMany)));
+        assert_eq!(lines.next(), None);
+    }
+}

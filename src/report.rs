@@ -1,0 +1,358 @@
+//! The audit report: many verdicts in, one document out. Pure.
+//!
+//! A verdict becomes a [`Row`], a row is counted in the [`Tally`] and kept wherever the caller likes ([`Rows`]), so that
+//! what is held does not grow with the number of names. [`Report::write`] makes the document.
+
+mod csv;
+pub mod drift;
+mod html;
+mod json;
+mod markdown;
+mod resolution;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use self::drift::{Agreement, Drift, TxtLine};
+pub use self::resolution::Draft;
+use crate::reason::{Code, Effect, Reason};
+use crate::text::{clipped, excerpt};
+use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
+
+/// The schema identifier of the report's JSON form.
+pub const SCHEMA: &str = "clresolve.audit/1";
+
+/// Most reasons kept of one verdict. An honest card that is wrong has a handful; a hostile one can have many hundreds,
+/// and its verdict still holds all of them.
+pub const MAX_REASONS_PER_ROW: usize = 64;
+
+/// Longest name kept of a row, in bytes: longer than any name that can be resolved, so that only what is none is cut.
+pub const MAX_NAME_BYTES: usize = 512;
+
+/// Most names that the report shows as examples of one reason; the rows hold all.
+pub const EXAMPLES_PER_REASON: usize = 5;
+
+/// An audit: under which rules, what came out, and how it ended. Its rows are elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What was asked, and by which rules.
+    pub scope: Scope,
+    /// The counts.
+    pub tally: Tally,
+    /// How the audit ended.
+    pub ending: Ending,
+}
+
+/// What an audit asked, and by which rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// `mainnet`, `sandbox`, or what the configuration names.
+    pub world: String,
+    /// CAIP-2 identifier of the chain.
+    pub chain: String,
+    /// The block selector.
+    pub block: String,
+    /// The profile.
+    pub profile: Pinned,
+    /// Its manifests.
+    pub manifests: Vec<Pinned>,
+    /// How deep the walk went.
+    pub depth: Depth,
+}
+
+/// How an audit ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every name has its row.
+    Complete,
+    /// It was interrupted; the rows are those of the names judged until then.
+    Interrupted,
+    /// The list of names could not be read to its end.
+    ListFailed(String),
+}
+
+impl Ending {
+    /// What a reader of an incomplete report has to know.
+    pub fn warning(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
+            Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
+        }
+    }
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people and repositories.
+    Markdown,
+    /// For programs: `schemas/audit.schema.json`.
+    Json,
+    /// A row per name, for spreadsheets.
+    Csv,
+    /// One page without scripts or outside resources, for people and printers.
+    Html,
+}
+
+/// The rows of a report, in the order of the list. They may be gone through several times.
+pub trait Rows {
+    /// Gives each row to `see`.
+    ///
+    /// # Errors
+    /// When a row cannot be read, or what `see` says.
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl Rows for [Row] {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        self.iter().try_for_each(see)
+    }
+}
+
+impl Report {
+    /// Writes the report, with its `rows`, in a form.
+    ///
+    /// # Errors
+    /// When a row cannot be read or `out` cannot be written.
+    pub fn write(&self, format: Format, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Markdown => markdown::write(self, rows, out),
+            Format::Json => json::write(self, rows, out),
+            Format::Csv => csv::write(self, rows, out),
+            Format::Html => html::write(self, rows, out),
+        }
+    }
+
+    /// The result in one sentence; `profile` is the profile's identifier as the format writes it.
+    fn headline(&self, profile: impl std::fmt::Display) -> String {
+        let tally = &self.tally;
+        let are = if tally.trusted == 1 { "is" } else { "are" };
+        format!("{} of {} names {are} trusted under {profile}.", tally.trusted, tally.names)
+    }
+
+    /// The facts at the head of the report: what, and its value.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let scope = &self.scope;
+        let depth = match scope.depth {
+            Depth::Identity => "identity (no schema was fetched)",
+            Depth::Schemas => "schemas",
+        };
+        let mut facts = vec![
+            ("profile", format!("{} {}", scope.profile.id, scope.profile.digest)),
+            ("depth", depth.to_owned()),
+            ("world", format!("{} {}", scope.world, scope.chain)),
+        ];
+        if let Some((first, last)) = self.tally.blocks {
+            let blocks = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            facts.push(("blocks", format!("{blocks} ({})", scope.block)));
+        }
+        if let Some((first, last)) = self.tally.checked {
+            facts.push(("checked", format!("{first:.0} to {last:.0}")));
+        }
+        let tool = Tool::default();
+        facts.push(("tool", format!("{} {}", tool.name, tool.version)));
+        facts
+    }
+}
+
+/// What the report keeps of a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The line of the list, from 1.
+    pub line: u64,
+    /// The name as it stands there.
+    pub input: String,
+    /// Its normal form; absent when it has none.
+    pub normalized: Option<String>,
+    /// The state.
+    pub state: State,
+    /// One plain sentence.
+    pub summary: String,
+    /// The reasons of the verdict, at most [`MAX_REASONS_PER_ROW`].
+    pub reasons: Vec<Reason>,
+    /// How many more the verdict has.
+    pub more_reasons: usize,
+    /// Which of record, host, IPFS and manifest agree.
+    pub drift: Drift,
+    /// The text records to set, where the CID proves their values.
+    pub txt: Vec<TxtLine>,
+    /// Other profiles under which the same evidence is trusted.
+    pub near_misses: Vec<String>,
+    /// The block at which the records were read.
+    pub block: Option<u64>,
+    /// When the evidence was gathered, RFC 3339.
+    pub checked_at: String,
+    /// `id` of the verdict; absent where the line could not be read as a name.
+    pub verdict: Option<String>,
+}
+
+impl Row {
+    /// The row of the verdict on the name at `line`.
+    pub fn of(line: u64, verdict: &Verdict) -> Self {
+        Self {
+            line,
+            input: clipped(&verdict.name.input, MAX_NAME_BYTES),
+            normalized: verdict.name.normalized.clone(),
+            state: verdict.state,
+            summary: verdict.summary.clone(),
+            reasons: verdict.reasons.iter().take(MAX_REASONS_PER_ROW).cloned().collect(),
+            more_reasons: verdict.reasons.len().saturating_sub(MAX_REASONS_PER_ROW),
+            drift: Drift::of(verdict),
+            txt: drift::fixing_lines(verdict),
+            near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
+            block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
+            checked_at: verdict.freshness.checked_at.clone(),
+            verdict: Some(verdict.id.clone()),
+        }
+    }
+
+    /// The row of a line that cannot be read as a name: `start` is what can be shown of it, `why` the cause.
+    pub fn unreadable(line: u64, start: &str, why: &str, checked_at: String) -> Self {
+        Self {
+            line,
+            input: clipped(start, MAX_NAME_BYTES),
+            normalized: None,
+            state: State::Untrusted,
+            summary: format!("This is not an ENS name: {why}."),
+            reasons: vec![Reason::new(Code::NameInvalid).observed(why)],
+            more_reasons: 0,
+            drift: Drift::default(),
+            txt: Vec::new(),
+            near_misses: Vec::new(),
+            block: None,
+            checked_at,
+            verdict: None,
+        }
+    }
+
+    /// The name to show: its normal form, or what was typed.
+    pub fn name(&self) -> &str {
+        self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// The codes of an effect, each once.
+    pub fn codes(&self, effect: Effect) -> Vec<Code> {
+        let mut codes = Vec::new();
+        for reason in self.reasons.iter().filter(|reason| reason.effect == effect) {
+            if !codes.contains(&reason.code) {
+                codes.push(reason.code);
+            }
+        }
+        codes
+    }
+
+    /// Whether a reader has something to do, or to know, beyond the row of the table.
+    fn has_findings(&self) -> bool {
+        self.state != State::Trusted || self.drift.differs()
+    }
+}
+
+/// The counts over all rows. It does not grow with their number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Names with a row.
+    pub names: u64,
+    /// Those that are trusted.
+    pub trusted: u64,
+    /// Those that are untrusted.
+    pub untrusted: u64,
+    /// Those that could not be decided.
+    pub indeterminate: u64,
+    /// Those of which two sources differ.
+    pub drifting: u64,
+    /// Those that would be trusted under another profile, by its identifier.
+    pub near_misses: BTreeMap<String, u64>,
+    /// The lowest and the highest block that was read.
+    pub blocks: Option<(u64, u64)>,
+    /// When the first and the last name was checked.
+    pub checked: Option<(Timestamp, Timestamp)>,
+    groups: BTreeMap<(Effect, Code), Group>,
+}
+
+/// The names that share a reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The code.
+    pub code: Code,
+    /// What it does to the state.
+    pub effect: Effect,
+    /// How many names have it.
+    pub names: u64,
+    /// The first of them, at most [`EXAMPLES_PER_REASON`].
+    pub examples: Vec<String>,
+}
+
+impl Tally {
+    /// Counts a row.
+    pub fn add(&mut self, row: &Row) {
+        self.names += 1;
+        match row.state {
+            State::Trusted => self.trusted += 1,
+            State::Untrusted => self.untrusted += 1,
+            State::Indeterminate => self.indeterminate += 1,
+        }
+        self.drifting += u64::from(row.drift.differs());
+        for profile in &row.near_misses {
+            *self.near_misses.entry(profile.clone()).or_default() += 1;
+        }
+        if let Some(block) = row.block {
+            let (first, last) = self.blocks.unwrap_or((block, block));
+            self.blocks = Some((first.min(block), last.max(block)));
+        }
+        if let Ok(at) = row.checked_at.parse::<Timestamp>() {
+            let (first, last) = self.checked.unwrap_or((at, at));
+            self.checked = Some((first.min(at), last.max(at)));
+        }
+        for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
+            for code in row.codes(effect) {
+                self.group(effect, code).count(row.name());
+            }
+        }
+    }
+
+    fn group(&mut self, effect: Effect, code: Code) -> &mut Group {
+        self.groups.entry((effect, code)).or_insert_with(|| Group { code, effect, names: 0, examples: Vec::new() })
+    }
+
+    /// The names by reason: by effect, then the most frequent first.
+    pub fn groups(&self) -> Vec<&Group> {
+        let mut groups: Vec<&Group> = self.groups.values().collect();
+        groups.sort_by_key(|group| (group.effect, std::cmp::Reverse(group.names), group.code.slug()));
+        groups
+    }
+}
+
+impl Group {
+    fn count(&mut self, name: &str) {
+        self.names += 1;
+        if self.examples.len() < EXAMPLES_PER_REASON {
+            self.examples.push(name.to_owned());
+        }
+    }
+}
+
+/// The word for an effect.
+const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Fail => "fail",
+        Effect::Unknown => "unknown",
+        Effect::Warn => "warn",
+    }
+}
+
+/// Who can fix a reason.
+const fn fixer(code: Code) -> &'static str {
+    use crate::reason::Fixer;
+    match code.entry().fixer {
+        Fixer::Asker => "asker",
+        Fixer::Publisher => "publisher",
+        Fixer::Operator => "operator",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The report for spreadsheets (RFC 4180): a line per name, no counts.
+
+use std::io::{self, Write};
+
+use super::{Draft, Report, Row, Rows};
+use crate::reason::{Code, Effect, MAX_VALUE_BYTES};
+use crate::text::Foreign;
+
+/// The columns.
+const COLUMNS: [&str; 24] = [
+    "line",
+    "input",
+    "name",
+    "state",
+    "summary",
+    "fail",
+    "unknown",
+    "warn",
+    "txt_https",
+    "txt_ipfs",
+    "https_ipfs",
+    "txt_card",
+    "card_manifest",
+    "schemas_manifest",
+    "claimed",
+    "served",
+    "proven",
+    "txt_to_set",
+    "near_misses",
+    "profile",
+    "block",
+    "checked_at",
+    "verdict",
+    "resolution_row",
+];
+
+/// Longest cell, in characters: a draft row with some dozens of codes fits.
+const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
+
+pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}\r\n", COLUMNS.join(","))?;
+    rows.each(&mut |row| {
+        let cells = cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
+        write!(out, "{}\r\n", cells.join(","))
+    })?;
+    match report.ending.warning() {
+        // A last row that is no name: a table that is cut short must not look whole.
+        Some(warning) => write!(out, "{}\r\n", notice(&warning)),
+        None => Ok(()),
+    }
+}
+
+fn cells(report: &Report, row: &Row) -> [String; 24] {
+    let drift = &row.drift;
+    let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
+        drift.agreements().map(|agreement| agreement.as_str().to_owned());
+    let digest = |digest: Option<crate::digest::Digest>| digest.map_or_else(String::new, |d| d.to_string());
+    let txt: Vec<String> = row.txt.iter().map(ToString::to_string).collect();
+    [
+        row.line.to_string(),
+        row.input.clone(),
+        row.normalized.clone().unwrap_or_default(),
+        row.state.to_string(),
+        row.summary.clone(),
+        slugs(&row.codes(Effect::Fail)),
+        slugs(&row.codes(Effect::Unknown)),
+        slugs(&row.codes(Effect::Warn)),
+        txt_https,
+        txt_ipfs,
+        https_ipfs,
+        txt_card,
+        card_manifest,
+        schemas_manifest,
+        digest(drift.claimed),
+        digest(drift.served),
+        digest(drift.proven),
+        txt.join(" "),
+        row.near_misses.join(" "),
+        report.scope.profile.id.clone(),
+        row.block.map_or_else(String::new, |block| block.to_string()),
+        row.checked_at.clone(),
+        row.verdict.clone().unwrap_or_default(),
+        Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown()),
+    ]
+}
+
+/// A row with nothing but a text in the column `summary`.
+fn notice(text: &str) -> String {
+    let cell = |column: &str| if column == "summary" { text } else { "" };
+    COLUMNS.map(|column| Foreign::new(cell(column)).csv().to_string()).join(",")
+}
+
+fn slugs(codes: &[Code]) -> String {
+    codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(" ")
+}

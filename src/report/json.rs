@@ -1,0 +1,88 @@
+//! The report for programs: `schemas/audit.schema.json`. A row stands on a line of its own.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Draft, Report, Rows, SCHEMA, fixer};
+use crate::text::inert_json;
+use crate::verdict::Tool;
+
+pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
+    writeln!(out, "\"tool\": {},", line(&Tool::default())?)?;
+    writeln!(out, "\"complete\": {},", report.ending.warning().is_none())?;
+    writeln!(out, "\"warning\": {},", line(&report.ending.warning())?)?;
+    writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
+    writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
+    writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
+    let mut list = List::start(out, "rows")?;
+    rows.each(&mut |row| list.push(row))?;
+    list.end(",")?;
+    let mut list = List::start(out, "resolution")?;
+    rows.each(&mut |row| match Draft::of(report, row) {
+        Some(draft) => list.push(&draft),
+        None => Ok(()),
+    })?;
+    list.end("")?;
+    writeln!(out, "}}")
+}
+
+fn counts(report: &Report) -> Value {
+    let tally = &report.tally;
+    json!({
+        "names": tally.names,
+        "trusted": tally.trusted,
+        "untrusted": tally.untrusted,
+        "indeterminate": tally.indeterminate,
+        "drifting": tally.drifting,
+        "near_misses": tally.near_misses,
+        "blocks": tally.blocks.map(|(first, last)| json!({"first": first, "last": last})),
+        "checked": tally.checked.map(|(first, last)| json!({"first": first, "last": last})),
+    })
+}
+
+fn groups(report: &Report) -> Vec<Value> {
+    let groups = report.tally.groups();
+    let group = |group: &super::Group| {
+        let entry = group.code.entry();
+        json!({
+            "code": group.code,
+            "effect": group.effect,
+            "requirement": Some(entry.requirement).filter(|r| !r.is_empty()),
+            "fixer": fixer(group.code),
+            "title": entry.title,
+            "names": group.names,
+            "examples": group.examples,
+        })
+    };
+    groups.into_iter().map(group).collect()
+}
+
+/// An array, an element on a line.
+struct List<'a> {
+    out: &'a mut dyn Write,
+    empty: bool,
+}
+
+impl<'a> List<'a> {
+    fn start(out: &'a mut dyn Write, name: &str) -> io::Result<Self> {
+        write!(out, "\"{name}\": [")?;
+        Ok(Self { out, empty: true })
+    }
+
+    fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let separator = if std::mem::take(&mut self.empty) { "\n" } else { ",\n" };
+        write!(self.out, "{separator}{}", line(value)?)
+    }
+
+    fn end(self, after: &str) -> io::Result<()> {
+        let before = if self.empty { "" } else { "\n" };
+        writeln!(self.out, "{before}]{after}")
+    }
+}
+
+fn line(value: &impl Serialize) -> io::Result<String> {
+    Ok(inert_json(&serde_json::to_string(value)?))
+}

@@ -1,0 +1,95 @@
+//! Drafts of the rows that a governance log (`RESOLUTION.md`) gets for untrusted names.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{Report, Row};
+use crate::reason::{Code, Effect, Fixer, Reason};
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// One row of the log: date, subject, kind, decision, reason. A person decides; this is a draft.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Draft {
+    /// The day on which the evidence was gathered.
+    pub date: String,
+    /// The name.
+    pub subject: String,
+    /// Always `incident`.
+    pub kind: &'static str,
+    /// What to decide, in Markdown.
+    pub decision: String,
+    /// The reasons, in Markdown.
+    pub reason: String,
+}
+
+impl Draft {
+    /// The draft for an untrusted name; none for any other.
+    pub fn of(report: &Report, row: &Row) -> Option<Self> {
+        (row.state == State::Untrusted).then(|| Self {
+            date: row.checked_at.chars().take(10).collect(),
+            subject: row.name().to_owned(),
+            kind: "incident",
+            decision: decision(row),
+            reason: reason(report, row),
+        })
+    }
+
+    /// The head of the log's table.
+    pub const HEAD: &str = "| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
+
+    /// The row as a line of Markdown, without its end.
+    pub fn markdown(&self) -> String {
+        let subject = Foreign::new(&self.subject).markdown();
+        format!("| {} | {subject} | {} | {} | {} |", self.date, self.kind, self.decision, self.reason)
+    }
+}
+
+fn decision(row: &Row) -> String {
+    let failing = row.codes(Effect::Fail);
+    if failing.iter().all(|code| code.entry().fixer == Fixer::Asker) {
+        return "draft: take the name off the list, or correct its spelling".to_owned();
+    }
+    let mut duties: Vec<String> =
+        row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
+    let host_is_at_fault = row.drift.proven.is_some() && failing.contains(&Code::CidMismatch);
+    if host_is_at_fault {
+        duties.push("restored the released bytes at the card's URL".to_owned());
+    }
+    let settled = |reason: &Reason| {
+        let by_record = row.txt.iter().any(|line| reason.place.as_ref() == Some(&line.key));
+        let by_bytes = matches!(reason.code, Code::ChecksumMismatch | Code::CidMismatch);
+        by_record || (by_bytes && !duties.is_empty())
+    };
+    let mut failures = row.reasons.iter().filter(|reason| reason.effect == Effect::Fail);
+    if duties.is_empty() {
+        duties.push("corrected what it published".to_owned());
+    } else if row.more_reasons > 0 || !failures.all(settled) {
+        duties.push("corrected the rest".to_owned());
+    }
+    format!("draft: not to be called or paid until its publisher has {}", duties.join(" and "))
+}
+
+fn reason(report: &Report, row: &Row) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for code in row.codes(Effect::Fail) {
+        let requirement = row.reasons.iter().find(|r| r.code == code).and_then(|r| r.requirement.as_deref());
+        let part = match requirement {
+            Some(requirement) => format!("{code} ({})", Foreign::new(requirement)),
+            None => code.to_string(),
+        };
+        parts.push(part);
+    }
+    let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
+    if let Some(block) = row.block {
+        let _ = write!(text, ", block {block}");
+    }
+    for profile in &row.near_misses {
+        let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
+    }
+    if let Some(verdict) = &row.verdict {
+        let _ = write!(text, ", verdict {}", Foreign::new(verdict));
+    }
+    text
+}

@@ -1,0 +1,345 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::chain::{Grade, Proof};
+use crate::digest::Digest;
+use crate::reason::Step;
+use crate::verdict::{
+    self, Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, ProfileUsed, Served, Status, StepReport,
+};
+
+/// Foreign text with something against every format.
+const HOSTILE: &str = "=x|`a`\n# <script>alert(1)</script>\u{202e}\"'[l](http://e)\\,&";
+
+fn digest(content: &str) -> String {
+    Digest::of(content.as_bytes()).to_string()
+}
+
+/// A trusted verdict, in which all sources hold `card`.
+fn trusted() -> Verdict {
+    let step = |step: &Step| StepReport {
+        step: *step,
+        status: if *step == Step::Continuity { Status::Skip } else { Status::Pass },
+        evidence: match step {
+            Step::Records => json!({"records": {"cl.checksum.agentcard": digest("card")}}),
+            Step::FetchHttps | Step::FetchIpfs => json!({"sha256": digest("card")}),
+            _ => json!({}),
+        },
+        ms: 0,
+    };
+    Verdict {
+        schema: verdict::SCHEMA.to_owned(),
+        id: digest("id"),
+        conclusion: digest("conclusion"),
+        name: Name { input: "a.eth".to_owned(), normalized: Some("a.eth".to_owned()), node: None },
+        state: State::Trusted,
+        summary: "The binding of a.eth is real.".to_owned(),
+        reasons: vec![Reason::new(Code::SingleRpc)],
+        identity: Some(Identity {
+            entry: Some("x402://a.eth/summarize/v1".to_owned()),
+            card: CardDigest { sha256: Digest::of(b"card").hex(), ..CardDigest::default() },
+            ..Identity::default()
+        }),
+        anchor: Some(Anchor {
+            world: "sandbox".to_owned(),
+            chain: "eip155:31337".to_owned(),
+            block: AnchorBlock {
+                number: 7,
+                hash: String::new(),
+                timestamp: "2026-11-20T10:00:00Z".to_owned(),
+                tag: "finalized".to_owned(),
+            },
+            resolver: None,
+            wildcard: None,
+            offchain: false,
+            proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+            records_digest: None,
+        }),
+        profile: ProfileUsed {
+            id: "agent-cards/1.0.0".to_owned(),
+            depth: Depth::Schemas,
+            digest: digest("profile"),
+            manifests: Vec::new(),
+            near_misses: Vec::new(),
+        },
+        steps: Step::ALL.iter().map(step).collect(),
+        freshness: Freshness {
+            checked_at: "2026-11-20T10:10:00.5Z".to_owned(),
+            fresh_until: "2026-11-20T10:11:00Z".to_owned(),
+            retry_after: None,
+            served: Served::Fresh,
+        },
+        tool: Tool::default(),
+    }
+}
+
+/// The same with `reasons`, of which one fails.
+fn failing(reasons: impl IntoIterator<Item = Reason>) -> Verdict {
+    let mut verdict = trusted();
+    verdict.state = State::Untrusted;
+    verdict.reasons = reasons.into_iter().collect();
+    for reason in &verdict.reasons {
+        let step = verdict.steps.iter_mut().find(|step| step.step == reason.step).expect("every step is there");
+        step.status = Status::Fail;
+    }
+    verdict
+}
+
+fn see(verdict: &mut Verdict, step: Step, evidence: Value) {
+    let report = verdict.steps.iter_mut().find(|report| report.step == step).expect("every step is there");
+    report.evidence = evidence;
+}
+
+/// The checksum record claims something else.
+fn wrong_checksum() -> Verdict {
+    let mut verdict = failing([Reason::new(Code::ChecksumMismatch).at("https, ipfs").observed(digest("card"))]);
+    see(&mut verdict, Step::Records, json!({"records": {"cl.checksum.agentcard": digest("other")}}));
+    verdict
+}
+
+/// The host serves something else.
+fn changed_host() -> Verdict {
+    let mut verdict =
+        failing([Reason::new(Code::ChecksumMismatch).at("https"), Reason::new(Code::CidMismatch).at("https")]);
+    see(&mut verdict, Step::FetchHttps, json!({"sha256": digest("other")}));
+    verdict
+}
+
+fn hostile() -> Row {
+    let mut row = Row::unreadable(3, HOSTILE, HOSTILE, "2026-11-20T10:10:00Z".to_owned());
+    row.reasons[0] = row.reasons[0].clone().at(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
+    row.near_misses = vec![HOSTILE.to_owned()];
+    row
+}
+
+fn report(rows: &[Row], ending: Ending) -> Report {
+    report_under("agent-cards/1.0.0", rows, ending)
+}
+
+fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
+    let mut tally = Tally::default();
+    rows.iter().for_each(|row| tally.add(row));
+    let scope = Scope {
+        world: HOSTILE.to_owned(),
+        chain: "eip155:31337".to_owned(),
+        block: "finalized".to_owned(),
+        profile: Pinned { id: profile.to_owned(), digest: digest("profile") },
+        manifests: Vec::new(),
+        depth: Depth::Schemas,
+    };
+    Report { scope, tally, ending }
+}
+
+fn written(format: Format, rows: &[Row], ending: Ending) -> String {
+    let mut out = Vec::new();
+    struct List<'a>(&'a [Row]);
+    impl Rows for List<'_> {
+        fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+            self.0.each(see)
+        }
+    }
+    report_under(HOSTILE, rows, ending).write(format, &List(rows), &mut out).expect("a vector takes all");
+    String::from_utf8(out).expect("a report is UTF-8")
+}
+
+fn txt(verdict: &Verdict) -> Vec<String> {
+    drift::fixing_lines(verdict).iter().map(ToString::to_string).collect()
+}
+
+fn draft(verdict: &Verdict) -> Draft {
+    let row = Row::of(1, verdict);
+    Draft::of(&report(std::slice::from_ref(&row), Ending::Complete), &row).expect("the name is untrusted")
+}
+
+#[test]
+fn where_all_agree_there_is_no_drift() {
+    let row = Row::of(1, &trusted());
+    assert_eq!(row.drift.agreements(), [Agreement::Agree; 6]);
+    assert!(!row.has_findings() && row.txt.is_empty());
+    assert_eq!(Draft::of(&report(&[], Ending::Complete), &row), None);
+}
+
+#[test]
+fn the_source_that_differs_is_told() {
+    use Agreement::{Agree, Differ, Open};
+    let pairs = |verdict: &Verdict| Drift::of(verdict).agreements();
+    assert_eq!(pairs(&wrong_checksum()), [Differ, Differ, Agree, Agree, Agree, Agree]);
+    assert_eq!(pairs(&changed_host()), [Differ, Agree, Differ, Agree, Agree, Agree]);
+    let other_entry = failing([Reason::new(Code::TxtEntryMismatch).at("cl.entry")]);
+    assert_eq!(pairs(&other_entry), [Agree, Agree, Agree, Differ, Agree, Agree]);
+    let other_schema = failing([Reason::new(Code::PublishedVersionMutated)]);
+    assert_eq!(pairs(&other_schema), [Agree, Agree, Agree, Agree, Agree, Differ]);
+    let mut host_down = trusted();
+    see(&mut host_down, Step::FetchHttps, json!({"unavailable": "404"}));
+    assert_eq!(pairs(&host_down), [Open, Agree, Open, Agree, Agree, Agree]);
+}
+
+#[test]
+fn a_record_is_proposed_where_the_cid_proves_its_value() {
+    assert_eq!(txt(&wrong_checksum()), [format!("cl.checksum.agentcard={}", digest("card"))]);
+    let missing = failing([Reason::new(Code::TxtMissing).at("cl.checksum.agentcard")]);
+    assert_eq!(txt(&missing), [format!("cl.checksum.agentcard={}", digest("card"))]);
+    let entry = failing([Reason::new(Code::TxtEntryMismatch).at("cl.entry")]);
+    assert_eq!(txt(&entry), ["cl.entry=x402://a.eth/summarize/v1"]);
+    let owner = failing([Reason::new(Code::TxtOwnerMismatch).at("cl.owner").expected("o.eth")]);
+    assert_eq!(txt(&owner), ["cl.owner=o.eth"]);
+}
+
+#[test]
+fn what_a_host_served_is_never_proposed() {
+    assert_eq!(txt(&changed_host()), [""; 0]);
+    let mut unproven = wrong_checksum();
+    see(&mut unproven, Step::FetchIpfs, json!({"gateways": []}));
+    assert_eq!(txt(&unproven), [""; 0]);
+}
+
+#[test]
+fn a_card_with_a_defect_gets_no_record() {
+    for defect in [Code::EntryVersionNoncompliant, Code::CardFieldMissing, Code::VerbUnknown, Code::CardEnsMismatch] {
+        let mut verdict = failing([Reason::new(Code::ChecksumMismatch), Reason::new(defect)]);
+        see(&mut verdict, Step::Records, json!({"records": {"cl.checksum.agentcard": digest("other")}}));
+        assert_eq!(txt(&verdict), [""; 0], "{defect}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_copied_is_not_proposed() {
+    for owner in ["a`b.eth", "a|b.eth", "a\u{202e}.eth", "a b.eth", "a\\b.eth", &"a".repeat(201)] {
+        let verdict = failing([Reason::new(Code::TxtOwnerMismatch).at("cl.owner").expected(owner)]);
+        assert_eq!(txt(&verdict), [""; 0], "{owner}");
+    }
+}
+
+#[test]
+fn counts_and_groups_are_those_of_the_rows() {
+    let mut undecided = trusted();
+    undecided.state = State::Indeterminate;
+    undecided.reasons = vec![Reason::new(Code::CidUnproven), Reason::new(Code::SingleRpc)];
+    undecided.profile.near_misses = vec![NearMiss { profile: "p".to_owned(), would_be: State::Trusted }];
+    let mut rows: Vec<Row> = (1..=8).map(|line| Row::of(line, &wrong_checksum())).collect();
+    rows.extend([Row::of(9, &trusted()), Row::of(10, &undecided)]);
+    let tally = report(&rows, Ending::Complete).tally;
+    assert_eq!((tally.names, tally.trusted, tally.untrusted, tally.indeterminate, tally.drifting), (10, 1, 8, 1, 8));
+    assert_eq!((tally.blocks, tally.near_misses["p"]), (Some((7, 7)), 1));
+    let groups: Vec<_> = tally.groups().iter().map(|g| (g.code, g.effect, g.names, g.examples.len())).collect();
+    assert_eq!(
+        groups,
+        [
+            (Code::ChecksumMismatch, Effect::Fail, 8, EXAMPLES_PER_REASON),
+            (Code::CidUnproven, Effect::Unknown, 1, 1),
+            (Code::SingleRpc, Effect::Warn, 2, 2),
+        ]
+    );
+}
+
+#[test]
+fn times_span_the_rows_whatever_their_order() {
+    let at = |time: &str| Row::unreadable(1, "a", "b", time.to_owned());
+    let rows = [at("2026-11-20T10:00:05Z"), at("2026-11-20T10:00:01.25Z"), at("2026-11-20T10:00:05.5Z")];
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert!(text.contains("`2026-11-20T10:00:01Z to 2026-11-20T10:00:05Z`"), "{text}");
+}
+
+#[test]
+fn a_name_with_the_same_reason_twice_counts_once() {
+    let reasons = [Code::SourceOversize, Code::CidMismatch, Code::SourceOversize].map(Reason::new);
+    let tally = report(&[Row::of(1, &failing(reasons))], Ending::Complete).tally;
+    assert!(tally.groups().iter().all(|group| group.names == 1));
+}
+
+#[test]
+fn a_row_is_bounded() {
+    let mut verdict = failing((0..500).map(|_| Reason::new(Code::VerbUnknown)));
+    verdict.name.input = "a".repeat(5000);
+    let row = Row::of(1, &verdict);
+    assert_eq!((row.reasons.len(), row.more_reasons), (MAX_REASONS_PER_ROW, 500 - MAX_REASONS_PER_ROW));
+    assert!(row.input.len() <= MAX_NAME_BYTES);
+}
+
+#[test]
+fn a_draft_says_who_has_to_do_what() {
+    let mend = draft(&wrong_checksum()).markdown();
+    let expected = format!(
+        "| 2026-11-20 | `a.eth` | incident | draft: not to be called or paid until its publisher has set \
+         `cl.checksum.agentcard={}` | checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, verdict {} |",
+        digest("card"),
+        digest("id")
+    );
+    assert_eq!(mend, expected);
+    assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
+    let mut both = wrong_checksum();
+    both.reasons.push(Reason::new(Code::SchemaTxtMissing).at("cl.verb"));
+    assert!(draft(&both).decision.ends_with("` and corrected the rest"));
+    let defect = failing([Reason::new(Code::EntryMalformed)]);
+    assert!(draft(&defect).decision.ends_with("has corrected what it published"));
+    let nobody = failing([Reason::new(Code::NameUnregistered)]);
+    assert_eq!(draft(&nobody).decision, "draft: take the name off the list, or correct its spelling");
+}
+
+#[test]
+fn markdown_holds_its_form_against_hostile_text() {
+    let text = written(Format::Markdown, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    assert!(!text.contains('\u{202e}') && text.contains("**Incomplete.**"));
+    for line in text.lines().filter(|line| line.contains("script")) {
+        let outside: String = line.split('`').step_by(2).collect();
+        assert!(!outside.contains("script") && !outside.contains("http"), "{line}");
+        assert_eq!(line.matches('`').count() % 2, 0, "{line}");
+    }
+    let mut columns = 0;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            columns = 0;
+            continue;
+        }
+        let pipes = line.matches('|').count();
+        assert!(columns == 0 || pipes == columns, "{line}");
+        columns = pipes;
+    }
+    assert_eq!(text.matches("\n# ").count(), 0);
+}
+
+#[test]
+fn html_holds_no_foreign_markup() {
+    let text = written(Format::Html, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    assert!(!text.contains("<script") && !text.contains("alert(1)<") && !text.contains('\u{202e}'));
+    assert!(text.contains("&lt;script&gt;") && text.contains("Incomplete."));
+    for tag in ["article", "table", "ul", "li", "dl", "pre", "code", "tr", "td", "p"] {
+        let opened = text.matches(&format!("<{tag}>")).count() + text.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, text.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+    for outside in [" src=", " href=", "url(", "@import", "<link", "http://e)\""] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn csv_cells_are_no_formulas() {
+    let text = written(Format::Csv, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 4);
+    let columns = lines[0].split(',').count();
+    for line in &lines[1..] {
+        let cells: Vec<&str> = line.strip_prefix('"').unwrap().strip_suffix('"').unwrap().split("\",\"").collect();
+        assert_eq!(cells.len(), columns, "{line}");
+        assert!(cells.iter().all(|cell| !cell.starts_with(['=', '+', '-', '@'])), "{line}");
+    }
+    assert!(lines[1].contains("\"'=x|`a`\\u{a}#") && lines[3].contains("interrupted"));
+}
+
+#[test]
+fn json_keeps_the_values_and_fits_its_schema() {
+    let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
+    let text = written(Format::Json, &rows, Ending::ListFailed("gone".to_owned()));
+    assert!(!text.contains('\u{202e}'));
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&value["schema"], &value["complete"]), (&json!(SCHEMA), &json!(false)));
+    assert_eq!(value["rows"][0]["input"], HOSTILE);
+    assert_eq!(value["counts"]["names"], 3);
+    assert_eq!(value["resolution"].as_array().unwrap().len(), 2);
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/audit.schema.json")).unwrap();
+    let validator = jsonschema::options().build(&schema).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|e| format!("{} {e}", e.instance_path())).collect();
+    assert_eq!(errors, [""; 0]);
+    let empty: Value = serde_json::from_str(&written(Format::Json, &[], Ending::Complete)).unwrap();
+    assert!(validator.is_valid(&empty), "{empty}");
+}

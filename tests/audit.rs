@@ -1,0 +1,223 @@
+//! `clresolve audit` over the embedded world: rows, counts, forms, bad input and Ctrl-C.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use clresolve::sandbox::Sandbox;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A list with names of every state, and lines that are no names.
+const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
+    summarizeagent.eth\r\n\
+    checksum-mismatch.eth   # the record is wrong\n\
+    \n\
+    host-changed.eth\n\
+    resolver-garbage.eth\n\
+    =cmd|'/c calc'!A1 \"<script>alert(1)</script>`\n\
+    a\xe2\x80\xae.eth\n\
+    \xff\xfe.eth\n";
+
+/// The binary on the embedded world, without the configuration of whoever runs the tests.
+fn audit(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
+        command.env_remove(key);
+    }
+    command.env_remove("RUST_LOG").args(["audit", "--sandbox"]).args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(list: &[u8], arguments: &[&str]) -> Output {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("names.txt");
+    std::fs::write(&file, list).unwrap();
+    audit(&["--names", file.to_str().unwrap()]).args(arguments).output().expect("the binary runs")
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
+}
+
+fn text_of(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("a report is UTF-8")
+}
+
+/// The lines of a CSV text (RFC 4180), each as its cells.
+fn csv(text: &str) -> Vec<Vec<String>> {
+    let (mut lines, mut line, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => cell.extend(characters.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => line.push(std::mem::take(&mut cell)),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                line.push(std::mem::take(&mut cell));
+                lines.push(std::mem::take(&mut line));
+            }
+            c => cell.push(c),
+        }
+    }
+    assert!(!quoted && cell.is_empty() && line.is_empty(), "the last line has its end");
+    lines
+}
+
+#[test]
+fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
+    let expected = Sandbox::expected();
+    let list: String = expected.iter().map(|e| format!("{}\n", e.name)).collect();
+    let output = run(list.as_bytes(), &["--format", "json", "--depth", "identity"]);
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), expected.len());
+    for (row, expected) in rows.iter().zip(&expected) {
+        let mut codes: Vec<&str> =
+            row["reasons"].as_array().unwrap().iter().filter_map(|reason| reason["code"].as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let wanted: Vec<&str> = expected.codes.iter().map(|code| code.slug()).collect();
+        assert_eq!((&row["input"], &row["state"]), (&json!(expected.name), &json!(expected.state)));
+        assert_eq!(codes, wanted, "{}", expected.name);
+    }
+
+    let count = |state: &str| expected.iter().filter(|e| e.state.as_str() == state).count();
+    for state in ["trusted", "untrusted", "indeterminate"] {
+        assert_eq!(report["counts"][state], count(state), "{state}");
+    }
+    assert_eq!(report["counts"]["names"], expected.len());
+    assert_eq!((&report["complete"], &report["scope"]["world"]), (&json!(true), &json!("sandbox")));
+    for group in report["reasons"].as_array().unwrap() {
+        let having = expected.iter().filter(|e| e.codes.iter().any(|code| group["code"] == code.slug())).count();
+        assert_eq!(group["names"], having, "{}", group["code"]);
+    }
+    assert_eq!(report["resolution"].as_array().unwrap().len(), count("untrusted"));
+}
+
+#[test]
+fn a_line_that_is_no_name_is_a_row_and_not_an_end() {
+    let output = run(LIST, &["--format", "json"]);
+    assert_eq!(code(&output), Some(1));
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["depth"], "schemas");
+    let rows: Vec<_> = report["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["line"].as_u64().unwrap(), row["state"].as_str().unwrap(), row["reasons"][0]["code"].as_str()))
+        .collect();
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [2, 3, 5, 6, 7, 8, 9]);
+    assert_eq!(rows[3], (6, "indeterminate", Some("resolver-failed")));
+    for row in &rows[4..] {
+        assert_eq!((row.1, row.2), ("untrusted", Some("name-invalid")));
+    }
+    assert_eq!(report["rows"][6]["verdict"], Value::Null);
+}
+
+#[test]
+fn a_record_is_proposed_only_where_the_cid_proves_it() {
+    let output = run(LIST, &["--format", "json", "--depth", "identity"]);
+    let report = json_of(&output.stdout);
+    let row = |name: &str| report["rows"].as_array().unwrap().iter().find(|row| row["input"] == name).unwrap().clone();
+    let mended = row("checksum-mismatch.eth");
+    assert_eq!(mended["txt"], json!([{"key": "cl.checksum.agentcard", "value": mended["drift"]["proven"]}]));
+    let changed = row("host-changed.eth");
+    assert_ne!(changed["drift"]["served"], changed["drift"]["proven"]);
+    assert_eq!((&changed["txt"], &changed["drift"]["https_ipfs"]), (&json!([]), &json!("differ")));
+    assert_eq!(row("summarizeagent.eth")["drift"]["https_ipfs"], "agree");
+}
+
+#[test]
+fn every_form_holds_hostile_names_in_check() {
+    let output = run(LIST, &["--format", "csv", "--depth", "identity"]);
+    let table = csv(text_of(&output));
+    assert_eq!(table.len(), 8);
+    let input = table[0].iter().position(|column| column == "input").unwrap();
+    assert!(table.iter().all(|line| line.len() == table[0].len()));
+    assert_eq!(table[5][input], "'=cmd|'/c calc'!A1 \"<script>alert(1)</script>`");
+    assert_eq!(table[6][input], "a\\u{202e}.eth");
+
+    let output = run(LIST, &["--format", "html", "--depth", "identity"]);
+    let page = text_of(&output);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script") && !page.contains('\u{202e}'));
+
+    let output = run(LIST, &["--depth", "identity"]);
+    let text = text_of(&output);
+    assert!(text.contains("`=cmd\\u{7c}'/c calc'!A1 \"<script>alert(1)</script>\\u{60}`"), "{text}");
+    assert!(text.contains("## Draft rows for RESOLUTION.md"), "{text}");
+    assert!(!text.contains('\u{202e}'));
+}
+
+#[test]
+fn the_worst_name_gives_the_exit_code() {
+    let exit = |list: &str| code(&run(list.as_bytes(), &["--depth", "identity"]));
+    assert_eq!(exit("summarizeagent.eth"), Some(0));
+    assert_eq!(exit("summarizeagent.eth\nresolver-garbage.eth"), Some(3));
+    assert_eq!(exit("resolver-garbage.eth\nhost-changed.eth"), Some(1));
+}
+
+#[test]
+fn wrong_usage_is_2_and_writes_nothing() {
+    for (list, arguments) in [
+        (&b"# nobody\n\n"[..], &[][..]),
+        (b"a.eth", &["--format", "pdf"]),
+        (b"a.eth", &["--concurrency", "0"]),
+        (b"a.eth", &["--concurrency", "65"]),
+        (b"a.eth", &["--out", "/no/such/folder/file"]),
+    ] {
+        let output = run(list, arguments);
+        assert_eq!((code(&output), text_of(&output)), (Some(2), ""), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    for names in ["/no/such/file", "/"] {
+        let output = audit(&["--names", names]).output().unwrap();
+        assert_eq!((code(&output), text_of(&output)), (Some(2), ""), "{names}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_was_judged() {
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("report.json");
+    let mut child = audit(&["-v", "--names", "-", "--format", "json", "--depth", "identity", "--out"])
+        .arg(&out)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // The list has no end: standard input stays open until the audit is over.
+    let mut list = child.stdin.take().expect("stdin is piped");
+    list.write_all(b"summarizeagent.eth\nno name\n").unwrap();
+    list.flush().unwrap();
+    let log = BufReader::new(child.stderr.take().expect("stderr is piped"));
+    let mut lines = log.lines().map_while(Result::ok);
+    let judged = lines.by_ref().filter(|line| line.contains("judged")).take(2).count();
+    assert_eq!(judged, 2);
+
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("interrupted")), "{rest:?}");
+
+    let report = report_at(&out);
+    assert_eq!((&report["complete"], &report["counts"]["names"]), (&json!(false), &json!(2)));
+    assert!(report["warning"].as_str().unwrap().contains("interrupted"));
+    let states: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| row["state"].clone()).collect();
+    assert_eq!(states, ["trusted", "untrusted"]);
+    drop(list);
+}
+
+fn report_at(path: &Path) -> Value {
+    json_of(&std::fs::read(path).expect("the report is written"))
+}
