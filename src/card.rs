@@ -4,6 +4,7 @@
 //! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
 
 pub mod json;
+pub mod locate;
 pub mod pointer;
 
 use serde_json::{Map, Value};

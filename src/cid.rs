@@ -41,6 +41,7 @@
 //! [dag-pb](https://ipld.io/specs/codecs/dag-pb/spec/), [UnixFS](https://specs.ipfs.tech/unixfs/),
 //! [trustless gateway](https://specs.ipfs.tech/http-gateways/trustless-gateway/).
 
+pub mod build;
 pub mod car;
 
 mod dagpb;
@@ -53,8 +54,6 @@ mod varint;
 mod walk;
 
 pub use car::{CarWalk, Progress, cat_car};
-pub(crate) use hamt::{HASH_MURMUR3_X64_64, HashPath, prefix_width};
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
-pub(crate) use varint::write as write_varint;
 pub use walk::{Bound, Budget, Proven, Walk, WalkError};

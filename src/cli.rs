@@ -14,8 +14,10 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod lint;
 mod name;
 mod output;
+mod plan;
 mod progress;
 mod records;
 mod render;
@@ -61,6 +63,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Lint(args) => lint::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),

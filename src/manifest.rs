@@ -1,6 +1,6 @@
 //! Manifests of the schema layers: which verbs exist, where their schemas are, and the digests of those.
 //!
-//! A manifest is data, pinned by the SHA-256 of its bytes. Two are compiled in; configuration can put others in their
+//! A manifest is data, pinned by the SHA-256 of its bytes. Four are compiled in; configuration can put others in their
 //! place.
 
 use std::collections::BTreeSet;
@@ -133,10 +133,12 @@ pub struct SchemaEntry {
     pub path: String,
     /// The canonical URL of the path, which is also the schema's `$id`.
     pub id: String,
-    /// Length in bytes.
-    pub bytes: usize,
-    /// SHA-256 of the bytes that can be fetched.
-    pub sha256: Digest,
+    /// Length in bytes, where they are pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// SHA-256 of the bytes that can be fetched; none where the publisher changes them, so that nothing is pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
     /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_crlf_sha256: Option<Digest>,

@@ -1,7 +1,7 @@
 //! Profiles: the rules of a release line, as data.
 //!
 //! The written rule and the published data disagree, and newer lines exist; what differs between them stands in a
-//! profile, not in code. Two are compiled in; configuration can add more, and put other manifests in place.
+//! profile, not in code. Three are compiled in; configuration can add more, and put other manifests in place.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -22,14 +22,20 @@ pub const FORMAT: &str = "clresolve.profile/1";
 /// The profile that is in force when nobody chooses one: the letter of the specification.
 pub const DEFAULT: &str = "agent-cards/1.0.0";
 
-const MANIFESTS: [&[u8]; 2] = [
+const MANIFESTS: [&[u8]; 4] = [
     include_bytes!("../manifests/protocol-commons-1.0.0.json"),
     include_bytes!("../manifests/protocol-commercial-1.0.0.json"),
+    include_bytes!("../manifests/protocol-commons-1.1.0.json"),
+    include_bytes!("../manifests/protocol-commercial-1.1.0.json"),
 ];
-const SCHEMAS: [&[u8]; 1] = [include_bytes!("../schemas/agent.card.base.schema.json")];
-const PROFILES: [&[u8]; 2] = [
+const SCHEMAS: [&[u8]; 2] = [
+    include_bytes!("../schemas/agent.card.base.schema.json"),
+    include_bytes!("../schemas/agent.card.base-1.1.0.schema.json"),
+];
+const PROFILES: [&[u8]; 3] = [
     include_bytes!("../manifests/profiles/agent-cards-1.0.0.json"),
     include_bytes!("../manifests/profiles/agent-cards-1.0.0-released.json"),
+    include_bytes!("../manifests/profiles/agent-cards-1.1.0.json"),
 ];
 
 /// The rules of one release line, with everything that they refer to.
@@ -63,9 +69,14 @@ impl Profile {
         &self.records
     }
 
-    /// The rule that an entry obeys.
-    pub fn entry(&self) -> &EntryRule {
-        &self.file.entry
+    /// The rule that the entry of a card of this class obeys. `None` for an unknown class where the known ones differ.
+    pub fn entry(&self, class: Option<&str>) -> Option<&EntryRule> {
+        let known = class.and_then(|class| self.file.classes.get(class));
+        match known {
+            Some(rule) => Some(rule.entry.as_ref().unwrap_or(&self.file.entry)),
+            None if self.file.classes.values().any(|rule| rule.entry.is_some()) => None,
+            None => Some(&self.file.entry),
+        }
     }
 
     /// JSON Pointers of the members that every card has, each after the one that holds it.
@@ -144,6 +155,21 @@ pub enum EntryRule {
         /// The accepted routes, the one to recommend first. Never empty.
         routes: Vec<String>,
     },
+    /// One URL, the same for every card.
+    Literal {
+        /// The URL.
+        value: String,
+    },
+}
+
+impl EntryRule {
+    fn check(&self) -> Result<(), ProfileError> {
+        match self {
+            Self::X402 { routes } if routes.is_empty() => Err(bad("entry", "routes")),
+            Self::Literal { value } if !crate::evidence::is_https_url(value) => Err(bad("entry", value)),
+            Self::X402 { .. } | Self::Literal { .. } => Ok(()),
+        }
+    }
 }
 
 /// The words of the life cycle.
@@ -154,6 +180,9 @@ pub struct StatusWords {
     pub known: Vec<String>,
     /// Words that tell callers to look for a successor.
     pub deprecated: Vec<String>,
+    /// Words by which the publisher takes the card back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
 }
 
 /// Every profile at hand, with the manifests and schemas that they refer to.
@@ -351,10 +380,8 @@ impl ProfileFile {
         if self.schema != FORMAT {
             return Err(ProfileError::Format(excerpt(&self.schema)));
         }
-        let EntryRule::X402 { routes } = &self.entry;
-        if routes.is_empty() {
-            return Err(bad("entry", "routes"));
-        }
+        let of_classes = self.classes.values().filter_map(|class| class.entry.as_ref());
+        of_classes.chain([&self.entry]).try_for_each(EntryRule::check)?;
         match self.members.iter().find(|member| !member.starts_with('/')) {
             Some(member) => Err(bad("member", member)),
             None => Ok(()),
@@ -370,6 +397,9 @@ struct ClassRule {
     foreign_verb: Code,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_under: Vec<String>,
+    /// Where it differs from the rule of the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<EntryRule>,
 }
 
 const fn verb_unknown() -> Code {
@@ -395,7 +425,7 @@ mod tests {
     fn what_is_compiled_in_loads() {
         let profiles = Profiles::builtin();
         let ids: Vec<_> = profiles.iter().map(|profile| profile.id()).collect();
-        assert_eq!(ids, ["agent-cards/1.0.0", "agent-cards/1.0.0+released"]);
+        assert_eq!(ids, ["agent-cards/1.0.0", "agent-cards/1.0.0+released", "agent-cards/1.1.0"]);
         let letter = profiles.get(DEFAULT).expect("the default profile");
         assert_eq!(letter.records().len(), 6);
         assert_eq!(letter.classes().collect::<Vec<_>>(), ["commercial", "commons"]);
@@ -417,6 +447,28 @@ mod tests {
         let effect = |id| profiles.get(id).expect("built in").weigh(Reason::new(Code::SchemaMirrorPlaceholder)).effect;
         assert_eq!(effect(DEFAULT), Effect::Fail);
         assert_eq!(effect("agent-cards/1.0.0+released"), Effect::Warn);
+    }
+
+    #[test]
+    fn a_class_may_have_an_entry_rule_of_its_own() {
+        let profiles = Profiles::builtin();
+        let letter = profiles.get(DEFAULT).expect("built in");
+        assert_eq!(letter.entry(Some("commons")), letter.entry(None));
+        let next = profiles.get("agent-cards/1.1.0").expect("built in");
+        assert!(matches!(next.entry(Some("commons")), Some(EntryRule::Literal { .. })));
+        assert!(matches!(next.entry(Some("commercial")), Some(EntryRule::X402 { .. })));
+        assert_eq!((next.entry(None), next.entry(Some("free"))), (None, None));
+    }
+
+    #[test]
+    fn entry_rules_that_no_entry_can_meet_are_refused() {
+        let text = String::from_utf8(PROFILES[2].to_vec()).expect("UTF-8").replace("agent-cards/1.1.0", "mine/1");
+        let refused = |from: &str, to: &str| Profiles::builtin().add_profile(text.replace(from, to).as_bytes());
+        assert!(refused("", "").is_ok());
+        let literal = refused("https://runtime.commandlayer.org/execute", "runtime").expect_err("no URL");
+        assert_eq!(literal, ProfileError::Value { what: "entry", value: "runtime".into() });
+        let routes = refused(r#""v1.1.0""#, "").expect_err("no route");
+        assert_eq!(routes, ProfileError::Value { what: "entry", value: "routes".into() });
     }
 
     #[test]

@@ -323,6 +323,9 @@ registry! {
     StatusDeprecated "status-deprecated" Warn Card "CL-9" Publisher false
         "The card is deprecated."
         "The publisher marks the agent as deprecated. Look for its successor.";
+    StatusRevoked "status-revoked" Fail Card "CL-9" Publisher false
+        "The card is revoked."
+        "The publisher has taken the card back. Only profiles whose release line knows such a word give this code.";
     ImplementsEmpty "implements-empty" Fail Card "CL-10" Publisher false
         "The card implements no verb."
         "implements must be a list of at least one string; its first entry is the primary verb.";
@@ -371,7 +374,7 @@ registry! {
     // entry
     EntryMalformed "entry-malformed" Fail Entry "CL-19" Publisher false
         "The card's entry does not have the form of an x402 entry."
-        "The form is x402://<ens>/<verb>/v1 and nothing else: no port, query, fragment or trailing slash. The entry is cut at its bytes, not by a URL parser.";
+        "The form is x402://<ens>/<verb>/v1 and nothing else: no port, query, fragment or trailing slash. The entry is cut at its bytes, not by a URL parser. Where the profile names one URL for a class, as agent-cards/1.1.0 does for commons, the entry is exactly that.";
     EntryEnsMismatch "entry-ens-mismatch" Fail Entry "CL-20" Publisher false
         "The name in the entry is not the card's name."
         "Payments to this entry would go to another name.";
@@ -379,8 +382,8 @@ registry! {
         "The verb in the entry is not the card's primary verb."
         "The verb of the entry must be the first one of implements.";
     EntryVersionNoncompliant "entry-version-noncompliant" Fail Entry "CL-22" Publisher false
-        "The route version of the entry is not v1."
-        "The specification fixes the route segment as v1, whatever the card's version. The cards as released end in v1.0.0: the profile agent-cards/1.0.0+released accepts them.";
+        "The route version of the entry is not an accepted one."
+        "The specification fixes the route segment as v1, whatever the card's version. The cards as released end in v1.0.0: the profile agent-cards/1.0.0+released accepts them. Commercial cards of the line 1.1.0 end in v1.1.0: see agent-cards/1.1.0.";
 
     // verbs, class, schema locations
     VerbUnknown "verb-unknown" Fail Verbs "CL-12" Publisher false
@@ -412,6 +415,9 @@ registry! {
     SchemaUnavailable "schema-unavailable" Unknown Schemas "CL-59" Publisher true
         "A bound schema could not be fetched."
         "Neither its canonical location nor its mirror gave the schema's bytes, so the binding to the schema is undecided.";
+    SchemaUnpinned "schema-unpinned" Unknown Schemas "PC-5" Publisher false
+        "No digest of a bound schema is known."
+        "The release line binds its schemas to locations whose bytes its publisher changes, so the manifest holds no digest to prove them against. At depth identity this is not asked.";
     SchemaMirrorUnreachable "schema-mirror-unreachable" Warn Schemas "CL-15" Publisher true
         "A schema mirror does not answer."
         "The mirror gave no 2xx answer, or is not an https URL. The canonical location decides.";

@@ -10,7 +10,6 @@ pub mod chain;
 mod gateway;
 mod schemas;
 pub mod spec;
-pub mod unixfs;
 mod web;
 pub mod world;
 

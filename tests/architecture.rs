@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
-const PURE: [&str; 12] = [
-    "address", "card", "check", "cid", "evidence", "manifest", "name", "profile", "reason", "records", "schema",
-    "verdict",
+const PURE: [&str; 14] = [
+    "address", "card", "check", "cid", "evidence", "lint", "manifest", "name", "plan", "profile", "reason", "records",
+    "schema", "verdict",
 ];
 
 /// What a pure module must not name.

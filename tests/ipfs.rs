@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use clresolve::cid::build::{self, Blocks};
 use clresolve::cid::car::{CarLimits, CarReader, Section};
 use clresolve::cid::{Budget, CidError, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
-use clresolve::sandbox::unixfs::{self, Blocks};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::Digest;
@@ -270,10 +270,10 @@ fn upstream_trees_can_be_rebuilt() {
         for tree in &expected.trees {
             let Some(files) = files_of(tree, &blocks).filter(|files| !files.is_empty()) else { continue };
             for layout in layouts() {
-                let (root, blocks) = unixfs::tree(&files, layout);
+                let (root, blocks) = build::tree(&files, layout);
                 if Ok(root) == ContentId::parse(&tree.root) {
                     rebuilt.push(name.clone());
-                    let again = Bytes::from(unixfs::car(&root, &blocks));
+                    let again = Bytes::from(build::car(&root, &blocks));
                     assert_eq!(sections(&again).0.len(), blocks.len(), "{name}");
                 }
             }
@@ -283,9 +283,9 @@ fn upstream_trees_can_be_rebuilt() {
     assert_eq!(rebuilt, REBUILT);
 }
 
-fn layouts() -> [unixfs::Layout; 3] {
-    let default = unixfs::Layout::default();
-    [default, unixfs::Layout { chunk: 256 << 10, ..default }, unixfs::Layout { shard_above: 0, ..default }]
+fn layouts() -> [build::Layout; 3] {
+    let default = build::Layout::default();
+    [default, build::Layout { chunk: 256 << 10, ..default }, build::Layout { shard_above: 0, ..default }]
 }
 
 fn files_of(tree: &Tree, blocks: &Blocks) -> Option<BTreeMap<String, Bytes>> {

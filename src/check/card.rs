@@ -85,7 +85,9 @@ fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
     let words = profile.status();
-    if among(&words.deprecated) {
+    if among(&words.revoked) {
+        found.add(observed(Code::StatusRevoked, "/status", status));
+    } else if among(&words.deprecated) {
         found.add(observed(Code::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
         found.add(differs(Code::StatusUnknown, "/status", &words.known.join(", "), status));

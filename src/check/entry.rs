@@ -12,13 +12,15 @@ use crate::text::excerpt;
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";
 
-/// Everything that is wrong with the card's entry. A missing or blank entry, or one that is no text, is a matter of
-/// [`super::card`].
+/// Everything that is wrong with the card's entry. A missing or blank entry, one that is no text, and a class that no
+/// rule is known for, are matters of [`super::card`].
 pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
-    if let Some(entry) = card.entry() {
-        let EntryRule::X402 { routes } = profile.entry();
-        x402(card, entry, routes, &mut found);
+    if let (Some(entry), Some(rule)) = (card.entry(), profile.entry(card.class())) {
+        match rule {
+            EntryRule::X402 { routes } => x402(card, entry, routes, &mut found),
+            EntryRule::Literal { value } => literal(entry, value, &mut found),
+        }
     }
     found.weighed(profile)
 }
@@ -26,6 +28,14 @@ pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
 /// Whether this step objects to every text that the base schema refuses at `place`.
 pub(super) fn judges(card: &Card, place: &str) -> bool {
     place == PLACE && card.entry().is_some()
+}
+
+fn literal(entry: &str, value: &str, found: &mut Findings) {
+    if entry != value {
+        let message = "The card's entry is not the one that the profile names for its class.";
+        let reason = Reason::new(Code::EntryMalformed).message(message);
+        found.add(reason.expected(excerpt(value)).observed(excerpt(entry)).at(PLACE));
+    }
 }
 
 fn x402(card: &Card, entry: &str, routes: &[String], found: &mut Findings) {
@@ -135,6 +145,28 @@ mod tests {
         assert_eq!(judged(&document, entry), []);
         document["entry"] = json!(5);
         assert_eq!(judged(&document, entry), []);
+    }
+
+    #[test]
+    fn a_literal_entry_is_that_url_and_no_other() {
+        const NEXT: &str = "agent-cards/1.1.0";
+        let mut document = good();
+        for (entry, expected) in [
+            ("https://runtime.commandlayer.org/execute", &[][..]),
+            ("https://runtime.commandlayer.org/execute/", &["entry-malformed"]),
+            ("https://runtime.commandlayer.org/Execute", &["entry-malformed"]),
+            ("x402://summarizeagent.eth/summarize/v1.1.0", &["entry-malformed"]),
+        ] {
+            document["entry"] = json!(entry);
+            assert_eq!(codes(&judged_under(NEXT, &document, super::entry)), expected, "{entry}");
+        }
+        document["class"] = json!("commercial");
+        for (route, expected) in [("v1.1.0", &[][..]), ("v1", &["entry-version-noncompliant"])] {
+            document["entry"] = json!(format!("x402://summarizeagent.eth/summarize/{route}"));
+            assert_eq!(codes(&judged_under(NEXT, &document, super::entry)), expected, "{route}");
+        }
+        document["class"] = json!("free");
+        assert_eq!(judged_under(NEXT, &document, super::entry), []);
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! | other bytes under the same `$id`, or no JSON | `published-version-mutated` |
 //! | nothing, and nothing good at the mirror either | `schema-unavailable` |
 //!
+//! Where the manifest pins no bytes nothing can be proven, and `schema-unpinned` stands alone.
+//!
 //! A mirror is held against the pinned bytes first, so that it is not blamed for a canonical location that changed. A
 //! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
 //! received", and where they are not, they are the defect.
@@ -55,22 +57,44 @@ pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, prof
     if let Some(manifest) = layer.map(|layer| layer.manifest())
         && let Some(verb) = card.primary_verb().and_then(|verb| manifest.verb(verb))
     {
-        for (side, bound) in [(Side::Request, &evidence.request), (Side::Receipt, &evidence.receipt)] {
-            bytes(side, bound, verb.schema(side), profile, &mut found);
-            checksums(side, verb.schema(side), records, &mut found);
+        let bound = [(Side::Request, &evidence.request), (Side::Receipt, &evidence.receipt)];
+        let mut all_pinned = true;
+        for (side, bound) in bound {
+            let Some(pinned) = Pinned::of(verb.schema(side)) else {
+                all_pinned = false;
+                found.add(Reason::new(Code::SchemaUnpinned).at(side.schema_pointer()));
+                continue;
+            };
+            bytes(side, bound, pinned, profile, &mut found);
+            checksums(side, pinned, records, &mut found);
         }
-        binding(verb, manifest, records, &mut found);
+        if all_pinned {
+            binding(verb, manifest, records, &mut found);
+        }
     }
     found.weighed(profile)
 }
 
+/// A schema with the digest that proves its bytes.
+#[derive(Clone, Copy)]
+struct Pinned<'m> {
+    entry: &'m SchemaEntry,
+    sha256: Digest,
+}
+
+impl<'m> Pinned<'m> {
+    fn of(entry: &'m SchemaEntry) -> Option<Self> {
+        entry.sha256.map(|sha256| Self { entry, sha256 })
+    }
+}
+
 /// One bound schema: the bytes of its canonical location and of its mirror.
-fn bytes(side: Side, bound: &BoundSchema, entry: &SchemaEntry, profile: &Profile, found: &mut Findings) {
+fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
     let canonical = bound.canonical.as_ref().map(|bytes| Received::new(bytes));
     let mirror = bound.mirror.as_ref().map(|mirror| mirror.as_ref().map(|bytes| Received::new(bytes)));
     match &canonical {
-        Ok(received) => held(received, entry, side.schema_pointer(), found),
-        Err(cause) if !matches!(&mirror, Some(Ok(mirror)) if mirror.digest == entry.sha256) => {
+        Ok(received) => held(received, pinned, side.schema_pointer(), found),
+        Err(cause) if !matches!(&mirror, Some(Ok(mirror)) if mirror.digest == pinned.sha256) => {
             found.add(Reason::new(Code::SchemaUnavailable).observed(excerpt(cause)).at(side.schema_pointer()));
         }
         Err(_) => {}
@@ -80,7 +104,7 @@ fn bytes(side: Side, bound: &BoundSchema, entry: &SchemaEntry, profile: &Profile
         Some(Err(cause)) => {
             found.add(Reason::new(Code::SchemaMirrorUnreachable).observed(excerpt(cause)).at(side.mirror_pointer()));
         }
-        Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), entry, side.mirror_pointer(), found),
+        Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
     let at_hand = canonical.as_ref().ok().or_else(|| mirror.as_ref().and_then(|mirror| mirror.as_ref().ok()));
     if let Some(document) = at_hand.and_then(|received| received.document.as_ref()) {
@@ -89,21 +113,22 @@ fn bytes(side: Side, bound: &BoundSchema, entry: &SchemaEntry, profile: &Profile
 }
 
 /// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
-fn held(received: &Received<'_>, entry: &SchemaEntry, place: &str, found: &mut Findings) {
-    let pinned = received.digest == entry.sha256;
+fn held(received: &Received<'_>, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
+    let id = &pinned.entry.id;
+    let same = received.digest == pinned.sha256;
     let differs =
-        |code| Reason::new(code).expected(entry.sha256.to_string()).observed(received.digest.to_string()).at(place);
-    if !pinned && received.is_but_for_line_ends(entry) {
+        |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(received.digest.to_string()).at(place);
+    if !same && received.is_but_for_line_ends(pinned) {
         found.add(differs(Code::SchemaChecksumMismatch).requirement("PC-5"));
         found.add(differs(Code::ChecksumLineEndings));
         return;
     }
     match &received.document {
-        Some(document) if strict::id(document) != Some(&entry.id) => {
-            let id = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
-            found.add(Reason::new(Code::SchemaIdMismatch).expected(entry.id.as_str()).observed(id).at(place));
+        Some(document) if strict::id(document) != Some(id) => {
+            let observed = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
+            found.add(Reason::new(Code::SchemaIdMismatch).expected(id.as_str()).observed(observed).at(place));
         }
-        _ if pinned => {}
+        _ if same => {}
         _ => found.add(differs(Code::PublishedVersionMutated)),
     }
 }
@@ -113,17 +138,17 @@ fn held(received: &Received<'_>, entry: &SchemaEntry, place: &str, found: &mut F
 fn mirrored(
     mirror: &Received<'_>,
     canonical: Option<&Received<'_>>,
-    entry: &SchemaEntry,
+    pinned: Pinned<'_>,
     place: &str,
     found: &mut Findings,
 ) {
     let same = |canonical: &Received<'_>| {
         mirror.digest == canonical.digest || mirror.document.is_some() && mirror.document == canonical.document
     };
-    if mirror.digest == entry.sha256 || mirror.is_but_for_line_ends(entry) || canonical.is_some_and(same) {
+    if mirror.digest == pinned.sha256 || mirror.is_but_for_line_ends(pinned) || canonical.is_some_and(same) {
         return;
     }
-    let expected = canonical.map_or(entry.sha256, |canonical| canonical.digest);
+    let expected = canonical.map_or(pinned.sha256, |canonical| canonical.digest);
     found.add(
         Reason::new(Code::SchemaMirrorMismatch)
             .expected(expected.to_string())
@@ -141,7 +166,7 @@ fn strictness(document: &Value, place: &str, profile: &Profile, found: &mut Find
 }
 
 /// PC-4: both spellings of the checksum record, where they are set.
-fn checksums(side: Side, entry: &SchemaEntry, records: &RecordSet, found: &mut Findings) {
+fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Findings) {
     let keys = match side {
         Side::Request => [Key::ChecksumRequest, Key::ChecksumSchemaRequest],
         Side::Receipt => [Key::ChecksumReceipt, Key::ChecksumSchemaReceipt],
@@ -151,13 +176,13 @@ fn checksums(side: Side, entry: &SchemaEntry, records: &RecordSet, found: &mut F
             continue;
         };
         let digest = text.parse::<Digest>().ok();
-        if digest == Some(entry.sha256) {
+        if digest == Some(pinned.sha256) {
             continue;
         }
         let reason =
-            |code| Reason::new(code).expected(entry.sha256.to_string()).observed(excerpt(text)).at(key.as_str());
+            |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(excerpt(text)).at(key.as_str());
         found.add(reason(Code::SchemaChecksumMismatch));
-        if digest.is_some() && digest == entry.published_crlf_sha256 {
+        if digest.is_some() && digest == pinned.entry.published_crlf_sha256 {
             found.add(reason(Code::ChecksumLineEndings));
         }
     }
@@ -217,7 +242,7 @@ impl<'e> Received<'e> {
     }
 
     /// Whether these are the pinned bytes, but with CRLF line ends.
-    fn is_but_for_line_ends(&self, entry: &SchemaEntry) -> bool {
+    fn is_but_for_line_ends(&self, pinned: Pinned<'_>) -> bool {
         let mut lines = Vec::with_capacity(self.bytes.len());
         let mut bytes = self.bytes.iter().peekable();
         while let Some(byte) = bytes.next() {
@@ -225,7 +250,7 @@ impl<'e> Received<'e> {
                 lines.push(*byte);
             }
         }
-        lines.len() < self.bytes.len() && Digest::of(&lines) == entry.sha256
+        lines.len() < self.bytes.len() && Digest::of(&lines) == pinned.sha256
     }
 }
 

@@ -422,7 +422,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sandbox::unixfs::{Blocks, Layout, car, tree};
+    use crate::cid::build::{Blocks, Layout, car, tree};
 
     const PATH: &str = "agents/card.json";
 

@@ -562,7 +562,7 @@ impl From<PathError> for WalkError {
 mod tests {
     use super::super::varint;
     use super::*;
-    use crate::sandbox::unixfs::{Blocks, Built, Dag, Entries, Fanout, Layout, tree};
+    use crate::cid::build::{Blocks, Built, Dag, Entries, Fanout, Layout, tree};
 
     const TYPE_FILE: u8 = 2;
 

@@ -24,6 +24,8 @@ Examples:
   clresolve a.eth -o json | jq .reasons      everything, for programs
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
+  clresolve lint card.json                   is this card fit to be published?
+  clresolve plan agents/                     which CID, which records; would it pass?
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
@@ -80,6 +82,8 @@ impl Command {
             Self::Card(args) => args.world.verbose,
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
+            Self::Lint(args) => args.world.verbose,
+            Self::Plan(args) => args.world.verbose,
             // A daemon logs each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.world.verbose,
@@ -105,6 +109,10 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
     Name(NameArgs),
+    /// Judge a card before it is published, with line and column of each finding
+    Lint(LintArgs),
+    /// Foretell CID and records of a folder of cards, and how they would be judged
+    Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
@@ -173,6 +181,38 @@ pub(super) struct NameArgs {
     /// Each line of standard input is a JSON string, so that a name may hold anything
     #[arg(long, conflicts_with = "names")]
     pub(super) json_input: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
+is asked for: `clresolve plan` judges a card together with the records to set.")]
+pub(super) struct LintArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) document: PathBuf,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nobody is asked, so a plan is no verdict. The CID is that of importers with CIDv1,
+SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
+Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.")]
+pub(super) struct PlanArgs {
+    /// A folder to be published, or a single card
+    #[arg(value_name = "DIR|FILE")]
+    pub(super) target: PathBuf,
+    /// Where the card will be served; with a slash at its end the card's path follows. Default: the card's $id
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     #[command(flatten)]

@@ -57,7 +57,8 @@ impl Palette {
         }
     }
 
-    const fn state(&self, state: State) -> Style {
+    /// The style of a state.
+    pub(super) const fn state(&self, state: State) -> Style {
         match state {
             State::Trusted => self.good,
             State::Untrusted => self.bad,
@@ -228,7 +229,8 @@ fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Pale
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, unmet));
 }
 
-fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
+/// One reason, with its values.
+pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
     let style = palette.effect(reason.effect);
     let (sign, word) = match reason.effect {
         Effect::Fail => ('✗', "fail"),
@@ -527,7 +529,7 @@ Go ahead: requests and payments for summarizeagent.eth may go to x402://summariz
       observed sha256:bb\\u{1b}[31m
 
   ✗ entry-version-noncompliant (fail, CL-22) at /entry
-      The route version of the entry is not v1.
+      The route version of the entry is not an accepted one.
 
 Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatch and 1 more; `clresolve explain checksum-mismatch` says more.
 ";

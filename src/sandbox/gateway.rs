@@ -8,8 +8,8 @@ use hyper::header::ACCEPT;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 
-use super::unixfs::{self, Blocks};
 use super::web::{self, Reply};
+use crate::cid::build::{self, Blocks};
 use crate::cid::{Budget, ContentId, ContentPath, Walk, WalkError};
 
 /// Media type of one block.
@@ -173,7 +173,7 @@ impl Store {
             GatewayManners::Partial => blocks.truncate(blocks.len() / 2),
             _ => {}
         }
-        let car = Bytes::from(unixfs::car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
+        let car = Bytes::from(build::car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
         match manners {
             GatewayManners::Truncated => web::truncated(CAR, &car),
             GatewayManners::EndlessTail => web::endless_after(CAR, car),

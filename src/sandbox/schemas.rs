@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::spec::{Class, SchemaDefect, SchemaFault};
-use super::unixfs::{self, Blocks, Layout};
 use super::web::{Document, Manners};
 use crate::cid::ContentId;
+use crate::cid::build::{self, Blocks, Layout};
 use crate::digest::Digest;
 
 /// Host of the schemas, and of the manifests.
@@ -44,11 +44,12 @@ const COMMERCIAL: [(&str, &str); 5] = [
 /// Other spellings, which are not accepted.
 const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "authorise"), ("summarize", "summarise")];
 
-/// The two layers.
+/// The two layers, and the manifests of their next release line, which pins and publishes no schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Schemas {
     commons: Release,
     commercial: Release,
+    next: Vec<Manifest>,
 }
 
 /// The request and the receipt schema of a verb.
@@ -91,7 +92,11 @@ struct Release {
 impl Schemas {
     /// Publishes both layers with `defects`.
     pub(crate) fn publish(defects: &[SchemaDefect]) -> Self {
-        Self { commons: Release::new(Class::Commons, defects), commercial: Release::new(Class::Commercial, defects) }
+        Self {
+            commons: Release::new(Class::Commons, defects),
+            commercial: Release::new(Class::Commercial, defects),
+            next: vec![next_manifest(Class::Commons), next_manifest(Class::Commercial)],
+        }
     }
 
     /// The locations of a verb's schemas; of a verb that the layer has not, those that it would have.
@@ -144,9 +149,9 @@ impl Schemas {
         self.release(class).cid
     }
 
-    /// Both manifests.
-    pub(crate) fn manifests(&self) -> [&Manifest; 2] {
-        [&self.commons.manifest, &self.commercial.manifest]
+    /// All manifests.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        [&self.commons.manifest, &self.commercial.manifest].into_iter().chain(&self.next)
     }
 
     /// The blocks of both layers.
@@ -155,8 +160,13 @@ impl Schemas {
     }
 
     /// Everything that is served over https, by host and path.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = (&(&'static str, String), &Document)> {
-        self.commons.documents.iter().chain(&self.commercial.documents)
+    pub(crate) fn documents(&self) -> impl Iterator<Item = ((&'static str, String), Document)> {
+        let released = self.commons.documents.iter().chain(&self.commercial.documents);
+        let released = released.map(|((host, path), document)| ((*host, path.clone()), document.clone()));
+        released.chain(self.next.iter().map(|manifest| {
+            let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST);
+            ((SCHEMAS_HOST, path.to_owned()), Document::well(manifest.bytes.clone()))
+        }))
     }
 
     fn release(&self, class: Class) -> &Release {
@@ -169,10 +179,7 @@ impl Schemas {
 
 impl Release {
     fn new(class: Class, defects: &[SchemaDefect]) -> Self {
-        let verbs: &[(&str, &str)] = match class {
-            Class::Commons => &COMMONS,
-            Class::Commercial => &COMMERCIAL,
-        };
+        let verbs = verbs(class);
         let fault = |verb: &str, kind: Kind| {
             defects.iter().find(|defect| defect.verb == verb && kind == Kind::Request).map(|defect| defect.defect)
         };
@@ -188,7 +195,7 @@ impl Release {
         }
         files.insert(SHARED.to_owned(), shared());
 
-        let (cid, mut blocks) = unixfs::tree(&files, Layout::default());
+        let (cid, mut blocks) = build::tree(&files, Layout::default());
         let mut documents = BTreeMap::new();
         for (path, body) in &files {
             let fault = faults.get(path).copied();
@@ -338,6 +345,42 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
         "shared": [file(SHARED)],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.0.0.json");
+    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
+}
+
+const fn verbs(class: Class) -> &'static [(&'static str, &'static str)] {
+    match class {
+        Class::Commons => &COMMONS,
+        Class::Commercial => &COMMERCIAL,
+    }
+}
+
+/// A manifest of the line 1.1.0: flat paths, and no digest of any schema.
+fn next_manifest(class: Class) -> Manifest {
+    let layer = class.as_str();
+    let schema = |verb: &str, kind: Kind| {
+        let path = format!("schemas/v1.1.0/{layer}/{verb}/{verb}.{}.schema.json", kind.as_str());
+        let id = format!("https://{SCHEMAS_HOST}/{path}");
+        json!({"canonical": id, "mirrors": [], "path": path, "id": id})
+    };
+    let verb = |(verb, category): &(&str, &str)| {
+        json!({
+            "name": verb,
+            "category": category,
+            "request": schema(verb, Kind::Request),
+            "receipt": schema(verb, Kind::Receipt),
+        })
+    };
+    let bytes = pretty(&json!({
+        "schema": "clresolve.manifest/1",
+        "id": format!("protocol-{layer}/1.1.0"),
+        "class": layer,
+        "version": "1.1.0",
+        "source": {"repository": "sandbox", "commit": "none", "licence": "Apache-2.0"},
+        "verbs": verbs(class).iter().map(verb).collect::<Vec<_>>(),
+        "shared": [],
+    }));
+    let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.1.0.json");
     Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
 }
 

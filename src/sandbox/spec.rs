@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 use super::chain::{Custody, HostileMode};
 use super::gateway::GatewayManners;
 use super::schemas::Schemas;
-use super::unixfs::{self, Blocks, Dag, Fanout};
 use super::web::Manners;
 use crate::cid::ContentId;
+use crate::cid::build::{self, Blocks, Dag, Fanout};
 use crate::digest::Digest;
 use crate::reason::Code;
 use crate::verdict::{NearMiss, State};
@@ -469,15 +469,15 @@ impl Agent {
     /// Puts `card` into IPFS as the layout says.
     fn store(&self, card: &Bytes) -> Stored {
         let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
-        let small = unixfs::Layout { chunk: SMALL_CHUNK, ..unixfs::Layout::default() };
-        let sharded = unixfs::Layout { shard_above: 4, fanout: Fanout::SMALLEST, ..unixfs::Layout::default() };
+        let small = build::Layout { chunk: SMALL_CHUNK, ..build::Layout::default() };
+        let sharded = build::Layout { shard_above: 4, fanout: Fanout::SMALLEST, ..build::Layout::default() };
         let mut dag = Dag::default();
         match self.layout {
             Layout::Raw => Stored::file(dag.raw(card.clone()).cid, dag.into_blocks()),
             Layout::File => Stored::file(dag.file(card, SMALL_CHUNK).cid, dag.into_blocks()),
             Layout::Symlink => Stored::node(SYMLINK),
             Layout::Garbage => Stored::node(GARBAGE),
-            Layout::Directory => Stored::tree(path, card, unixfs::Layout::default(), 0),
+            Layout::Directory => Stored::tree(path, card, build::Layout::default(), 0),
             Layout::DirectoryOfBlocks => Stored::tree(path, card, small, 0),
             Layout::Hamt => Stored::tree(path, card, sharded, HAMT_SIBLINGS),
         }
@@ -514,14 +514,14 @@ impl Stored {
         Self::file(cid, Blocks::from([(cid, Bytes::from_static(block))]))
     }
 
-    fn tree(path: String, card: &Bytes, layout: unixfs::Layout, siblings: usize) -> Self {
+    fn tree(path: String, card: &Bytes, layout: build::Layout, siblings: usize) -> Self {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut files: BTreeMap<String, Bytes> = (0..siblings)
             .map(|n| (format!("{folder}/agent-{n}.json"), Bytes::from(format!("{{\"number\": {n}}}\n"))))
             .collect();
         files.insert("README.md".to_owned(), Bytes::from_static(b"Agent-Cards of the sandbox.\n"));
         files.insert(path.clone(), card.clone());
-        let (cid, blocks) = unixfs::tree(&files, layout);
+        let (cid, blocks) = build::tree(&files, layout);
         Self { cid, path, blocks }
     }
 }

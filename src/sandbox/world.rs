@@ -120,7 +120,7 @@ impl World {
             .await
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
-        let manifests = schemas.manifests().map(Clone::clone).to_vec();
+        let manifests = schemas.manifests().cloned().collect();
         Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, stopped, site, manifests })
     }
 
@@ -354,7 +354,7 @@ impl Hosts {
         let mut documents = HashMap::new();
         let mut store = Store::default();
         for ((host, path), document) in schemas.documents() {
-            documents.insert(((*host).to_owned(), path.clone()), document.clone());
+            documents.insert((host.to_owned(), path), document);
         }
         for blocks in schemas.blocks() {
             store.add(blocks.clone(), GatewayManners::Ok);

@@ -1,12 +1,14 @@
 //! Builds UnixFS graphs and CARs, as the common importers do: CIDv1, SHA-256, raw leaves, balanced files.
 //!
-//! This is the honest side of [`crate::cid`]: what is built here, a [`crate::cid::Walk`] reads back.
+//! This is the honest side of [`crate::cid`]: what is built here, a [`Walk`](super::Walk) reads back. It is given what
+//! its own user publishes, so it has no budgets.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::cid::{ContentId, HASH_MURMUR3_X64_64, HashPath, prefix_width, write_varint};
+use super::hamt::{HASH_MURMUR3_X64_64, HashPath, prefix_width};
+use super::{ContentId, varint};
 
 /// Blocks by their CID.
 pub type Blocks = BTreeMap<ContentId, Bytes>;
@@ -207,7 +209,7 @@ pub fn car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId
 }
 
 fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
-    write_varint(parts.iter().map(|part| part.len() as u64).sum(), out);
+    varint::write(parts.iter().map(|part| part.len() as u64).sum(), out);
     for part in parts {
         out.extend_from_slice(part);
     }
@@ -244,13 +246,13 @@ struct Message(Vec<u8>);
 
 impl Message {
     fn number(mut self, field: u64, value: u64) -> Self {
-        write_varint(field << 3, &mut self.0);
-        write_varint(value, &mut self.0);
+        varint::write(field << 3, &mut self.0);
+        varint::write(value, &mut self.0);
         self
     }
 
     fn bytes(mut self, field: u64, value: &[u8]) -> Self {
-        write_varint(field << 3 | 2, &mut self.0);
+        varint::write(field << 3 | 2, &mut self.0);
         write_frame(&[value], &mut self.0);
         self
     }

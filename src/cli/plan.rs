@@ -1,0 +1,241 @@
+//! `plan`: the records to set for a folder of cards, and how they would be judged. Nothing is asked of anybody.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::args::{DepthArg, Format, PlanArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::render::{self, Palette};
+use super::world::World;
+use crate::check::Policy;
+use crate::plan::{self, CardPlan, Node, Publication, Rules};
+use crate::profile::DEFAULT;
+use crate::text::Foreign;
+use crate::verdict::{Depth, State};
+
+/// Most files and folders of a publication: hundreds of times the published registry, and few enough to be held.
+const MAX_NODES: usize = 20_000;
+
+/// Most bytes of all files together; they are held in memory, and again as blocks.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Deepest folder, so that a tree that somebody else wrote cannot exhaust the stack.
+const MAX_DEPTH: usize = 32;
+
+/// Most notes of one kind; who has more such files knows what they are.
+const MAX_NOTES: usize = 10;
+
+/// Characters of a record that are shown: more than any record may sensibly have, since a line that is set must be whole.
+const RECORD_CHARACTERS: usize = 4096;
+
+pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
+    if args.world.depth == Some(DepthArg::Schemas) {
+        bail!("--depth schemas: a plan asks nobody, so it judges at depth identity only");
+    }
+    let output = Output::new(args.output.out.clone())?;
+    let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
+    let publication = Publication::build(&reader.root(&args.target)?)?;
+    if publication.cards().is_empty() {
+        report_unreadable(&publication);
+        bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
+    }
+    super::run_async(async move {
+        let world = World::open(&args.world).await?;
+        let profiles = world.resolver.profiles();
+        let rules = &world.config.rules;
+        let profile = profiles.get(&rules.profile).context("the profile in force is not there")?;
+        let policy = Policy {
+            depth: Depth::Identity,
+            require_all_sources: rules.require_all_sources,
+            allowed_publishers: rules.allowed_publishers.clone(),
+            without: Vec::new(),
+        };
+        let rules = Rules { profile: &profile, profiles, policy: &policy, now: Timestamp::now() };
+        let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
+        notes(&publication, &reader.hidden);
+        report_rivals(&plans);
+        write(&plans, output, args.output.format)
+    })
+}
+
+fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<Exit> {
+    let palette = output.palette();
+    let mut results = Results::new(output, format, plans.len() > 1);
+    let mut worst = Exit::Trusted;
+    for (at, plan) in plans.iter().enumerate() {
+        worst = worst.max(plan.would_be.into());
+        results.push(plan, |format| match format {
+            Format::Short => short(plan, &palette),
+            _ if at > 0 => format!("\n{}", people(plan, &palette)),
+            _ => people(plan, &palette),
+        })?;
+    }
+    results.finish()?;
+    Ok(worst)
+}
+
+/// What whoever publishes should know beside the plan.
+fn notes(publication: &Publication, hidden: &[String]) {
+    report_unreadable(publication);
+    if let Some(first) = hidden.first() {
+        let count = hidden.len();
+        anstream::eprintln!("note: {count} hidden left out, as importers do; {} is one", Foreign::new(first));
+    }
+    if let Some(first) = publication.ambiguous().next() {
+        anstream::eprintln!(
+            "note: {} has more than 256 KiB; the CID holds for importers that cut files at 1 MiB",
+            Foreign::new(first)
+        );
+    }
+}
+
+/// Names that several cards claim: a name has one set of records.
+fn report_rivals(plans: &[CardPlan]) {
+    let mut seen = BTreeMap::new();
+    for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
+        *seen.entry(name).or_insert(0) += 1;
+    }
+    for (name, count) in seen.into_iter().filter(|(_, count)| *count > 1).take(MAX_NOTES) {
+        anstream::eprintln!("note: {count} cards are bound to {}; set the records of one", Foreign::new(name));
+    }
+}
+
+fn report_unreadable(publication: &Publication) {
+    for (path, error) in publication.unreadable().iter().take(MAX_NOTES) {
+        if !path.is_empty() {
+            anstream::eprintln!(
+                "note: not read as a card: {}: {}",
+                Foreign::new(path),
+                Foreign::new(&error.to_string())
+            );
+        }
+    }
+}
+
+fn short(plan: &CardPlan, palette: &Palette) -> String {
+    let style = palette.state(plan.would_be);
+    let codes: Vec<&str> = plan.reasons.iter().map(|reason| reason.code.slug()).collect();
+    format!("{style}would be {}{style:#}  {}  {}\n", plan.would_be, title(plan), codes.join(","))
+}
+
+fn title(plan: &CardPlan) -> String {
+    let name = plan.name.as_deref().or(plan.path.as_deref()).unwrap_or("the card");
+    Foreign::new(name).to_string()
+}
+
+fn people(plan: &CardPlan, palette: &Palette) -> String {
+    let style = palette.state(plan.would_be);
+    let name = title(plan);
+    let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
+    let path = plan.path.as_deref().unwrap_or("none: the CID is the card");
+    let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, Foreign::new(path));
+    let _ = writeln!(text, "  sha256  {}, {} bytes", plan.sha256.hex(), plan.bytes);
+    let _ = writeln!(text, "\nrecords to set:");
+    for (key, value) in &plan.records {
+        let _ = writeln!(text, "  {key}={}", Foreign::new(value).at_most(RECORD_CHARACTERS));
+    }
+    for reason in &plan.reasons {
+        text.push('\n');
+        render::write_reason(&mut text, reason, palette);
+    }
+    let _ = writeln!(text, "\n{style}{}{style:#}", advice(plan, &name));
+    text
+}
+
+/// One sentence that says what to do; never one that sounds like a verdict.
+fn advice(plan: &CardPlan, name: &str) -> String {
+    let profile = Foreign::new(&plan.profile);
+    let near = match plan.near_misses.first() {
+        Some(near) => format!(", or plan for --profile {}, under which it would be trusted", Foreign::new(near)),
+        None => String::new(),
+    };
+    match plan.would_be {
+        State::Trusted => {
+            let flag = if plan.profile == DEFAULT { String::new() } else { format!("--profile {profile} ") };
+            format!(
+                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flag}{name}`; it would be trusted under {profile}."
+            )
+        }
+        State::Untrusted | State::Indeterminate => {
+            format!("Do not publish yet: under {profile} {name} would be {}; mend the card first{near}.", plan.would_be)
+        }
+    }
+}
+
+/// Reads a folder as importers do: regular files and folders, without hidden ones.
+struct Reader {
+    nodes: usize,
+    bytes: u64,
+    /// What was left out.
+    hidden: Vec<String>,
+}
+
+impl Reader {
+    fn root(&mut self, target: &Path) -> anyhow::Result<Node> {
+        self.node(target, 0)
+    }
+
+    fn node(&mut self, path: &Path, depth: usize) -> anyhow::Result<Node> {
+        let shown = || Foreign::new(&path.display().to_string()).to_string();
+        let kind = fs::symlink_metadata(path).with_context(|| format!("cannot read {}", shown()))?.file_type();
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            bail!("more than {MAX_NODES} files and folders");
+        }
+        if kind.is_file() {
+            self.file(path).with_context(|| format!("cannot read {}", shown())).map(Node::File)
+        } else if kind.is_symlink() {
+            bail!("{} is a symlink; what it leads to is not what would be published", shown());
+        } else if !kind.is_dir() {
+            bail!("{} is neither a file nor a folder", shown());
+        } else if depth == MAX_DEPTH {
+            bail!("{} is deeper than {MAX_DEPTH} folders", shown());
+        } else {
+            self.folder(path, depth).map(Node::Folder)
+        }
+    }
+
+    fn folder(&mut self, path: &Path, depth: usize) -> anyhow::Result<BTreeMap<String, Node>> {
+        let shown = Foreign::new(&path.display().to_string()).to_string();
+        let mut nodes = BTreeMap::new();
+        for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
+            let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+            let Ok(name) = entry.file_name().into_string() else { bail!("a name in {shown} is not UTF-8") };
+            if name.starts_with('.') {
+                self.hide(&entry.path())?;
+                continue;
+            }
+            let node = self.node(&entry.path(), depth + 1)?;
+            nodes.insert(name, node);
+        }
+        Ok(nodes)
+    }
+
+    fn hide(&mut self, path: &Path) -> anyhow::Result<()> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            bail!("more than {MAX_NODES} files and folders");
+        }
+        self.hidden.push(path.display().to_string());
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> anyhow::Result<Bytes> {
+        let left = MAX_BYTES - self.bytes;
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(left + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > left {
+            bail!("more than {MAX_BYTES} bytes in all files together");
+        }
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.into())
+    }
+}

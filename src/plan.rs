@@ -1,0 +1,506 @@
+//! A publication before it is made: the CID of a folder or a card, the records to set, and how the rules would judge
+//! them. Pure: the files are given, nothing is asked of anybody.
+//!
+//! A plan is no verdict. It has no anchor and no `state`; what it says is under [`CardPlan::would_be`], and what it
+//! takes for granted is in [`ASSUMED`].
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::address::HostName;
+use crate::card::Card;
+use crate::card::json::{JsonError, Limits};
+use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use crate::check::{self, Policy};
+use crate::cid::build::{Blocks, Built, Dag, Entries, Layout};
+use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk, WalkError};
+use crate::digest::Digest;
+use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
+use crate::name::{EnsName, NameError};
+use crate::profile::{Profile, Profiles};
+use crate::reason::{self, Code, Reason};
+use crate::records::{Key, Record, RecordSet};
+use crate::verdict::State;
+
+/// Identifier of the JSON form of a [`CardPlan`].
+pub const SCHEMA: &str = "clresolve.plan/1";
+
+/// What a plan takes for granted, since only the publication shows it.
+pub const ASSUMED: [&str; 4] = [
+    "the name exists, has a resolver of its own, and is held by its owner",
+    "the records are set as planned",
+    "the card's URL serves these bytes",
+    "gateways serve the blocks of this CID",
+];
+
+/// Most bytes that the entries of one directory may take in its block. Above it common importers shard the directory,
+/// each at a border of its own, so that no CID could be foretold.
+pub const MAX_DIRECTORY_BYTES: usize = 256 << 10;
+
+/// Bytes of one link of a directory beside its name: a CID of 36 bytes, a size, and their tags.
+const LINK_BYTES: usize = 50;
+
+/// Files larger than this are cut by common importers in more than one way.
+pub const AGREED_CHUNK: usize = 256 << 10;
+
+/// What is to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A file.
+    File(Bytes),
+    /// A folder.
+    Folder(BTreeMap<String, Node>),
+}
+
+/// A publication: its root, and everything that can be fetched under it.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    root: ContentId,
+    blocks: Blocks,
+    files: BTreeMap<String, Bytes>,
+}
+
+/// Why no CID can be foretold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A folder is so large that importers shard it.
+    #[error("the folder {0:?} has more entries than one block holds; importers differ in what they make of it")]
+    FolderTooLarge(String),
+    /// A name that no path can hold.
+    #[error("{path:?}: {error}")]
+    Name {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        error: PathError,
+    },
+    /// A URL for one card, and there are several.
+    #[error("there are {0} cards: a URL for all of them ends with a slash")]
+    OneUrl(usize),
+}
+
+impl Publication {
+    /// Builds the UnixFS graph as common importers do (CIDv1, SHA-256, raw leaves). [`ContentPath`] bounds depth.
+    ///
+    /// # Errors
+    /// [`PlanError`] when no reader could find a file, or importers differ.
+    pub fn build(root: &Node) -> Result<Self, PlanError> {
+        let mut builder = Builder::default();
+        let built = builder.node(root, "")?;
+        Ok(Self { root: built.cid, blocks: builder.dag.into_blocks(), files: builder.files })
+    }
+
+    /// The CID.
+    pub fn root(&self) -> &ContentId {
+        &self.root
+    }
+
+    /// Every file by its path; a single file has the empty path.
+    pub fn files(&self) -> &BTreeMap<String, Bytes> {
+        &self.files
+    }
+
+    /// Files of which importers may make other blocks, so that their CID, and the root's, may differ.
+    pub fn ambiguous(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(_, bytes)| bytes.len() > AGREED_CHUNK).map(|(path, _)| path.as_str())
+    }
+
+    /// The paths of the cards: the one file, or every `.json` file that has the members by which a card is known.
+    pub fn cards(&self) -> Vec<&str> {
+        let is_card = |path: &str, bytes: &[u8]| path.is_empty() || is_json(path) && is_card(bytes);
+        self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
+    }
+
+    /// `.json` files of which nobody can tell whether they are cards, with the cause.
+    pub fn unreadable(&self) -> Vec<(&str, JsonError)> {
+        let json = self.files.iter().filter(|(path, _)| is_json(path));
+        json.filter_map(|(path, bytes)| Some((path.as_str(), Card::parse(bytes).err()?))).collect()
+    }
+}
+
+fn is_json(path: &str) -> bool {
+    path.ends_with(".json")
+}
+
+/// Whether a document names an ENS name and what it implements; schemas and registries do not.
+fn is_card(bytes: &[u8]) -> bool {
+    Card::parse(bytes).is_ok_and(|card| card.get("ens").is_some() && card.get("implements").is_some())
+}
+
+#[derive(Default)]
+struct Builder {
+    dag: Dag,
+    files: BTreeMap<String, Bytes>,
+}
+
+impl Builder {
+    fn node(&mut self, node: &Node, path: &str) -> Result<Built, PlanError> {
+        ContentPath::literal(path).map_err(|error| PlanError::Name { path: path.to_owned(), error })?;
+        match node {
+            Node::File(bytes) => {
+                self.files.insert(path.to_owned(), bytes.clone());
+                Ok(self.dag.file(bytes, Layout::default().chunk))
+            }
+            Node::Folder(nodes) => self.folder(nodes, path),
+        }
+    }
+
+    fn folder(&mut self, nodes: &BTreeMap<String, Node>, path: &str) -> Result<Built, PlanError> {
+        let size: usize = nodes.keys().map(|name| name.len() + LINK_BYTES).sum();
+        if size > MAX_DIRECTORY_BYTES {
+            return Err(PlanError::FolderTooLarge(path.to_owned()));
+        }
+        let mut entries = Entries::new();
+        for (name, node) in nodes {
+            let below = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+            entries.insert(name.clone(), self.node(node, &below)?);
+        }
+        Ok(self.dag.directory(&entries))
+    }
+}
+
+/// What to publish for one card, and how it would be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CardPlan {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The name, in normal form; none where the card has no usable one.
+    pub name: Option<String>,
+    /// The CID to publish: the folder, or the card itself.
+    pub cid: String,
+    /// The card's path under it.
+    pub path: Option<String>,
+    /// SHA-256 of the card.
+    pub sha256: Digest,
+    /// Length of the card.
+    pub bytes: usize,
+    /// The records to set; one that cannot be told is missing.
+    pub records: BTreeMap<&'static str, String>,
+    /// The state that a verdict would have, were all of this published.
+    pub would_be: State,
+    /// The profile that judged.
+    pub profile: String,
+    /// What it objects to.
+    pub reasons: Vec<Reason>,
+    /// Other profiles under which the state would be `trusted`.
+    pub near_misses: Vec<String>,
+    /// What is taken for granted: [`ASSUMED`].
+    pub assumed: [&'static str; 4],
+}
+
+/// By which rules, and when, plans are judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The profile in force.
+    pub profile: &'a Profile,
+    /// All profiles, for near misses.
+    pub profiles: &'a Profiles,
+    /// What the operator asks beyond it.
+    pub policy: &'a Policy,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// The plan for each card of a publication. `url` is where the card will be served; where it ends with a slash, the
+/// card's path follows. Without it the card's `$id` counts.
+///
+/// # Errors
+/// [`PlanError::OneUrl`].
+pub fn plan(publication: &Publication, url: Option<&str>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
+    let cards = publication.cards();
+    if cards.len() > 1 && url.is_some_and(|url| !url.ends_with('/')) {
+        return Err(PlanError::OneUrl(cards.len()));
+    }
+    Ok(cards.into_iter().map(|path| card_plan(publication, path, url, rules)).collect())
+}
+
+fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Rules<'_>) -> CardPlan {
+    let bytes = &publication.files[path];
+    let card = Card::parse(bytes).ok();
+    let path = ContentPath::literal(path).expect("checked when the publication was built");
+    let records = records(publication, &path, bytes, card.as_ref(), url);
+    let name = card.as_ref().and_then(Card::ens).map(EnsName::parse);
+    let (would_be, reasons, near_misses) = match &name {
+        Some(Ok(name)) => judged(&evidence(name, publication, &path, bytes, &records, rules.now), rules),
+        _ => unnamed(bytes, name.as_ref(), rules),
+    };
+    CardPlan {
+        schema: SCHEMA,
+        name: name.and_then(Result::ok).map(|name| name.as_str().to_owned()),
+        cid: publication.root.to_string(),
+        path: Some(path.to_string()).filter(|path| !path.is_empty()),
+        sha256: Digest::of(bytes),
+        bytes: bytes.len(),
+        records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
+        would_be,
+        profile: rules.profile.id().to_owned(),
+        reasons,
+        near_misses,
+        assumed: ASSUMED,
+    }
+}
+
+fn records(
+    publication: &Publication,
+    path: &ContentPath,
+    bytes: &[u8],
+    card: Option<&Card>,
+    url: Option<&str>,
+) -> BTreeMap<Key, String> {
+    let cid = &publication.root;
+    let below = if path.is_empty() { String::new() } else { format!("/{path}") };
+    let own = || card.and_then(|card| card.text("/$id")).map(str::to_owned);
+    let url = match url {
+        Some(url) if url.ends_with('/') && !path.is_empty() => Some(format!("{url}{path}")),
+        Some(url) => Some(url.to_owned()),
+        None => own(),
+    };
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    [
+        (Key::Entry, text(card.and_then(Card::entry))),
+        (Key::Agentcard, url),
+        (Key::CidAgentcard, Some(cid.to_string())),
+        (Key::MirrorIpfs, Some(format!("ipfs://{cid}{below}"))),
+        (Key::Checksum, Some(Digest::of(bytes).to_string())),
+        (Key::Owner, text(card.and_then(Card::owner))),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key, value?)))
+    .collect()
+}
+
+/// The evidence that a run would gather, were all of it published and everybody honest.
+fn evidence(
+    name: &EnsName,
+    publication: &Publication,
+    path: &ContentPath,
+    bytes: &Bytes,
+    records: &BTreeMap<Key, String>,
+    now: Timestamp,
+) -> Evidence {
+    let holder = Address::repeat_byte(1);
+    let records: RecordSet = records.iter().map(|(key, value)| (*key, Record::Text(value.clone()))).collect();
+    let https = served(records.text(Key::Agentcard), bytes);
+    let found = Found { resolver: Address::ZERO, wildcard: None, offchain: false, records };
+    let reading = Reading {
+        block: Block { number: 0, hash: B256::ZERO, timestamp: now },
+        answer: Answer::Records(found),
+        latest: None,
+        holder: Some(holder),
+        expiry: None,
+        // How far a chain is vouched for is a matter of who asks it, not of what is published.
+        proof: Proof { grade: Grade::SingleRpc, asked: 0, agreed: 0, own: true },
+        endpoint: "plan".to_owned(),
+        failed_endpoints: Vec::new(),
+    };
+    Evidence {
+        name: name.clone(),
+        now,
+        block: BlockSelector::Finalized,
+        reading: Ok(reading),
+        owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Some(holder) }),
+        https,
+        ipfs: walked(publication, path),
+        mirror: Walked::NotAsked,
+        liars: Vec::new(),
+        schemas: None,
+    }
+}
+
+/// What the URL would serve; a URL that no resolver asks serves nothing.
+fn served(url: Option<&str>, bytes: &Bytes) -> Source {
+    let Some(url) = url.filter(|url| is_https_url(url)) else { return Source::NotAsked };
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(HostName::parse));
+    match host {
+        Some(Err(error)) => Source::Forbidden(format!("{url}: {error}")),
+        _ if bytes.len() > Limits::CARD.bytes => Source::Oversize(Limits::CARD.bytes as u64),
+        _ => Source::Body { bytes: bytes.clone(), url: url.to_owned() },
+    }
+}
+
+/// The walk over the very blocks that were built.
+fn walked(publication: &Publication, path: &ContentPath) -> Walked {
+    let mut walk = Walk::new(publication.root, path, Budget::card());
+    let mut blocks = 0;
+    // Ends: each block is supplied once or the walk refuses it, and the budget bounds its visits.
+    while let Some(block) = walk.wanted().and_then(|cid| publication.blocks.get(cid)) {
+        blocks += 1;
+        if let Err(error) = walk.supply(block.clone()) {
+            return refused(&error);
+        }
+    }
+    match walk.finish() {
+        Ok(proven) => Walked::Proven { bytes: proven.bytes, by: ProvenBy::Gateway, blocks },
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &WalkError) -> Walked {
+    match error {
+        WalkError::TooLarge { limit, .. } => Walked::Oversize(*limit as u64),
+        error => Walked::Invalid { class: error.class(), detail: error.to_string() },
+    }
+}
+
+fn judged(evidence: &Evidence, rules: Rules<'_>) -> (State, Vec<Reason>, Vec<String>) {
+    let judgement = check::judge(evidence, rules.profile, rules.policy);
+    let near_misses = match judgement.state {
+        State::Trusted => Vec::new(),
+        _ => {
+            let others = rules.profiles.iter().filter(|other| other.id() != rules.profile.id());
+            let better = others.filter(|other| check::judge(evidence, other, rules.policy).state == State::Trusted);
+            better.map(|other| other.id().to_owned()).collect()
+        }
+    };
+    (judgement.state, judgement.reasons, near_misses)
+}
+
+/// The judgement of a card that no name could be asked for: what the card alone breaks, and that.
+fn unnamed(
+    bytes: &[u8],
+    name: Option<&Result<EnsName, NameError>>,
+    rules: Rules<'_>,
+) -> (State, Vec<Reason>, Vec<String>) {
+    let mut reasons = match Card::parse(bytes) {
+        Ok(card) => {
+            let checks = [check::card::card, check::entry::entry, check::verbs::verbs];
+            checks.iter().flat_map(|check| check(&card, rules.profile)).collect()
+        }
+        Err(error) => vec![error.reason()],
+    };
+    if let Some(Err(error)) = name {
+        reasons.push(Reason::new(Code::NameInvalid).observed(error.to_string()).at("/ens"));
+    }
+    reason::sort(&mut reasons);
+    (State::Untrusted, reasons, Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::check::tests::{codes, good, good_commercial};
+    use crate::profile::DEFAULT;
+
+    fn file(value: &Value) -> Node {
+        Node::File(format!("{value:#}\n").into())
+    }
+
+    fn folder<const N: usize>(nodes: [(&str, Node); N]) -> Node {
+        Node::Folder(nodes.into_iter().map(|(name, node)| (name.to_owned(), node)).collect())
+    }
+
+    fn planned(root: &Node, url: Option<&str>) -> Vec<CardPlan> {
+        let profiles = Profiles::builtin();
+        let profile = profiles.get(DEFAULT).expect("built in");
+        let policy = Policy::default();
+        let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        plan(&Publication::build(root).expect("a good tree"), url, rules).expect("a good URL")
+    }
+
+    fn one(card: &Value, url: Option<&str>) -> CardPlan {
+        planned(&file(card), url).pop().expect("one card")
+    }
+
+    #[test]
+    fn a_good_card_would_be_trusted() {
+        let plan = one(&good(), None);
+        assert_eq!((plan.would_be, &plan.reasons), (State::Trusted, &Vec::new()));
+        assert_eq!(plan.name.as_deref(), Some("summarizeagent.eth"));
+        let text = format!("{:#}\n", good());
+        let cid = ContentId::raw_of(text.as_bytes()).to_string();
+        let expected = [
+            ("cl.agentcard", good()["$id"].as_str().expect("a text").to_owned()),
+            ("cl.agentcard.mirror.ipfs", format!("ipfs://{cid}")),
+            ("cl.checksum.agentcard", Digest::of(text.as_bytes()).to_string()),
+            ("cl.cid.agentcard", cid),
+            ("cl.entry", "x402://summarizeagent.eth/summarize/v1".to_owned()),
+            ("cl.owner", "commandlayer.eth".to_owned()),
+        ];
+        assert_eq!(plan.records.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_folder_gives_a_plan_for_each_card() {
+        let agents = folder([
+            ("a b%.json", file(&good())),
+            ("purchase.json", file(&good_commercial())),
+            ("schema.json", file(&json!({"ens": "x.eth"}))),
+            ("README.md", Node::File("# cards".into())),
+        ]);
+        let root = folder([("agents", agents), ("empty", folder([]))]);
+        let plans = planned(&root, Some("https://cards.example/"));
+        let paths: Vec<_> = plans.iter().filter_map(|plan| plan.path.as_deref()).collect();
+        assert_eq!(paths, ["agents/a%20b%25.json", "agents/purchase.json"]);
+        for plan in &plans {
+            assert_eq!((plan.would_be, &plan.reasons), (State::Trusted, &Vec::new()));
+            let path = plan.path.as_deref().expect("a path");
+            assert_eq!(plan.records["cl.agentcard"], format!("https://cards.example/{path}"));
+            assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/{path}", plan.cid));
+        }
+        let publication = Publication::build(&root).expect("a good tree");
+        let rules_need_one = PlanError::OneUrl(2);
+        let profiles = Profiles::builtin();
+        let profile = profiles.get(DEFAULT).expect("built in");
+        let policy = Policy::default();
+        let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        assert_eq!(plan(&publication, Some("https://cards.example/a.json"), rules), Err(rules_need_one));
+    }
+
+    /// The CID that the importer of Helia gives for the same tree.
+    #[test]
+    fn the_cid_is_that_of_importers() {
+        let root = folder([
+            ("a.txt", Node::File("hello world\n".into())),
+            ("b", folder([("c.txt", Node::File("".into())), ("d", folder([]))])),
+        ]);
+        let publication = Publication::build(&root).expect("a good tree");
+        assert_eq!(publication.root().to_string(), "bafybeigpb6ppg4x3355i3yyyewy5g5mpry4sk7impilth27uouhrd6wjve");
+    }
+
+    #[test]
+    fn what_a_real_run_would_find_is_foreseen() {
+        let with = |member: &str, value: Value| {
+            let mut card = good();
+            card[member] = value;
+            let plan = one(&card, None);
+            (plan.would_be, codes(&plan.reasons))
+        };
+        assert_eq!(with("entry", json!("x402://a.eth/summarize/v1")), (State::Untrusted, vec!["entry-ens-mismatch"]));
+        assert_eq!(with("status", json!("deprecated")), (State::Trusted, vec!["status-deprecated"]));
+        assert_eq!(with("ens", json!("a_.eth.")).0, State::Untrusted);
+        assert!(with("ens", json!("a..eth")).1.contains(&"name-invalid"));
+        assert!(with("ens", json!("SummarizeAgent.eth")).1.contains(&"card-ens-mismatch"));
+        assert_eq!(with("meta", json!({"x": "y".repeat(300_000)})), (State::Untrusted, vec!["source-oversize"]));
+
+        let of_url = |url: &str| codes(&one(&good(), Some(url)).reasons);
+        assert_eq!(of_url("http://cards.example/a.json"), ["agentcard-url-not-https"]);
+        assert_eq!(of_url("https://10.0.0.1/a.json"), ["source-forbidden"]);
+        assert_eq!(of_url("https://cards.internal/a.json"), ["source-forbidden"]);
+        let mut bare = good();
+        bare.as_object_mut().expect("a card").remove("$id");
+        assert_eq!(codes(&one(&bare, None).reasons), ["txt-missing"]);
+        let broken = planned(&Node::File("{".into()), None).pop().expect("one card");
+        assert_eq!((broken.would_be, codes(&broken.reasons)), (State::Untrusted, vec!["card-not-json"]));
+    }
+
+    #[test]
+    fn near_misses_are_named() {
+        let mut card = good();
+        card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
+        assert_eq!(one(&card, None).near_misses, ["agent-cards/1.0.0+released"]);
+    }
+
+    #[test]
+    fn what_importers_shard_is_refused() {
+        let many = (0..6000).map(|n| (format!("{n:06}.json"), Node::File(Bytes::new()))).collect();
+        let error = Publication::build(&folder([("many", Node::Folder(many))])).expect_err("too large");
+        assert_eq!(error, PlanError::FolderTooLarge("many".into()));
+    }
+}

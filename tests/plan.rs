@@ -1,0 +1,211 @@
+//! `clresolve plan`, run as a publisher runs it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A good card whose name begins with `label`.
+fn card(label: &str) -> String {
+    let schema = |side: &str| {
+        format!(
+            "ipfs://bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m/commons/clean/{side}s/clean.{side}.schema.json"
+        )
+    };
+    let card = serde_json::json!({
+        "$id": format!("https://cards.example/{label}.eth.json"),
+        "id": format!("{label}.eth"),
+        "slug": label,
+        "display_name": "Clean Agent",
+        "description": "Cleans texts.",
+        "owner": "commandlayer.eth",
+        "ens": format!("{label}.eth"),
+        "version": "1.0.0",
+        "status": "active",
+        "class": "commons",
+        "implements": ["clean"],
+        "schemas": {"request": schema("request"), "receipt": schema("receipt")},
+        "entry": format!("x402://{label}.eth/clean/v1"),
+        "networks": ["eip155:1"],
+        "license": "Apache-2.0",
+        "created_at": "2025-11-22T00:00:00Z",
+        "updated_at": "2025-11-22T00:00:00Z",
+    });
+    format!("{card:#}\n")
+}
+
+fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
+        command.env_remove(key);
+    }
+    command.env_remove("RUST_LOG").arg("plan").args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+fn plan(target: &Path, arguments: &[&str]) -> Output {
+    run([target.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)))
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("the binary ends by itself")
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("stdout is UTF-8")
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("stderr is UTF-8")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", out(output), err(output)))
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be written");
+        fs::write(path, text).expect("the folder can be written");
+    }
+    folder
+}
+
+#[test]
+fn a_folder_of_cards_gives_a_plan_each() {
+    let folder = folder(&[
+        ("agents/a.json", &card("cleanagent")),
+        ("agents/b.json", &card("otheragent")),
+        ("README.md", "# cards\n"),
+        (".git/config", "secret"),
+    ]);
+    let output = plan(folder.path(), &["-o", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(err(&output).contains("hidden left out"), "{}", err(&output));
+    let plans = json(&output);
+    let plans = plans.as_array().expect("a list");
+    let names: Vec<_> = plans.iter().map(|plan| plan["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["cleanagent.eth", "otheragent.eth"]);
+    for plan in plans {
+        assert_eq!((&plan["schema"], &plan["would_be"]), (&"clresolve.plan/1".into(), &"trusted".into()));
+        assert!(plan.get("state").is_none() && plan.get("anchor").is_none(), "a plan is no verdict");
+        assert_eq!(plan["records"].as_object().expect("records").len(), 6);
+        assert_eq!(plan["cid"], plans[0]["cid"]);
+    }
+
+    let text = plan_text(folder.path());
+    for part in [
+        "plan for cleanagent.eth: would be trusted\n",
+        "records to set:\n  cl.agentcard=https://cards.example/cleanagent.eth.json\n",
+        "  cl.entry=x402://cleanagent.eth/clean/v1\n",
+        "This is a plan, not a verdict: ",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing from\n{text}");
+    }
+    assert!(!text.contains("Go ahead"));
+}
+
+fn plan_text(target: &Path) -> String {
+    out(&plan(target, &[])).to_owned()
+}
+
+#[test]
+fn a_single_card_is_its_own_cid() {
+    let folder = folder(&[("card.json", &card("cleanagent"))]);
+    let output = plan(&folder.path().join("card.json"), &["-o", "json", "--url", "https://elsewhere.example/c.json"]);
+    let plan = json(&output);
+    assert_eq!(code(&output), 0);
+    assert!(plan["cid"].as_str().expect("a CID").starts_with("bafkrei"));
+    assert_eq!(
+        (&plan["path"], &plan["records"]["cl.agentcard"]),
+        (&Value::Null, &"https://elsewhere.example/c.json".into())
+    );
+}
+
+#[test]
+fn the_worst_card_decides_the_code() {
+    let bad = card("otheragent").replace("/clean/v1", "/clean/v2");
+    let folder = folder(&[("a.json", &card("cleanagent")), ("b.json", &bad), ("broken.json", "{\"a\": 1, \"a\": 2}")]);
+    let output = plan(folder.path(), &[]);
+    assert_eq!(code(&output), 1);
+    assert!(out(&output).contains("plan for otheragent.eth: would be untrusted"), "{}", out(&output));
+    assert!(out(&output).contains("entry-version-noncompliant"));
+    assert!(err(&output).contains("not read as a card: broken.json"), "{}", err(&output));
+    fs::write(folder.path().join("b2.json"), card("cleanagent")).expect("the folder can be written");
+    let rivals = plan(folder.path(), &[]);
+    assert!(err(&rivals).contains("2 cards are bound to cleanagent.eth"), "{}", err(&rivals));
+    fs::remove_file(folder.path().join("b2.json")).expect("the folder can be written");
+    let short = plan_short(folder.path());
+    assert_eq!(
+        short,
+        "would be trusted  cleanagent.eth  \nwould be untrusted  otheragent.eth  entry-version-noncompliant\n"
+    );
+}
+
+fn plan_short(target: &Path) -> String {
+    out(&plan(target, &["-o", "short"])).to_owned()
+}
+
+#[test]
+fn what_cannot_be_planned_is_usage() {
+    let empty = folder(&[("README.md", "# nothing\n")]);
+    let cards = folder(&[("a.json", &card("cleanagent")), ("b.json", &card("otheragent"))]);
+    for (output, part) in [
+        (plan(empty.path(), &[]), "holds no card"),
+        (plan(&empty.path().join("none"), &[]), "cannot read"),
+        (plan(cards.path(), &["--url", "https://cards.example/a.json"]), "ends with a slash"),
+        (plan(cards.path(), &["--depth", "schemas"]), "depth identity only"),
+        (plan(cards.path(), &["--profile", "no/such"]), "no profile"),
+    ] {
+        assert_eq!((code(&output), out(&output)), (2, ""), "{part}: {}", err(&output));
+        assert!(err(&output).contains(part), "{part}: {}", err(&output));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn symlinks_and_what_is_no_file_are_refused() {
+    let cards = folder(&[("a.json", &card("cleanagent"))]);
+    std::os::unix::fs::symlink("/etc/hostname", cards.path().join("b.json")).expect("a symlink");
+    let output = plan(cards.path(), &[]);
+    assert_eq!((code(&output), out(&output)), (2, ""));
+    assert!(err(&output).contains("is a symlink"), "{}", err(&output));
+
+    let cards = folder(&[("a.json", &card("cleanagent"))]);
+    let _socket = std::os::unix::net::UnixListener::bind(cards.path().join("b.json")).expect("a socket");
+    let output = plan(cards.path(), &[]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("neither a file nor a folder"), "{}", err(&output));
+}
+
+#[test]
+fn folders_without_end_are_refused() {
+    let deep = "d/".repeat(40) + "a.json";
+    let cards = folder(&[(&deep, &card("cleanagent"))]);
+    let output = plan(cards.path(), &[]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("deeper than 32 folders"), "{}", err(&output));
+}
+
+#[test]
+fn hosted_cards_of_the_newer_line_would_be_trusted_under_its_profile() {
+    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return;
+    };
+    let cards = PathBuf::from(root).join("commandlayer/agent-cards-v1.1.0/website/agent-cards");
+    assert!(cards.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", cards.display());
+    let output = plan(&cards, &["--profile", "agent-cards/1.1.0", "-o", "json"]);
+    assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
+    let plans = json(&output);
+    let plans = plans.as_array().expect("a list");
+    assert_eq!(plans.len(), 12);
+    assert!(plans.iter().all(|plan| plan["reasons"] == Value::Array(Vec::new())), "{plans:#?}");
+    let letter = json(&plan(&cards, &["-o", "json"]));
+    let near: Vec<_> = letter.as_array().expect("a list").iter().map(|plan| &plan["near_misses"]).collect();
+    assert!(near.iter().all(|near| **near == serde_json::json!(["agent-cards/1.1.0"])), "{near:?}");
+}
