@@ -8,7 +8,7 @@ use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
-use crate::reason::{Code, Effect, Entry, Fixer};
+use crate::reason::{Code, Effect, Entry, Fixer, Refusal};
 use crate::text::Foreign;
 
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
@@ -33,8 +33,12 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
 fn find(slugs: &[String]) -> anyhow::Result<Vec<Code>> {
     let mut codes = Vec::new();
     for slug in slugs {
-        let Some(code) = Code::from_slug(&slug.to_ascii_lowercase()) else {
-            bail!("no reason code is called {}{}", Foreign::new(slug), hint(slug));
+        let slug = slug.to_ascii_lowercase();
+        if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
+            bail!("{refusal} is what the daemon says of a request, not of a name. {}", refusal.title());
+        }
+        let Some(code) = Code::from_slug(&slug) else {
+            bail!("no reason code is called {}{}", Foreign::new(&slug), hint(&slug));
         };
         codes.push(code);
     }

@@ -101,7 +101,7 @@ pub(super) async fn batch(
     response
 }
 
-/// A verdict in one line; of a name that was refused a problem, with the name as `instance` says nothing of it.
+/// A verdict in one line; for a name that was refused a problem, with the name in a member of its own.
 async fn line(shared: &Shared, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match shared.desk.ask_patiently(client, question).await {
