@@ -18,8 +18,7 @@ use crate::chain::BlockSelector;
 use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
 use crate::name::EnsName;
-use crate::resolve::Resolution;
-use crate::verdict::{Depth, Served, State};
+use crate::verdict::{Depth, Resolution, Served, State};
 
 /// How long a trusted verdict is fresh.
 pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);

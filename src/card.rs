@@ -7,11 +7,10 @@ pub mod json;
 pub mod locate;
 pub mod pointer;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use json::{JsonError, Limits};
-
-use crate::manifest::Side;
 
 /// One JSON object, as a publisher served it.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +114,37 @@ impl Card {
     fn strings(&self, member: &str) -> impl Iterator<Item = &str> {
         let items = self.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         items.iter().filter_map(Value::as_str)
+    }
+}
+
+/// The two schemas of a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// What a caller sends.
+    Request,
+    /// What the agent gives back.
+    Receipt,
+}
+
+impl Side {
+    /// Both sides.
+    pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
+
+    /// JSON Pointer of the canonical location in a card.
+    pub const fn schema_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas/request",
+            Self::Receipt => "/schemas/receipt",
+        }
+    }
+
+    /// JSON Pointer of the mirror in a card.
+    pub const fn mirror_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas_mirror/request",
+            Self::Receipt => "/schemas_mirror/receipt",
+        }
     }
 }
 

@@ -36,7 +36,25 @@ pub struct Evidence {
     /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
     pub liars: Vec<(String, String)>,
     /// The bound schemas; only at depth `schemas`.
-    pub schemas: Option<crate::check::schemas::SchemaEvidence>,
+    pub schemas: Option<SchemaEvidence>,
+}
+
+/// What was fetched for the two bound schemas.
+#[derive(Clone, Debug)]
+pub struct SchemaEvidence {
+    /// The request schema.
+    pub request: BoundSchema,
+    /// The receipt schema.
+    pub receipt: BoundSchema,
+}
+
+/// What was fetched for one schema that the card binds.
+#[derive(Clone, Debug)]
+pub struct BoundSchema {
+    /// The bytes at the canonical location, or why there are none.
+    pub canonical: Result<Bytes, String>,
+    /// The same for the mirror; `None` when the card names none.
+    pub mirror: Option<Result<Bytes, String>>,
 }
 
 /// Who holds the name in `cl.owner`.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::card::Side;
 use crate::card::json::{self, JsonError, Limits};
 use crate::digest::Digest;
 use crate::text::excerpt;
@@ -159,37 +160,6 @@ pub struct SharedSchema {
     /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_crlf_sha256: Option<Digest>,
-}
-
-/// The two schemas of a verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// What a caller sends.
-    Request,
-    /// What the agent gives back.
-    Receipt,
-}
-
-impl Side {
-    /// Both sides.
-    pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
-
-    /// JSON Pointer of the canonical location in a card.
-    pub const fn schema_pointer(self) -> &'static str {
-        match self {
-            Self::Request => "/schemas/request",
-            Self::Receipt => "/schemas/receipt",
-        }
-    }
-
-    /// JSON Pointer of the mirror in a card.
-    pub const fn mirror_pointer(self) -> &'static str {
-        match self {
-            Self::Request => "/schemas_mirror/request",
-            Self::Receipt => "/schemas_mirror/receipt",
-        }
-    }
 }
 
 /// Why bytes are not a manifest.

@@ -23,17 +23,19 @@ use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::chain::{Chain, Found};
 use crate::check::Policy;
-use crate::check::schemas::{BoundSchema, SchemaEvidence};
 use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
-use crate::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::evidence::{
+    self, BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Usable, Walked,
+};
 use crate::manifest::Side;
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
+pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
 
 /// What the sources of the card and the schemas may take of the time that is left after the chain: the rest is kept
@@ -102,15 +104,6 @@ impl Question {
     pub fn new(input: impl Into<String>) -> Self {
         Self { input: input.into(), profile: None, depth: None }
     }
-}
-
-/// A verdict, and the card when it was proven.
-#[derive(Clone, Debug)]
-pub struct Resolution {
-    /// The verdict.
-    pub verdict: Arc<Verdict>,
-    /// The exact bytes of the card; only of a trusted verdict (CL-66).
-    pub card: Option<Bytes>,
 }
 
 /// Why a [`Resolver`] cannot be built.

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +45,15 @@ pub struct Verdict {
     pub freshness: Freshness,
     /// Who says so.
     pub tool: Tool,
+}
+
+/// A verdict, and the card when it was proven.
+#[derive(Clone, Debug)]
+pub struct Resolution {
+    /// The verdict.
+    pub verdict: Arc<Verdict>,
+    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    pub card: Option<Bytes>,
 }
 
 /// The state of a verdict. The default is the unproven one.

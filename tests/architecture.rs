@@ -23,6 +23,32 @@ const IMPURE_WORDS: [&str; 10] = [
     "crate::resolve",
 ];
 
+/// The modules of the crate, each after all that it may import. `report` and the faces come last.
+const ORDER: [&str; 26] = [
+    "address", "cid", "clock", "digest", "name", "records", "text", "chain", "fetch", "reason", "card", "evidence",
+    "verdict", "config", "manifest", "schema", "cache", "profile", "sandbox", "check", "lint", "plan", "resolve",
+    "report", "http", "cli",
+];
+
+#[test]
+fn imports_run_one_way() {
+    let place = |module: &str| ORDER.iter().position(|known| *known == module);
+    let mut offences = Vec::new();
+    for (module, at, line) in code_lines() {
+        if module == "lib" || module == "main" {
+            continue;
+        }
+        let Some(own) = place(&module) else { panic!("{module} has no place in the order of modules") };
+        for import in line.split("crate::").skip(1) {
+            let name: String = import.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            if place(&name).is_some_and(|imported| imported > own) {
+                offences.push(format!("{at}: {module} imports {name}"));
+            }
+        }
+    }
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
 #[test]
 fn pure_modules_do_no_io_and_read_no_clock() {
     let offences = offences(|module| PURE.contains(&module), &IMPURE_WORDS);
@@ -51,30 +77,34 @@ fn only_the_egress_module_opens_outbound_sockets() {
     assert!(offences.is_empty(), "{offences:#?}");
 }
 
-/// `file:line: word` for each line of code, outside unit tests, in which a module that `applies` names a word.
+/// `file:line: word` for each line of code in which a module that `applies` names a word.
 fn offences(applies: impl Fn(&str) -> bool, words: &[&str]) -> Vec<String> {
+    let lines = code_lines().into_iter().filter(|(module, _, _)| applies(module));
+    let found = |(_, at, line): (String, String, String)| {
+        words.iter().filter(|word| line.contains(**word)).map(|word| format!("{at}: {word}")).collect::<Vec<_>>()
+    };
+    lines.flat_map(found).collect()
+}
+
+/// Module, `file:line` and text of each line of code, without comments and unit tests.
+fn code_lines() -> Vec<(String, String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     collect(&root.join("src"), &mut files);
     assert!(files.len() > 20, "the sources were not found");
-    let mut found = Vec::new();
+    let mut lines = Vec::new();
     for file in files {
         let relative = file.strip_prefix(root).expect("below the root");
         let module =
             relative.iter().nth(1).and_then(|m| Path::new(m).file_stem()).and_then(|m| m.to_str()).unwrap_or("");
-        if !applies(module) {
-            continue;
-        }
         let text = fs::read_to_string(&file).expect("a source file is readable");
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in code.lines().enumerate() {
             let line = line.split("//").next().unwrap_or_default();
-            for word in words.iter().filter(|word| line.contains(**word)) {
-                found.push(format!("{}:{}: {word}", relative.display(), number + 1));
-            }
+            lines.push((module.to_owned(), format!("{}:{}", relative.display(), number + 1), line.to_owned()));
         }
     }
-    found
+    lines
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -17,37 +17,19 @@
 //! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
 //! received", and where they are not, they are the defect.
 
-use bytes::Bytes;
 use serde_json::Value;
 
 use super::{Findings, verbs};
 use crate::card::Card;
 use crate::card::json::{self, Limits};
 use crate::digest::Digest;
+use crate::evidence::{BoundSchema, SchemaEvidence};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::schema::strict;
 use crate::text::excerpt;
-
-/// What was fetched for the two bound schemas.
-#[derive(Clone, Debug)]
-pub struct SchemaEvidence {
-    /// The request schema.
-    pub request: BoundSchema,
-    /// The receipt schema.
-    pub receipt: BoundSchema,
-}
-
-/// What was fetched for one schema that the card binds.
-#[derive(Clone, Debug)]
-pub struct BoundSchema {
-    /// The bytes at the canonical location, or why there are none.
-    pub canonical: Result<Bytes, String>,
-    /// The same for the mirror; `None` when the card names none.
-    pub mirror: Option<Result<Bytes, String>>,
-}
 
 /// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
 /// manifests do not know binds no schema: that is a matter of [`super::verbs`].
@@ -257,6 +239,8 @@ impl<'e> Received<'e> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use bytes::Bytes;
 
     use super::*;
     use crate::check::tests::{codes, good};

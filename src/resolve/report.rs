@@ -13,7 +13,7 @@ use crate::chain::{Answer, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
 use crate::digest::Digest;
-use crate::evidence::{Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
@@ -374,7 +374,7 @@ fn owner_evidence(evidence: &Evidence) -> Value {
 
 fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
     let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
-    let one = |side, bound: &check::schemas::BoundSchema| {
+    let one = |side, bound: &BoundSchema| {
         json!({
             "canonical": card.schema(side),
             "sha256": bound.canonical.as_ref().ok().map(|bytes| Digest::of(bytes).to_string()),
