@@ -118,7 +118,7 @@ fn statuses(evidence: &Evidence, has_card: bool, reasons: &[Reason], policy: &Po
         Step::Records if evidence.found().is_some() => Status::Pass,
         Step::Records => Status::Unknown,
         Step::FetchHttps => https_status(&evidence.https),
-        Step::FetchIpfs => ipfs_status(&evidence.ipfs),
+        Step::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
         Step::Integrity if evidence.found().is_none() => Status::Skip,
         Step::Integrity if integrity::content_is_proven(evidence) => Status::Pass,
         Step::Integrity => Status::Unknown,
@@ -147,8 +147,10 @@ fn https_status(source: &Source) -> Status {
     }
 }
 
-fn ipfs_status(walked: &Walked) -> Status {
+fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
     match walked {
+        // An identity CID holds its own bytes: where both sources must answer, it has.
+        Walked::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
         Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
         Walked::Proven { .. } => Status::Pass,
         Walked::Unproven(_) => Status::Unknown,
@@ -270,6 +272,14 @@ pub(crate) mod tests {
         codes.sort_unstable();
         codes.dedup();
         codes
+    }
+
+    #[test]
+    fn an_identity_cid_is_a_source_that_answered_where_both_must() {
+        let inline = Walked::Proven { bytes: "{}".into(), by: ProvenBy::BytesInHand, blocks: 0 };
+        let all = Policy { require_all_sources: true, ..Policy::default() };
+        assert_eq!(ipfs_status(&inline, &all), Status::Pass);
+        assert_eq!(ipfs_status(&inline, &Policy::default()), Status::Skip);
     }
 
     #[test]
