@@ -10,6 +10,8 @@ mod agents;
 mod binary;
 #[path = "e2e/cards.rs"]
 mod cards;
+#[path = "e2e/registry.rs"]
+mod registry;
 #[path = "e2e/service.rs"]
 mod service;
 #[path = "e2e/world.rs"]
@@ -22,6 +24,7 @@ use world::{Net, World, world};
 
 const LETTER: &str = "agent-cards/1.0.0";
 const RELEASED: &str = "agent-cards/1.0.0+released";
+const LATER: &str = "agent-cards/1.1.0";
 
 /// What every verdict here says, since each world has one node.
 const ONE_NODE: &str = "warn single-rpc";
@@ -124,6 +127,18 @@ fn absent_content_is_proven_absent_through_the_gateway() {
         let output = entry_v1.run(&["cat", &format!("{}.absent", content.target)]);
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn tmp_registry() {
+    let Some(world) = world() else { return };
+    for (release, net) in [("before", &world.entry_v1), ("released", &world.released), ("hosted", &world.hosted)] {
+        for profile in [LETTER, RELEASED, LATER] {
+            let (exit, report) = registry::audit(net, release, profile);
+            println!("{release} {profile} {exit:?} {}", report["counts"]);
+            for group in report["reasons"].as_array().unwrap() { println!("   {} {} {}", group["effect"], group["code"], group["names"]); }
+        }
     }
 }
 
