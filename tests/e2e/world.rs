@@ -182,6 +182,11 @@ impl Net {
         find(&self.cards, name)
     }
 
+    /// URL of the chain's node.
+    pub(crate) fn rpc(&self) -> &str {
+        self.chain.ready["rpc"].as_str().expect("a URL")
+    }
+
     /// Number of the finalized block.
     pub(crate) fn finalized_block(&self) -> u64 {
         self.chain.ready["finalized"].as_u64().expect("a block number")
@@ -205,7 +210,7 @@ impl Net {
         Command::new(env!("CARGO_BIN_EXE_clresolve"))
             .env_clear()
             .args(arguments)
-            .args(["--rpc", self.chain.ready["rpc"].as_str().expect("a URL")])
+            .args(["--rpc", self.rpc()])
             .args(["--chain-id", &self.chain_id.to_string()])
             .args(["--gateway", &self.gateway])
             .args(["--connect-to", &detour(CARD_HOST, &self.origin.ready["port"])])
