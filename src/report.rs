@@ -387,6 +387,14 @@ fn slugs(codes: &[Code], separator: &str) -> String {
     codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
 }
 
+/// The rules that reasons go by, each once.
+fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
+    let mut rules: Vec<&str> = reasons.into_iter().filter_map(|reason| reason.requirement.as_deref()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    rules
+}
+
 /// The word for an effect.
 const fn effect(effect: Effect) -> &'static str {
     match effect {

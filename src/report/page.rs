@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::{Agreement, Draft, Drift, Report, Row, Rows, effect, fixer, slugs};
+use super::{Agreement, Draft, Drift, Report, Row, Rows, effect, fixer, rules, slugs};
 use crate::reason::{Code, Effect, Reason};
 use crate::verdict::State;
 
@@ -288,11 +288,9 @@ fn finding(row: &Row, shown: &[String], others: u64, page: &mut dyn Canvas) -> i
 
 /// All `reasons` with one code: what it means once, then where it was found.
 fn point(code: Code, effect_: Effect, reasons: &[&Reason], page: &mut dyn Canvas) -> io::Result<()> {
-    let mut rules: Vec<&str> = reasons.iter().filter_map(|reason| reason.requirement.as_deref()).collect();
-    rules.dedup();
     let mut head = vec![Piece::Code(code, effect_), plain(format!(" ({}", effect(effect_)))];
-    for rule in rules {
-        head.extend([plain(", "), Piece::Foreign(rule.into())]);
+    for rule in rules(reasons.iter().copied()) {
+        head.extend([plain(", "), foreign(rule)]);
     }
     head.push(plain(format!("): {}", code.entry().title)));
     let (bare, told): (Vec<&Reason>, Vec<&Reason>) = reasons.iter().partition(|reason| values(reason).is_empty());

@@ -75,9 +75,7 @@ fn reason(report: &Report, row: &Row) -> String {
     let mut parts: Vec<String> = Vec::new();
     for code in row.codes(Effect::Fail) {
         let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
-        let mut rules: Vec<&str> = having.filter_map(|reason| reason.requirement.as_deref()).collect();
-        rules.sort_unstable();
-        rules.dedup();
+        let rules = super::rules(having);
         if rules.is_empty() {
             parts.push(code.to_string());
         } else {
