@@ -33,7 +33,7 @@ impl Canvas for Markdown<'_> {
     }
 
     fn counts(&mut self, counts: &[(&str, u64)]) -> io::Result<()> {
-        writeln!(self.out, "\n| | names |\n|---|--:|")?;
+        writeln!(self.out, "\n| | count |\n|---|--:|")?;
         counts.iter().try_for_each(|(what, names)| writeln!(self.out, "| {what} | {names} |"))
     }
 
