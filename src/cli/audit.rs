@@ -37,7 +37,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     let world = tokio::select! {
-        world = World::open(&args.world) => world?,
+        world = World::open_for_list(&args.world) => world?,
         Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world, depth)?;

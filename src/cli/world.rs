@@ -8,6 +8,10 @@ use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::verdict::Depth;
 
+/// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
+/// hold the whole card.
+const VERDICTS_KEPT: u64 = 256;
+
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
     pub(super) resolver: Resolver,
@@ -20,6 +24,19 @@ impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args).await?;
+        Self::of(config, sandbox).await
+    }
+
+    /// The same for a list of names: keeps few verdicts, so that memory does not grow with the list.
+    pub(super) async fn open_for_list(args: &WorldArgs) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args).await?;
+        for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
+            *pool = VERDICTS_KEPT.min(*pool);
+        }
+        Self::of(config, sandbox).await
+    }
+
+    async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
