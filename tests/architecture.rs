@@ -24,10 +24,10 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "address", "cid", "clock", "digest", "name", "records", "text", "chain", "fetch", "reason", "card", "evidence",
-    "verdict", "config", "manifest", "schema", "cache", "profile", "sandbox", "check", "lint", "plan", "resolve",
-    "report", "http", "cli",
+    "verdict", "config", "manifest", "schema", "memory", "cache", "profile", "sandbox", "check", "lint", "plan",
+    "resolve", "report", "http", "cli",
 ];
 
 #[test]

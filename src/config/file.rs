@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
+use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
 use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
@@ -52,6 +53,11 @@ impl Layer {
         let join = |path: &mut PathBuf| *path = folder.join(&*path);
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
+        self.memory
+            .iter_mut()
+            .filter_map(|memory| memory.path.as_mut())
+            .filter(|path| !path.as_os_str().is_empty())
+            .for_each(join);
         for manifest in self.manifest.iter_mut().flatten() {
             if let ManifestSource::File(path) = manifest {
                 join(path);
@@ -78,6 +84,7 @@ impl Config {
         let kept = usize::from(!self.network.ca_pems.is_empty());
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
+        layer.memory.iter_mut().filter_map(|memory| memory.path.as_mut()).for_each(absolute);
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -204,6 +211,7 @@ struct File {
     allow_host: Vec<HostPort>,
     ca: Vec<PathBuf>,
     cache: Option<CacheLayer>,
+    memory: Option<MemoryLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
@@ -233,6 +241,7 @@ impl From<File> for Layer {
             allow_host: file.allow_host.into_iter().map(|h| h.0).collect(),
             ca: file.ca,
             cache: file.cache,
+            memory: file.memory,
             http: file.http,
             gate: file.gate,
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),

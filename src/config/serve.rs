@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::parse_duration;
+use crate::reason::{Code, Effect};
+use crate::text::Foreign;
 
 /// The daemon's listener and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +36,13 @@ pub struct HttpConfig {
 }
 
 /// The gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GateConfig {
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     pub deadline: Duration,
+    /// Warnings on which it refuses, although the verdict is trusted.
+    pub deny: Vec<Code>,
 }
 
 impl Default for HttpConfig {
@@ -58,7 +62,7 @@ impl Default for HttpConfig {
 
 impl Default for GateConfig {
     fn default() -> Self {
-        Self { deadline: Duration::from_millis(150) }
+        Self { deadline: Duration::from_millis(150), deny: Vec::new() }
     }
 }
 
@@ -94,13 +98,16 @@ pub struct HttpLayer {
 }
 
 /// `[gate]`, as far as a layer names its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[non_exhaustive]
 pub struct GateLayer {
     /// Longest time to an answer.
     #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
     pub deadline: Option<Duration>,
+    /// Warnings on which it refuses.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "warnings")]
+    pub deny: Option<Vec<Code>>,
 }
 
 impl HttpLayer {
@@ -133,14 +140,30 @@ impl HttpLayer {
 }
 
 impl GateLayer {
-    pub(super) fn over(self, below: GateConfig) -> GateConfig {
-        GateConfig { deadline: self.deadline.unwrap_or(below.deadline) }
+    pub(super) fn lay(self, over: &mut GateConfig) {
+        over.deadline = self.deadline.unwrap_or(over.deadline);
+        if let Some(deny) = self.deny {
+            over.deny = deny;
+        }
     }
 
     /// The layer that makes `config` out of any other.
-    pub(super) const fn of(config: GateConfig) -> Self {
-        Self { deadline: Some(config.deadline) }
+    pub(super) fn of(config: &GateConfig) -> Self {
+        Self { deadline: Some(config.deadline), deny: Some(config.deny.clone()) }
     }
+}
+
+/// Codes of warnings: whatever fails or cannot be decided is refused without being named.
+fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Error> {
+    let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
+    let code = |slug: &String| match Code::from_slug(slug) {
+        None => Err(refused(slug, "is no reason code; `clresolve explain` lists all")),
+        Some(code) if code.entry().effect != Effect::Warn => {
+            Err(refused(slug, "is no warning; the gate refuses on it anyway"))
+        }
+        Some(code) => Ok(code),
+    };
+    Vec::<String>::deserialize(d)?.iter().map(code).collect::<Result<_, _>>().map(Some)
 }
 
 /// A number above zero: a limit of nothing would be a daemon that answers nobody.
@@ -169,6 +192,7 @@ mod duration {
 
 #[cfg(test)]
 mod tests {
+    use super::Code;
     use crate::config::{Config, Layer};
 
     const FULL: &str = r#"
@@ -184,6 +208,7 @@ drain = "6s"
 
 [gate]
 deadline = "100ms"
+deny = ["record-recent"]
 "#;
 
     #[test]
@@ -193,12 +218,16 @@ deadline = "100ms"
         assert_eq!((config.http.connections, config.http.requests, config.http.cold_runs), (1, 2, 3));
         assert_eq!(config.http.cold_runs_per_minute, 0);
         assert_eq!(config.gate.deadline.as_millis(), 100);
+        assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
     }
 
     #[test]
     fn unknown_keys_and_limits_of_nothing_are_refused() {
+        for text in ["[gate]\ndeny = [\"record-old\"]", "[gate]\ndeny = [\"cid-mismatch\"]"] {
+            assert!(Layer::from_toml(text, "f.toml").is_err(), "{text}");
+        }
         for text in ["[http]\nlisen = 1", "[http]\nrequests = 0", "[gate]\ndeadline = \"0s\"", "[http]\nlisten = \"x\""]
         {
             assert!(Layer::from_toml(text, "f.toml").is_err(), "{text}");

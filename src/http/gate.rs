@@ -39,7 +39,7 @@ pub(super) async fn of_name(
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    decide(&shared, client, &segment(&uri, 0), |_| true).await
+    decide(&shared, client, &segment(&uri, 0), None).await
 }
 
 /// `/v1/gate/{name}/{verb}` and `/v1/envoy/{name}/{verb}/{*ignored}`
@@ -48,17 +48,15 @@ pub(super) async fn of_verb(
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    let verb = segment(&uri, 1);
-    let implements = |verdict: &Verdict| verdict.identity.as_ref().is_some_and(|agent| agent.verbs.contains(&verb));
-    decide(&shared, client, &segment(&uri, 0), implements).await
+    decide(&shared, client, &segment(&uri, 0), Some(&segment(&uri, 1))).await
 }
 
-async fn decide(shared: &Shared, client: Client, name: &str, implements: impl Fn(&Verdict) -> bool) -> Response {
+async fn decide(shared: &Shared, client: Client, name: &str, verb: Option<&str>) -> Response {
     let mut response = if shared.is_draining() {
         refused(Refusal::Draining)
     } else {
         match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
-            Ok(Ok(served)) => return by_verdict(&served.resolution.verdict, implements),
+            Ok(Ok(served)) => return by_verdict(&served.resolution.verdict, &shared.gate.deny, verb),
             Ok(Err(refusal)) => refused(refusal),
             Err(_) => refused(Refusal::DeadlinePassed),
         }
@@ -79,8 +77,8 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
-    let objection = objection(verdict, implements);
+fn by_verdict(verdict: &Verdict, deny: &[Code], verb: Option<&str>) -> Response {
+    let objection = verdict.objection(deny, verb);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -96,19 +94,6 @@ fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Respo
     }
     response.extensions_mut().insert(Noted::verdict(verdict).because(objection));
     response
-}
-
-/// Why a request must not pass, if it must not.
-fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
-    if verdict.state != verdict::State::Trusted {
-        let first = verdict.reasons.first().map(|reason| reason.code.slug());
-        return Some(first.unwrap_or(Refusal::InternalError.slug()));
-    }
-    let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
-    if anchor.proof.is_one_strangers_word() {
-        return Some(Code::SingleRpc.slug());
-    }
-    (!implements(verdict)).then_some(Refusal::VerbNotImplemented.slug())
 }
 
 /// An answer that no cache between keeps: the decision is made anew each time.
