@@ -504,9 +504,9 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (2, "timeuot"));
         assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
-        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline`");
+        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `deny`");
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected `deadline`");
+        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `deny`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");
