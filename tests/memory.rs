@@ -46,7 +46,7 @@ fn folder() -> tempfile::TempDir {
 #[tokio::test]
 async fn a_card_that_changes_and_goes_back_is_told_after_each_restart() {
     let folder = folder();
-    let (first, changed) = (world("").await, world("description = \"Another.\"").await);
+    let (first, changed) = (world("").await, world("description = \"Makes other texts short.\"").await);
     let (raised, lowered) = (world("version = \"1.1.0\"").await, world("version = \"0.9.0\"").await);
 
     assert_eq!(codes(&ask(&first, folder.path()).await), [""; 0]);
@@ -97,7 +97,8 @@ async fn only_a_trusted_verdict_at_a_finalized_block_is_remembered() {
 #[tokio::test]
 async fn a_damaged_file_is_refused_at_the_start_and_says_what_to_do() {
     let folder = folder();
-    let config = config(&world("").await, folder.path());
+    let world = world("").await;
+    let config = config(&world, folder.path());
     std::fs::write(folder.path().join("memory"), "no memory at all, but long enough to be one, one might say")
         .expect("the folder can be written");
     let Err(SetupError::Invalid { what, detail }) = Resolver::new(&config).await.map(|_| ()) else {
@@ -116,7 +117,7 @@ async fn a_damaged_file_is_refused_at_the_start_and_says_what_to_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     let folder = folder();
-    let (first, changed) = (world("").await, world("description = \"Another.\"").await);
+    let (first, changed) = (world("").await, world("description = \"Makes other texts short.\"").await);
     ask(&first, folder.path()).await;
     let file = folder.path().join("f.toml");
     let mut config = config(&changed, folder.path());
