@@ -19,7 +19,13 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args).await?;
+        Self::open_with(args, |_| {}).await
+    }
+
+    /// The same, with a configuration that `change` has been over.
+    pub(super) async fn open_with(args: &WorldArgs, change: impl FnOnce(&mut Config)) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args).await?;
+        change(&mut config);
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
