@@ -41,7 +41,10 @@ fn main() {
         measure("a published card", &bytes, &released).print("bench-card");
     }
     let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().sealed()), &mut timed(|| verdict.clone())]);
-    println!("afterwards, without a budget: the verdict's digests {}", micros(median(&digests[0]) - median(&digests[1])));
+    println!(
+        "afterwards, without a budget: the verdict's digests {}",
+        micros(median(&digests[0]) - median(&digests[1]))
+    );
     let letter = profiles.get("agent-cards/1.0.0").expect("it is built in");
     measure("checks of one card, bytes to verdict", &card, &letter).end("bench-card");
 }

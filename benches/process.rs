@@ -51,7 +51,12 @@ fn main() {
     let rows = [
         ("process start to `--version`", version, &*nothing, VERSION),
         ("process start to `--help`", help, &*nothing, VERSION),
-        ("process start to verdict, 50 ms added to every way", far_off, "budget: what a glued script needs", VERDICT_FAR_AWAY),
+        (
+            "process start to verdict, 50 ms added to every way",
+            far_off,
+            "budget: what a glued script needs",
+            VERDICT_FAR_AWAY,
+        ),
         ("daemon ready", ready, &*nothing, READY),
     ];
     let rows = rows.map(|(what, times, beside, budget)| Row {

@@ -77,9 +77,8 @@ impl EnsName {
 /// Whether `input` is made of labels of a to z and 0 to 9 alone: such a name is its own normal form, and most names are
 /// such. Hyphens are left to [`normalize`], which knows where they may stand.
 fn is_plain(input: &str) -> bool {
-    let plain = |label: &[u8]| {
-        !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
+    let plain =
+        |label: &[u8]| !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     input.as_bytes().split(|byte| *byte == b'.').all(plain)
 }
 

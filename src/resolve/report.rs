@@ -253,7 +253,7 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
         Step::Records => records_evidence(evidence),
         Step::FetchHttps => https_evidence(evidence),
         Step::FetchIpfs => ipfs_evidence(evidence),
-        Step::Integrity => json!({"proven": check::integrity::content_is_proven(evidence)}),
+        Step::Integrity => json!({"proven": judgement.content_is_proven}),
         Step::Card => evidence.card_bytes().map_or_else(
             || json!({}),
             |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
