@@ -224,8 +224,8 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return Ok(report::invalid_name(&question.input, &error, &profile, &policy, self.now())),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        let run = self.run(key.name.clone(), profile, policy);
         Ok(self.0.cache.run_anew(key, run).await.asked_as(&question.input))
     }
 
@@ -242,7 +242,7 @@ impl Resolver {
                 return Ok(Standing::Known(resolution));
             }
         };
-        Ok(match self.0.cache.standing(&self.key(&name, &profile, &policy), self.now()).await {
+        Ok(match self.0.cache.standing(&self.key(name, &profile, &policy), self.now()).await {
             Standing::Known(resolution) => Standing::Known(resolution.asked_as(&question.input)),
             other => other,
         })
@@ -256,7 +256,7 @@ impl Resolver {
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
         let (profile, policy) = self.rules(question)?;
         Ok(match EnsName::parse(&question.input) {
-            Ok(name) => self.0.cache.since_run(&self.key(&name, &profile, &policy), self.now()).await,
+            Ok(name) => self.0.cache.since_run(&self.key(name, &profile, &policy), self.now()).await,
             Err(_) => Duration::ZERO,
         })
     }
@@ -300,14 +300,17 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        if let Some(known) = self.0.cache.fresh(&key, now).await {
+            return known.asked_as(input);
+        }
+        let run = self.run(key.name.clone(), profile, policy);
         self.0.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
-    fn key(&self, name: &EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
+    fn key(&self, name: EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
         CacheKey {
-            name: name.clone(),
+            name,
             block: self.0.config.chain.block,
             depth: policy.depth,
             rules: profile.digest(),
