@@ -121,6 +121,13 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
+/// What nine of ten rounds are above: whatever disturbs pure computation only ever adds to its time.
+pub(crate) fn undisturbed(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 10]
+}
+
 /// The middle one of the ratios of each round: what disturbs a round disturbs both of its measurements.
 pub(crate) fn median_ratio(of: &[f64], to: &[f64]) -> f64 {
     let ratios: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::args::{DepthArg, WorldArgs};
-use crate::config::{Config, Layer};
+use crate::config::{CacheConfig, Config, Layer};
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::verdict::Depth;
@@ -19,36 +19,42 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        Self::open_with(args, |_| {}).await
+        let (config, sandbox) = settings(args, Depth::default()).await?;
+        Self::over(config, sandbox).await
     }
 
-    /// The same, with a configuration that `change` has been over.
-    pub(super) async fn open_with(args: &WorldArgs, change: impl FnOnce(&mut Config)) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = settings(args).await?;
-        change(&mut config);
+    /// As [`World::open`], for an audit: it looks at schemas where file, environment and flags do not say how deep, and
+    /// has a `cache` of its own.
+    pub(super) async fn open_for_audit(args: &WorldArgs, cache: CacheConfig) -> anyhow::Result<Self> {
+        let (config, sandbox) = settings(args, Depth::Schemas).await?;
+        Self::over(Config { cache, ..config }, sandbox).await
+    }
+
+    async fn over(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
-pub(super) async fn settings(args: &WorldArgs) -> anyhow::Result<(Config, Option<Sandbox>)> {
+pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(Config, Option<Sandbox>)> {
+    let unless_told = Layer { depth: Some(depth), ..Layer::default() };
     if !args.sandbox {
-        return Ok((configuration(args)?, None));
+        return Ok((configuration(args, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with([layer(args)])?;
+    let config = sandbox.config().with([unless_told, layer(args)])?;
     Ok((config, Some(sandbox)))
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-fn configuration(args: &WorldArgs) -> anyhow::Result<Config> {
+fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let file = args.config.clone().or_else(from_environment);
     let file = file.map(|path| Layer::from_file(&path)).transpose()?;
     let environment = Layer::from_environment(variable)?;
-    let layers = file.into_iter().chain([environment, layer(args)]);
+    let layers = [unless_told].into_iter().chain(file).chain([environment, layer(args)]);
     Ok(Config::default().with(layers)?)
 }
 
