@@ -316,7 +316,10 @@ fn replies() -> Seeds {
         ("resolver-error", refused(error(ResolverError { errorData: vec![8, 0xc3, 0x79, 0xa0].into() }))),
         ("empty", kind(0, Vec::new())),
         ("reverts", kind(1, error(HttpError { status: 404, message: "x".to_owned() }))),
-        ("body-batch", kind(3, br#"[{"jsonrpc":"2.0","id":0,"result":"0x1"},{"jsonrpc":"2.0","id":1,"result":null}]"#.into())),
+        (
+            "body-batch",
+            kind(3, br#"[{"jsonrpc":"2.0","id":0,"result":"0x1"},{"jsonrpc":"2.0","id":1,"result":null}]"#.into()),
+        ),
         ("body-error", kind(3, br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"limit"}}"#.into())),
         ("body-html", kind(3, b"<html>".into())),
     ]

@@ -7,7 +7,11 @@ mod content;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
-pub(crate) use self::{chain::{RESOLVER, aggregate}, content::BLANK, text::CARD};
+pub(crate) use self::{
+    chain::{RESOLVER, aggregate},
+    content::BLANK,
+    text::CARD,
+};
 
 /// One kind of foreign input.
 #[derive(Clone, Copy, Debug)]
