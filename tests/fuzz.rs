@@ -2,7 +2,7 @@
 //!
 //! `SEEDS=write cargo test --test fuzz` writes `fuzz/corpus` anew after a seed has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,26 @@ fn the_corpora_are_made_from_the_seeds() {
         let (made, found) = (made.into_iter().collect::<Vec<_>>(), corpus(target.name));
         assert!(made == found, "{}: run SEEDS=write cargo test --test fuzz", target.name);
     }
+}
+
+#[test]
+fn the_targets_are_built_from_the_versions_of_the_program() {
+    let own = ["arbitrary", "clresolve-fuzz", "libfuzzer-sys"];
+    let released = locked("Cargo.lock");
+    let mut strangers = locked("fuzz/Cargo.lock");
+    strangers.retain(|(name, version)| {
+        !own.contains(&name.as_str()) && !released.contains(&(name.clone(), version.clone()))
+    });
+    assert!(strangers.is_empty(), "run just fuzz-lock: {strangers:?}");
+}
+
+/// Name and version of every package in a lock file.
+fn locked(path: &str) -> BTreeSet<(String, String)> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a lock file is readable");
+    let lock: toml::Table = text.parse().expect("a lock file is TOML");
+    let text = |package: &toml::Value, key: &str| package[key].as_str().expect("a text").to_owned();
+    let packages = lock["package"].as_array().expect("packages").iter();
+    packages.map(|package| (text(package, "name"), text(package, "version"))).collect()
 }
 
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
