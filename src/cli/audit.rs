@@ -15,10 +15,9 @@ use super::output::Output;
 use super::progress::Progress;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::CacheConfig;
 use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
 use crate::resolve::Resolver;
-use crate::verdict::Pinned;
+use crate::verdict::{Depth, Pinned};
 
 mod names;
 
@@ -26,9 +25,6 @@ use names::{Line, NamesError};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
 const READ_AHEAD: usize = 64;
-
-/// A list names each name once, so an audit keeps next to nothing: memory does not grow with the list.
-const CACHE: CacheConfig = CacheConfig { trusted: 64, untrusted: 64, content_bytes: 4 * 1024 * 1024 };
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     super::run_to_end(audit(args))
@@ -40,7 +36,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     let world = tokio::select! {
-        world = World::open_for_audit(&args.world, CACHE) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;

@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 
 use super::args::{DepthArg, WorldArgs};
-use crate::config::{CacheConfig, Config, Layer};
+use crate::config::{Config, Layer};
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::verdict::Depth;
+
+/// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
+/// hold the whole card.
+const VERDICTS_KEPT: u64 = 256;
+
+/// Bytes of proven content kept of a list: each name has a card of its own.
+const CONTENT_KEPT: u64 = 4 * 1024 * 1024;
 
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
@@ -20,17 +27,21 @@ impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Depth::default()).await?;
-        Self::over(config, sandbox).await
+        Self::of(config, sandbox).await
     }
 
-    /// As [`World::open`], for an audit: it looks at schemas where file, environment and flags do not say how deep, and
-    /// has a `cache` of its own.
-    pub(super) async fn open_for_audit(args: &WorldArgs, cache: CacheConfig) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Depth::Schemas).await?;
-        Self::over(Config { cache, ..config }, sandbox).await
+    /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
+    /// say how deep, and keeps few verdicts, so that memory does not grow with the list.
+    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args, unless_told).await?;
+        for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
+            *pool = VERDICTS_KEPT.min(*pool);
+        }
+        config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
+        Self::of(config, sandbox).await
     }
 
-    async fn over(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
+    async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
