@@ -1,26 +1,25 @@
 //! Which hosts and addresses are public. Pure: no look-up is made here.
 //!
-//! An allow-list: what is reserved, private or unknown falls out by itself. The IANA special-purpose registries
-//! (RFC 6890 and its updates) are the source of the tables.
+//! [`SPECIAL`] is the one table of special addresses: it drives the code, and the tests walk it.
+
+mod special;
+
+pub use special::{Block, GLOBAL_V6, SPECIAL};
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use url::Host;
 
 /// Whether packets to `ip` leave for the public internet.
 ///
-/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. NAT64, 6to4, Teredo, unique-local, link-local
-/// and IPv4-compatible addresses are not public.
+/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. Every other address that carries one (NAT64,
+/// 6to4, Teredo, IPv4-compatible) is special, and what lies outside [`GLOBAL_V6`] was never given out.
 #[must_use]
 pub fn is_public_ip(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => !NOT_PUBLIC_V4.iter().any(|&(net, bits)| in_v4(ip, net, bits)),
-        IpAddr::V6(ip) => {
-            let (net, bits) = GLOBAL_V6;
-            in_v6(ip, net, bits) && !NOT_PUBLIC_V6.iter().any(|&(net, bits)| in_v6(ip, net, bits))
-        }
-    }
+    let ip = ip.to_canonical();
+    let given_out = ip.is_ipv4() || GLOBAL_V6.contains(ip);
+    given_out && !SPECIAL.iter().any(|block| block.contains(ip))
 }
 
 /// Whether `host` (the host of a URL, or a whole token that is a host) may name something on the public internet.
@@ -124,47 +123,25 @@ const MAX_NAME: usize = 253;
 /// Longest DNS label in octets, RFC 1035 section 2.3.4.
 const MAX_LABEL: usize = 63;
 
-/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`), RFC 6762 (`local`, and the private ones of
-/// its appendix G), RFC 8375 (`home.arpa`), and `internal`, which ICANN reserved in 2024.
-const PRIVATE_SUFFIXES: [&str; 10] =
-    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "localhost", "private"];
-
-/// IPv4 networks that are not public.
-const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 14] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
-    (Ipv4Addr::new(10, 0, 0, 0), 8),
-    (Ipv4Addr::new(100, 64, 0, 0), 10),
-    (Ipv4Addr::new(127, 0, 0, 0), 8),
-    (Ipv4Addr::new(169, 254, 0, 0), 16),
-    (Ipv4Addr::new(172, 16, 0, 0), 12),
-    (Ipv4Addr::new(192, 0, 0, 0), 24),
-    (Ipv4Addr::new(192, 0, 2, 0), 24),
-    (Ipv4Addr::new(192, 88, 99, 0), 24),
-    (Ipv4Addr::new(192, 168, 0, 0), 16),
-    (Ipv4Addr::new(198, 18, 0, 0), 15),
-    (Ipv4Addr::new(198, 51, 100, 0), 24),
-    (Ipv4Addr::new(203, 0, 113, 0), 24),
-    (Ipv4Addr::new(224, 0, 0, 0), 3),
+/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`, `test`, `invalid`), RFC 6762 (`local`, and
+/// the private ones of its appendix G), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476 (`alt`), and `internal`,
+/// which ICANN reserved in 2024. `example` (RFC 6761) is not here: documents use it, and it leads nowhere.
+const PRIVATE_SUFFIXES: [&str; 14] = [
+    "alt",
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "invalid",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "onion",
+    "private",
+    "test",
 ];
-
-/// The only IPv6 network from which global unicast addresses are given out.
-const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-
-/// Networks inside [`GLOBAL_V6`] that are not public: Teredo and protocol assignments, documentation (two), 6to4.
-const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
-];
-
-fn in_v4(ip: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
-    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
-}
-
-fn in_v6(ip: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
-    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
-}
 
 #[cfg(test)]
 mod tests {
@@ -271,6 +248,11 @@ mod tests {
             ("internal", false),
             ("router.home.arpa", false),
             ("nas.lan", false),
+            ("abc.onion", false),
+            ("a.test", false),
+            ("a.invalid", false),
+            ("a.alt", false),
+            ("testing.example", true),
             ("intranet", false),
             ("127.0.0.1", false),
             ("127.1", false),

@@ -7,9 +7,8 @@ use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::time::Instant;
-use url::Url;
 
-use super::egress::{Call, Egress, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
@@ -123,13 +122,13 @@ fn body_limit(cap: usize) -> usize {
 }
 
 /// Fills in the template. The length is known before anything is built.
-fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
+fn expand(template: &str, sender: &str, data: &str) -> Result<ForeignUrl, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
-    Url::parse(&template.replace(SENDER, sender).replace(DATA, data)).map_err(|_| Refusal::NotUrl)
+    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT)
 }
 
 fn forbidden(why: Refusal) -> FetchError {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use reqwest::header;
 use url::{Host, Url};
 
-use super::egress::{Call, Egress, Reply, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in};
 use super::operator::{OperatorClient, whole_body};
 use super::{Cause, FetchError, Refusal};
 use crate::cid::{Bound, Budget, CarWalk, ContentId, ContentPath, Progress, Proven, Walk, WalkError};
@@ -320,7 +320,7 @@ impl Route {
     ) -> Result<Reply, GatewayFault> {
         let call = Call::get(accept);
         let reply = match &self.door {
-            Door::Foreign(egress) => egress.foreign(url, call, deadline).await?,
+            Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await?,
             Door::Operator(client) => client.send(url, call, deadline).await?,
         };
         match reply.status() {
