@@ -18,6 +18,7 @@ use super::egress::{Call, Egress, Reply, deadline_in};
 use super::operator::{OperatorClient, whole_body};
 use super::{Cause, FetchError, Refusal};
 use crate::cid::{Bound, Budget, CarWalk, ContentId, ContentPath, Progress, Proven, Walk, WalkError};
+use crate::telemetry::{self, Outcome as Counted, Upstream};
 
 /// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
 /// enough that a repaired one comes back within the hour.
@@ -93,6 +94,7 @@ impl IpfsClient {
         let Err(fault) = ended else { return run };
         match &fault {
             GatewayFault::WrongBlock(cid) => {
+                telemetry::gateway_lied(&gateway.label);
                 self.health.rest(&gateway.label, now + BAN);
                 run.tally.liars.push((gateway.label.clone(), **cid));
             }
@@ -320,9 +322,12 @@ impl Route {
     ) -> Result<Reply, GatewayFault> {
         let call = Call::get(accept);
         let reply = match &self.door {
-            Door::Foreign(egress) => egress.foreign(url, call, deadline).await?,
-            Door::Operator(client) => client.send(url, call, deadline).await?,
+            Door::Foreign(egress) => egress.foreign(url, call, deadline).await,
+            Door::Operator(client) => client.send(url, call, deadline).await,
         };
+        let outcome = reply.as_ref().map_or_else(FetchError::outcome, |reply| Counted::of_status(reply.status()));
+        telemetry::upstream(Upstream::Gateway, &self.label, outcome);
+        let reply = reply?;
         match reply.status() {
             status @ (429 | 503) => {
                 let rest = reply.retry_after().unwrap_or(DEFAULT_REST).min(MAX_REST);
