@@ -17,6 +17,8 @@ pub use operator::OperatorClient;
 
 use std::net::IpAddr;
 
+use crate::telemetry::Outcome;
+
 /// Why a fetch gave no bytes. Comparable, and free of URLs: an endpoint's key never gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -138,6 +140,16 @@ impl FetchError {
         match self {
             Self::Unavailable(cause) => Some(cause),
             Self::Forbidden(_) | Self::Oversize { .. } => None,
+        }
+    }
+
+    /// How the request is counted.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Forbidden(_) => Outcome::Forbidden,
+            Self::Unavailable(Cause::Timeout) => Outcome::Timeout,
+            Self::Unavailable(Cause::Status(status)) => Outcome::of_status(*status),
+            Self::Oversize { .. } | Self::Unavailable(_) => Outcome::Failed,
         }
     }
 }

@@ -24,10 +24,34 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 26] = [
-    "address", "cid", "clock", "digest", "name", "records", "text", "chain", "fetch", "reason", "card", "evidence",
-    "verdict", "config", "manifest", "schema", "cache", "profile", "sandbox", "check", "lint", "plan", "resolve",
-    "report", "http", "cli",
+const ORDER: [&str; 27] = [
+    "address",
+    "cid",
+    "clock",
+    "digest",
+    "name",
+    "records",
+    "telemetry",
+    "text",
+    "chain",
+    "fetch",
+    "reason",
+    "card",
+    "evidence",
+    "verdict",
+    "config",
+    "manifest",
+    "schema",
+    "cache",
+    "profile",
+    "sandbox",
+    "check",
+    "lint",
+    "plan",
+    "resolve",
+    "report",
+    "http",
+    "cli",
 ];
 
 #[test]

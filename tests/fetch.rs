@@ -16,7 +16,7 @@ use clresolve::cid::build::{Blocks, Layout, car, tree};
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
-use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, IpfsClient, Outcome, Retrieval, Want};
+use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Outcome, Retrieval, Want};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, FetchError, Forbidden, Lookup, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -771,8 +771,11 @@ fn gateway(label: &str, server: &Server) -> Gateway {
 fn ipfs(servers: &[&Server]) -> IpfsClient {
     let labels = ["first", "second", "third"];
     let gateways = labels.iter().zip(servers).map(|(label, server)| gateway(label, server)).collect();
-    IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways).unwrap()
+    IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways, IN_TURN).unwrap()
 }
+
+/// So patient that a busy machine asks nobody else.
+const IN_TURN: Hedging = Hedging::After(AMPLE);
 
 async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Instant) -> Retrieval {
     let path = ContentPath::literal(path).unwrap();
@@ -991,16 +994,16 @@ async fn public_gateways_go_through_the_foreign_door() {
     let egress = Egress::new(toward(&server)).unwrap();
     let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
 
-    let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false)).unwrap();
+    let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false), IN_TURN).unwrap();
     assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);
     assert!(server.paths()[0].starts_with("/prefix/ipfs/"));
 
-    let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false)).unwrap();
+    let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false), IN_TURN).unwrap();
     let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
     let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: Refusal::IpLiteral };
     assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
 
-    let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false)).unwrap_err();
+    let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false), IN_TURN).unwrap_err();
     assert_eq!(error.to_string(), "gateway public: the scheme is not allowed");
 }
 

@@ -21,18 +21,19 @@ use super::walk::{Bound, Budget, Proven, Walk, WalkError};
 /// Whatever the walk finds; [`WalkError::Incomplete`] when the CAR lacks a block.
 pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) -> Result<Proven, WalkError> {
     let mut walk = Walk::new(root, path, budget);
-    CarFeed::new(&budget).push(&mut walk, car)?;
+    CarFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
     walk.finish()
 }
 
 /// The chunks of one CAR, made into blocks for a [`Walk`] that other sources may feed as well.
 ///
-/// Blocks that are not wanted yet are kept, unhashed, until they are; how many is bounded by [`Budget::visits`] and
-/// [`Budget::dag_bytes`].
+/// Blocks that are not wanted yet are kept, unhashed, until they are, as far as there is room.
 #[derive(Debug)]
 pub struct CarFeed {
     reader: CarReader,
     waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
+    /// Bytes that may still wait.
+    room: usize,
 }
 
 /// Whether reading has to go on.
@@ -45,9 +46,10 @@ pub enum Progress {
 }
 
 impl CarFeed {
-    /// The beginning of a CAR, for walks within `budget`.
-    pub fn new(budget: &Budget) -> Self {
-        Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new() }
+    /// The beginning of a CAR, for walks within `budget`. At most `room` bytes of blocks wait until they are wanted;
+    /// what finds no room is lost. A CAR in the order of the walk needs none.
+    pub fn new(budget: &Budget, room: usize) -> Self {
+        Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
 
     /// Takes the next bytes of the CAR, for a walk that may have gone on meanwhile.
@@ -63,12 +65,23 @@ impl CarFeed {
         self.reader.push(chunk);
         while walk.wanted().is_some() {
             let Some(section) = self.reader.section()? else { return Ok(Progress::Wanting) };
-            if !walk.has(&section.cid) {
-                self.waiting.entry(section.cid.multihash()).or_insert(section.block);
-                self.settle(walk)?;
-            }
+            self.take(walk, section)?;
         }
         Ok(Progress::Over)
+    }
+
+    fn take(&mut self, walk: &mut Walk, section: Section) -> Result<(), WalkError> {
+        let hash = section.cid.multihash();
+        if walk.wanted().is_some_and(|wanted| wanted.multihash() == hash) {
+            walk.supply(section.block)?;
+            return self.settle(walk);
+        }
+        if walk.has(&section.cid) || self.waiting.contains_key(&hash) || section.block.len() > self.room {
+            return Ok(());
+        }
+        self.room -= section.block.len();
+        self.waiting.insert(hash, section.block);
+        Ok(())
     }
 
     /// Supplies what the CAR gave before it was wanted, as far as it is wanted now.
@@ -77,6 +90,7 @@ impl CarFeed {
     /// [`WalkError::HashMismatch`]. The walk is unharmed.
     pub fn settle(&mut self, walk: &mut Walk) -> Result<(), WalkError> {
         while let Some(block) = walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
+            self.room += block.len();
             walk.supply(block)?;
         }
         Ok(())
@@ -432,7 +446,7 @@ mod tests {
 
     fn start(root: ContentId) -> (Walk, CarFeed) {
         let budget = Budget::card();
-        (Walk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarFeed::new(&budget))
+        (Walk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarFeed::new(&budget, budget.dag_bytes))
     }
 
     fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, WalkError> {

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
 use super::serve::{GateLayer, HttpLayer};
-use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
+use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_hedging, parse_profile, parse_world};
+use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
 use crate::verdict::Depth;
@@ -182,6 +182,7 @@ struct File {
     cache: Option<CacheLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
+    hedge_after: Option<HedgeAfter>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
     manifest: Option<Vec<ManifestForm>>,
@@ -211,6 +212,7 @@ impl From<File> for Layer {
             cache: file.cache,
             http: file.http,
             gate: file.gate,
+            hedge_after: file.hedge_after.map(|h| h.0),
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
             manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),
@@ -238,6 +240,7 @@ text_forms! {
     Demand(ProofDemand) = str::parse;
     Profile(String) = parse_profile;
     Timeout(Duration) = parse_duration;
+    HedgeAfter(Hedging) = parse_hedging;
     Rule(ConnectTo) = str::parse;
     HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;

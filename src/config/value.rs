@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use url::Url;
 
-use super::{Endpoint, Gateway};
+use super::{Endpoint, Gateway, Hedging};
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -79,6 +79,17 @@ pub fn parse_duration(s: &str) -> Result<Duration, String> {
         ));
     }
     Ok(duration)
+}
+
+/// When an IPFS gateway is asked beside another one: `learnt`, or after a duration.
+///
+/// # Errors
+/// Says what was expected.
+pub(super) fn parse_hedging(s: &str) -> Result<Hedging, String> {
+    if s == "learnt" {
+        return Ok(Hedging::Learnt);
+    }
+    parse_duration(s).map(Hedging::After).map_err(|error| format!("{error}, or learnt"))
 }
 
 /// The identifier of a profile, such as `agent-cards/1.0.0`. Whether it exists is known once the profiles are loaded.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
+use crate::telemetry::{self, Outcome, Upstream};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
 pub const MAX_GATEWAYS: usize = 8;
@@ -91,7 +92,10 @@ impl CcipReadGateway for GuardedGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            match self.attempt(egress, template, request, cap, deadline_in(share)).await {
+            let answer = self.attempt(egress, template, request, cap, deadline_in(share)).await;
+            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| Outcome::Ok);
+            telemetry::upstream(Upstream::Ccip, telemetry::FOREIGN, outcome);
+            match answer {
                 Ok(data) => return Ok(data),
                 Err(FetchError::Unavailable(Cause::Status(status @ 400..=499))) => {
                     return Err(CcipReadGatewayError::http(status, format!("HTTP status {status}")));

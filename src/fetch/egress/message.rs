@@ -59,13 +59,7 @@ impl Reply {
 
     /// How long the server asks to be left alone: seconds, or a date held against the server's own `Date`.
     pub(in crate::fetch) fn retry_after(&self) -> Option<Duration> {
-        let value = self.header(header::RETRY_AFTER)?.trim();
-        if let Ok(seconds) = value.parse() {
-            return Some(Duration::from_secs(seconds));
-        }
-        let date = |text| jiff::fmt::rfc2822::parse(text).ok();
-        let wait = date(value)?.timestamp().duration_since(date(self.header(header::DATE)?)?.timestamp());
-        Some(Duration::try_from(wait).unwrap_or_default())
+        retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
     }
 
     /// The body as a stream of decoded pieces, at most `limit` bytes. What the head says about its length is ignored:
@@ -128,4 +122,59 @@ fn of_decode(error: DecodeError, limit: usize) -> FetchError {
 
 pub(super) fn head_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// Reads `Retry-After` (RFC 9110, section 10.2.3). Numbers beyond all bounds are the longest time there is; a date
+/// needs the `Date` of the same answer, since the clocks of two machines differ.
+fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
+    }
+    let wait = http_date(value)?.duration_since(http_date(date?)?);
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// A date in one of the three forms of RFC 9110, section 5.6.7.
+fn http_date(text: &str) -> Option<jiff::Timestamp> {
+    const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+    let text = text.trim();
+    if let Ok(date) = jiff::fmt::rfc2822::parse(text) {
+        return Some(date.timestamp());
+    }
+    let civil = OBSOLETE.iter().find_map(|form| jiff::civil::DateTime::strptime(form, text).ok())?;
+    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|date| date.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_form_of_retry_after() {
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        for (value, date, expected) in [
+            ("30", None, seconds(30)),
+            (" 0 ", None, seconds(0)),
+            ("18446744073709551615", None, seconds(u64::MAX)),
+            ("99999999999999999999999", None, Some(Duration::MAX)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", date, seconds(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", date, seconds(30)),
+            ("Sun Nov  6 08:50:07 1994", date, seconds(30)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("Sunday, 06-Nov-94 08:49:37 GMT"), seconds(30)),
+            ("Sun, 06 Nov 1994 08:49:07 GMT", date, seconds(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", date, seconds(252_654_300_622)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("today"), None),
+            ("-1", date, None),
+            ("1.5", date, None),
+            ("+5", date, None),
+            ("1e9", date, None),
+            ("soon", date, None),
+            ("", date, None),
+        ] {
+            assert_eq!(retry_after(value, date), expected, "{value:?} {date:?}");
+        }
+    }
 }
