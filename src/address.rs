@@ -277,4 +277,68 @@ mod tests {
         assert!(!is_public_host(&format!("{}.com", "a".repeat(64))));
         assert!(!is_public_host(&"a.".repeat(5000)));
     }
+
+    fn bits(ip: IpAddr) -> (bool, u128) {
+        match ip {
+            IpAddr::V4(ip) => (true, ip.to_bits().into()),
+            IpAddr::V6(ip) => (false, ip.to_bits()),
+        }
+    }
+
+    fn at((is_v4, bits): (bool, u128)) -> IpAddr {
+        if is_v4 {
+            std::net::Ipv4Addr::from_bits(u32::try_from(bits).unwrap()).into()
+        } else {
+            Ipv6Addr::from_bits(bits).into()
+        }
+    }
+
+    /// The neighbours of `block` that exist: the address before its first one, and the one after its last.
+    fn neighbours(block: &Block) -> Vec<IpAddr> {
+        let ((is_v4, first), (_, last)) = (bits(block.first()), bits(block.last()));
+        let most = if is_v4 { u32::MAX.into() } else { u128::MAX };
+        let before = first.checked_sub(1);
+        let after = last.checked_add(1).filter(|after| *after <= most);
+        before.into_iter().chain(after).map(|bits| at((is_v4, bits))).collect()
+    }
+
+    #[test]
+    fn special_blocks_end_where_the_table_says() {
+        let spans = |ip: IpAddr| {
+            let ip = bits(ip);
+            move |block: &Block| bits(block.first()) <= ip && ip <= bits(block.last())
+        };
+        let (mut inside, mut public) = (0, Vec::new());
+        for block in &SPECIAL {
+            assert!(bits(block.first()).1 <= bits(block.last()).1, "{block}");
+            for ip in [block.first(), block.last()] {
+                assert!(!is_public_ip(ip), "{block}: {ip}");
+                inside += 1;
+            }
+            for ip in neighbours(block) {
+                let expected = !SPECIAL.iter().any(spans(ip)) && (ip.is_ipv4() || spans(ip)(&GLOBAL_V6));
+                let mapped_v4 = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+                assert!(!mapped_v4, "{ip} would be judged as another address");
+                assert_eq!(is_public_ip(ip), expected, "{block}: {ip}");
+                public.extend(expected.then(|| ip.to_string()));
+            }
+        }
+        assert_eq!(inside, 2 * SPECIAL.len());
+        let expected = "1.0.0.0 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 \
+            169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 192.0.1.255 192.0.3.0 \
+            192.88.98.255 192.88.100.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 \
+            198.51.101.0 203.0.112.255 203.0.114.0 223.255.255.255 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
+            2001:200:: 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2001:db7:ffff:ffff:ffff:ffff:ffff:ffff 2001:db9:: \
+            2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2003:: 3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff 3fff:1000::";
+        assert_eq!(public.join(" "), expected, "just outside, and public");
+    }
+
+    #[test]
+    fn each_row_has_a_source_and_is_alone() {
+        for (index, block) in SPECIAL.iter().enumerate() {
+            assert!(block.source.starts_with("RFC ") && !block.purpose.is_empty(), "{block}");
+            let same = |other: &&Block| (other.first(), other.last()) == (block.first(), block.last());
+            assert_eq!(SPECIAL.iter().position(|other| same(&other)), Some(index), "{block}");
+        }
+    }
 }

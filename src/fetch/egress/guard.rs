@@ -220,4 +220,47 @@ mod tests {
             assert_eq!(is_listener(listener.parse().unwrap(), address.parse().unwrap()), same, "{listener} {address}");
         }
     }
+
+    /// A resolver whose answers change from one question to the next.
+    struct Turning(std::sync::Mutex<Vec<IpAddr>>);
+
+    #[async_trait]
+    impl Lookup for Turning {
+        async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            let mut answers = self.0.lock().unwrap();
+            Ok(answers.pop().into_iter().collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_changes_is_judged_each_time_and_used_once() {
+        let answers = ["127.0.0.1", "8.8.8.8", "10.0.0.1", "1.1.1.1"].map(|ip| ip.parse().unwrap());
+        let lookup = Arc::new(Turning(std::sync::Mutex::new(answers.to_vec())));
+        let guard = Guard { config: EgressConfig::default(), lookup };
+        let host = Host::Domain("a.example".to_owned());
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            seen.push(match guard.addresses(Door::Foreign, &host, 443).await {
+                Ok(addresses) => addresses[0].to_string(),
+                Err(DialError::Refused(why)) => why.to_string(),
+                Err(DialError::Dns) => "nothing".to_owned(),
+            });
+        }
+        let private = |ip| format!("the address {ip} is not public");
+        assert_eq!(
+            seen,
+            ["1.1.1.1:443".into(), private("10.0.0.1"), "8.8.8.8:443".into(), private("127.0.0.1"), "nothing".into()]
+        );
+    }
+
+    #[test]
+    fn the_peer_of_a_connection_is_judged_whatever_its_name_led_to() {
+        let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
+        let host = Host::Domain("a.example".to_owned());
+        let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());
+        let private = Refusal::AddressNotPublic([10, 0, 0, 1].into());
+        assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
+        assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
+        assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));
+    }
 }
