@@ -362,7 +362,7 @@ async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
     let table = [
         (format!("https://{ip}:{PORT}/{{sender}}/{{data}}"), literal),
         (format!("https://{{data}}:{PORT}/"), literal),
-        (format!("https://{{data}}./{{sender}}"), literal),
+        ("https://{data}./{sender}".to_owned(), literal),
         // The sender is a small number, and a host that is a number is an IPv4 address.
         (format!("https://{{sender}}:{PORT}/"), literal),
         ("https://127.{data}/".to_owned(), not_url),
