@@ -210,6 +210,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn hedging_is_learnt_or_a_time() {
+        for text in ["learnt", "800ms", "1h"] {
+            assert_eq!(parse_hedging(text).map(|hedging| hedging.to_string()).as_deref(), Ok(text));
+        }
+        let expected = "expected a duration such as 15s, 500ms or 1m 30s, or learnt";
+        assert_eq!(parse_hedging("never").unwrap_err(), expected);
+        assert!(parse_hedging("2h").is_err());
+    }
+
+    #[test]
     fn a_gateway_is_named_by_its_base() {
         for (given, url) in [
             ("https://g.example", "https://g.example/"),
