@@ -20,6 +20,23 @@ lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
 
+# fuzz one target (name, records, cid, car, dag, card, abi or ccip) for so many seconds
+fuzz TARGET SECONDS="60":
+    fuzz/run {{TARGET}} {{SECONDS}}
+
+# the same few thousand runs of every target, as CI makes them
+fuzz-smoke:
+    fuzz/run smoke
+
+# write the seeds of the fuzz targets anew, after tests/fuzz/seeds.rs has changed
+fuzz-seeds:
+    SEEDS=write cargo test --test fuzz
+
+# give the fuzz targets the versions of Cargo.lock, after that has changed
+fuzz-lock:
+    cp Cargo.lock fuzz/Cargo.lock
+    cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
+
 # compile the sandbox's contracts again
 contracts:
     cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs

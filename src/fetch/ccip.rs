@@ -7,6 +7,7 @@ use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::time::Instant;
+use url::Url;
 
 use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
@@ -58,7 +59,7 @@ impl GuardedGateway {
     ) -> Result<Bytes, FetchError> {
         let sender = format!("{:#x}", request.sender);
         let data = request.data.to_string();
-        let url = expand(template, &sender, &data).map_err(forbidden)?;
+        let url = ForeignUrl::made(expand(template, &sender, &data).map_err(forbidden)?);
         let call = if template.contains(DATA) {
             Call::get("application/json")
         } else {
@@ -69,11 +70,7 @@ impl GuardedGateway {
             return Err(Cause::Status(reply.status()).into());
         }
         let body = reply.bytes(body_limit(cap)).await?;
-        let answer: Answer = serde_json::from_slice(&body).map_err(|_| Cause::Malformed)?;
-        if answer.data.len() > cap {
-            return Err(FetchError::Oversize { limit: cap });
-        }
-        Ok(answer.data)
+        answered(&body, cap)
     }
 }
 
@@ -110,9 +107,17 @@ impl CcipReadGateway for GuardedGateway {
     }
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    data: Bytes,
+/// The data in the body of a gateway's answer (`{"data": "0x…"}`, ERC-3668). Pure.
+///
+/// # Errors
+/// [`Cause::Malformed`] for a body that holds none, [`FetchError::Oversize`] for more than `cap` bytes of it.
+pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Bytes,
+    }
+    let Answer { data } = serde_json::from_slice(body).map_err(|_| Cause::Malformed)?;
+    if data.len() > cap { Err(FetchError::Oversize { limit: cap }) } else { Ok(data) }
 }
 
 const SENDER: &str = "{sender}";
@@ -125,14 +130,19 @@ fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// Fills in the template. The length is known before anything is built.
-fn expand(template: &str, sender: &str, data: &str) -> Result<ForeignUrl, Refusal> {
+/// The URL of a request: `{sender}` and `{data}` of the template filled in. Pure; the length is known before anything is
+/// built.
+///
+/// # Errors
+/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then, [`Refusal::Disguised`] for one
+/// that does not mean what it shows.
+pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
-    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT)
+    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
 }
 
 fn forbidden(why: Refusal) -> FetchError {
