@@ -12,7 +12,7 @@ use alloy_primitives::Address;
 use url::Url;
 
 pub use crate::chain::{BlockSelector, Endpoint};
-pub use crate::fetch::ipfs::Gateway;
+pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 
@@ -111,6 +111,8 @@ pub struct NetworkConfig {
     pub ca_pems: Vec<String>,
     /// Addresses that no door ever connects to: this process's own listeners.
     pub denied: Vec<SocketAddr>,
+    /// When an IPFS gateway is asked beside another one.
+    pub hedging: Hedging,
 }
 
 /// Which rules apply.

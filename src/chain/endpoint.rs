@@ -78,7 +78,7 @@ pub(super) enum Failure {
 
 impl Node {
     pub(super) fn new(endpoint: Endpoint, http: Arc<dyn HttpPost>, timeout: Duration) -> Self {
-        let transport = EndpointTransport::new(http, endpoint.url.clone(), timeout);
+        let transport = EndpointTransport::new(http, endpoint.url.clone(), endpoint.label.clone(), timeout);
         Self {
             label: endpoint.label,
             own: endpoint.own,
