@@ -88,6 +88,7 @@ const fn status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Refusal::RouteUnknown => StatusCode::NOT_FOUND,
