@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -99,7 +99,11 @@ async fn work(shared: &Shared, mut router: Router, client: Client, mut request: 
     }
     if request.method() == Method::CONNECT {
         // A success would make a tunnel of the connection.
-        return refused(request.uri(), Refusal::MethodUnsupported);
+        let mut response = refused(request.uri(), Refusal::MethodUnsupported);
+        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(""));
+        }
+        return response;
     }
     let mut in_work = None;
     if !is_health(request.uri()) {

@@ -205,6 +205,17 @@ mod tests {
         assert!(quota.spend(client(1), 2, start + QUOTA_WINDOW));
     }
 
+    #[tokio::test]
+    async fn a_run_that_does_not_end_is_overdue_and_one_that_panics_is_a_bug() {
+        let config = Config::default();
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let desk = Desk { run_limit: Duration::from_millis(1), ..Desk::new(resolver, &config) };
+        let endless = std::future::pending();
+        assert_eq!(desk.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
+        let desk = Desk { run_limit: Duration::from_secs(120), ..desk };
+        assert_eq!(desk.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
+    }
+
     #[test]
     fn clients_without_number_share_one_quota() {
         let start = Instant::now();

@@ -109,3 +109,22 @@ fn response(status: StatusCode, body: &Value) -> Response {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::gate;
+    use super::*;
+
+    #[test]
+    fn the_gate_says_403_to_everything_and_the_report_face_says_what_it_is() {
+        for refusal in Refusal::ALL {
+            let closed = gate::refused(refusal);
+            assert_eq!((closed.status(), &closed.headers()["clresolve-code"]), (StatusCode::FORBIDDEN, refusal.slug()));
+            let problem = refused(refusal, None);
+            assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
+            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue);
+            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining);
+            assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
+        }
+    }
+}
