@@ -19,3 +19,8 @@ lint:
 # compile the sandbox's contracts again
 contracts:
     cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
+
+# good, bad and hostile HTTP against a daemon, every answer checked
+load rate="10000" seconds="60":
+    cargo build --release --bin clresolve --example load
+    target/release/examples/load {{rate}} {{seconds}}
