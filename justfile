@@ -12,6 +12,10 @@ test:
 ci:
     bash .ci/run
 
+# audits of the published registry, in every form; needs CLRESOLVE_CORPUS
+audit-registry folder="audits":
+    CLRESOLVE_AUDIT_OUT="{{ absolute_path(folder) }}" cargo test --test e2e -- an_audit_of --nocapture
+
 lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
