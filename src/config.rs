@@ -22,7 +22,7 @@ mod serve;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
-pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer};
+pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.

@@ -8,7 +8,7 @@
 
 mod exposition;
 
-use metrics::{counter, gauge};
+use metrics::{Counter, counter, gauge};
 
 pub use exposition::{Exposition, exposition};
 
@@ -32,16 +32,11 @@ pub struct Family {
     pub help: &'static str,
 }
 
-/// Requests that the daemon answered.
-pub const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
-/// Heads of requests that the daemon refused before any route.
-pub const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
-/// Connections that were closed since a limit was reached.
-pub const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
-/// Open connections.
-pub const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
-/// Decisions of the gate.
-pub const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
+const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
+const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
+const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
+const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
+const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
 const VERDICTS: &str = "clresolve_verdicts_total";
 const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
 const CACHE_HITS: &str = "clresolve_cache_hits_total";
@@ -157,6 +152,26 @@ pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
+}
+
+/// The counter of requests to a route of the daemon that were answered with a class of status (`2xx`).
+pub fn requests(route: &'static str, class: &'static str) -> Counter {
+    counter!(HTTP_REQUESTS, "route" => route, "class" => class)
+}
+
+/// The head of a request was refused before any route; `face` is `gate` or `report`.
+pub fn head_refused(face: &'static str) {
+    counter!(HTTP_HEADS_REFUSED, "face" => face).increment(1);
+}
+
+/// A connection was closed at once, since its client has too many.
+pub fn connection_refused() {
+    counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
+}
+
+/// The counter of decisions of the gate: `allow`, or the code of what speaks against it.
+pub fn gate_decisions(code: &'static str) -> Counter {
+    counter!(GATE_DECISIONS, "code" => code)
 }
 
 /// A gateway sent a wrong block.

@@ -162,7 +162,7 @@ mod tests {
         let exposition = Exposition::default();
         metrics::with_local_recorder(&exposition, || {
             metrics::counter!("another_crates_total").increment(1);
-            metrics::gauge!(telemetry::HTTP_REQUESTS).increment(1);
+            metrics::gauge!("clresolve_http_requests_total").increment(1);
             assert_eq!(exposition.render(), "");
             for number in 0..MAX_SERIES + 10 {
                 telemetry::gateway_lied(&number.to_string());
