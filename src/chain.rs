@@ -249,7 +249,11 @@ fn endpoints(count: usize) -> String {
 
 fn few(answered: &[String], failed: &[(String, String)]) -> String {
     let answered = if answered.is_empty() { "none".to_owned() } else { format!("only {}", answered.join(", ")) };
-    if failed.is_empty() { format!("{answered} answered") } else { format!("{answered} answered; {}", join_causes(failed)) }
+    if failed.is_empty() {
+        format!("{answered} answered")
+    } else {
+        format!("{answered} answered; {}", join_causes(failed))
+    }
 }
 
 fn join_causes(causes: &[(String, String)]) -> String {

@@ -89,7 +89,8 @@ pub(super) struct ChainIdentity {
 }
 
 /// Hash of block 0 of Ethereum mainnet.
-const MAINNET_GENESIS: B256 = alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
+const MAINNET_GENESIS: B256 =
+    alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
 
 /// Chain id of Ethereum mainnet.
 const MAINNET: u64 = 1;

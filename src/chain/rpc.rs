@@ -21,9 +21,7 @@ use tokio::task::JoinHandle;
 use super::ccip::{CcipReadGateway, Lookups};
 use super::chorus::Chorus;
 use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
-use super::endpoint::{
-    Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call,
-};
+use super::endpoint::{Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call};
 use super::tally::{Agreement, Lacking, Standing, Tally};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
@@ -255,7 +253,8 @@ impl Chain for RpcChain {
         let voices = RpcClient::new(Chorus::new(outcome.voices.clone(), self.agree()), false);
         let Outcome { block, pinned, latest, .. } = &outcome;
         let at_latest = latest.as_ref().map(async |findings| {
-            let findings = findings.clone().map_err(|f| f.into_error(&outcome.latest_label, "latest", self.chain_id))?;
+            let findings =
+                findings.clone().map_err(|f| f.into_error(&outcome.latest_label, "latest", self.chain_id))?;
             self.answer(&voices, &asked, &findings, BlockId::latest()).await
         });
         let (answer, latest) =
@@ -506,7 +505,11 @@ impl Poll {
             for (seat, _) in self.tally.against(&agreement) {
                 let Some(node) = self.seats.get(seat) else { continue };
                 node.failed((self.clock)());
-                tracing::warn!(endpoint = node.label, block = agreement.block.number, "endpoint contradicts the quorum");
+                tracing::warn!(
+                    endpoint = node.label,
+                    block = agreement.block.number,
+                    "endpoint contradicts the quorum"
+                );
             }
         });
     }

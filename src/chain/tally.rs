@@ -98,7 +98,14 @@ impl<W: Word> Tally<W> {
     }
 
     /// An endpoint's first answer.
-    pub(super) fn hear(&mut self, seat: usize, operator: &str, own: Block, word: W, latest: Option<Result<W, Failure>>) {
+    pub(super) fn hear(
+        &mut self,
+        seat: usize,
+        operator: &str,
+        own: Block,
+        word: W,
+        latest: Option<Result<W, Failure>>,
+    ) {
         self.voices.push(Voice {
             seat,
             operator: operator.to_owned(),
@@ -214,8 +221,10 @@ impl<W: Word> Tally<W> {
     fn winner<'c>(&self, camps: &'c [Camp<'_, W>]) -> Option<&'c Camp<'c, W>> {
         let mut large = camps.iter().filter(|camp| self.operators(&camp.seats) >= self.agree);
         let first = large.next()?;
-        let winner = large.clone().fold(first, |best, camp| if camp.block.number > best.block.number { camp } else { best });
-        let rivals = std::iter::once(first).chain(large).filter(|camp| camp.block.number == winner.block.number).count();
+        let winner =
+            large.clone().fold(first, |best, camp| if camp.block.number > best.block.number { camp } else { best });
+        let rivals =
+            std::iter::once(first).chain(large).filter(|camp| camp.block.number == winner.block.number).count();
         (rivals == 1).then_some(winner)
     }
 
@@ -420,10 +429,16 @@ mod tests {
             tally.hear(seat, &seat.to_string(), block(100 - u64::try_from(seat).unwrap(), 0), "a", None);
         }
         let mut asked = 0;
-        while let Some((_, block)) = again(&tally).iter().find(|(seat, _)| *seat == 0).copied() {
-            tally.ask_again(0, block);
-            tally.keep_silent(0, block);
-            asked += 1;
+        loop {
+            let next = again(&tally);
+            if next.is_empty() {
+                break;
+            }
+            for (seat, block) in next {
+                tally.ask_again(seat, block);
+                tally.keep_silent(seat, block);
+                asked += usize::from(seat == 0);
+            }
         }
         assert_eq!(asked, MAX_AGAIN);
     }
@@ -431,7 +446,10 @@ mod tests {
     #[test]
     fn an_old_agreement_waits_for_a_newer_one() {
         let mut tally = two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]);
-        assert!(matches!(tally.standing(), Standing::Provisional(_, Lacking::Youth)), "101 blocks take more than 20 minutes");
+        assert!(
+            matches!(tally.standing(), Standing::Provisional(_, Lacking::Youth)),
+            "101 blocks take more than 20 minutes"
+        );
         tally.hear(3, "3", block(106, 0), "a", Some(Ok("a")));
         assert_eq!(settled(&tally).0, block(106, 0));
     }

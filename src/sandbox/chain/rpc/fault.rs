@@ -125,7 +125,8 @@ impl RpcFault {
 fn other_records(sound: &[u8]) -> Bytes {
     let (honest, lie) = (b"x402://", b"x403://");
     let mut bytes = sound.to_vec();
-    let places: Vec<usize> = sound.windows(honest.len()).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
+    let places: Vec<usize> =
+        sound.windows(honest.len()).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
     for at in places {
         bytes[at..at + lie.len()].copy_from_slice(lie);
     }
