@@ -290,7 +290,8 @@ The list has a name per line; blank lines and what follows a # are left out. A
 line that is no name is a row of the report. The report counts states and reasons,
 shows for each name which of text records, HTTPS, IPFS and manifest agree, gives
 the text record to set where the CID proves its value, and drafts the rows of a
-RESOLUTION.md. Schemas are fetched and proven too, unless --depth identity.
+RESOLUTION.md. Schemas are fetched and proven too, unless flag, environment or
+file names the depth identity.
 
   clresolve audit --names names.txt --format html --out audit.html
   clresolve sandbox --list -o json | jq -r '.[].name' |

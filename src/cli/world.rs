@@ -19,30 +19,37 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args).await?;
+        Self::open_at(args, Depth::default()).await
+    }
+
+    /// As [`World::open`], for a command that looks as deep as `unless_told` where file, environment and flags do not
+    /// say how deep.
+    pub(super) async fn open_at(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
+        let (config, sandbox) = settings(args, unless_told).await?;
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
-pub(super) async fn settings(args: &WorldArgs) -> anyhow::Result<(Config, Option<Sandbox>)> {
+pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(Config, Option<Sandbox>)> {
+    let unless_told = Layer { depth: Some(depth), ..Layer::default() };
     if !args.sandbox {
-        return Ok((configuration(args)?, None));
+        return Ok((configuration(args, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with([layer(args)])?;
+    let config = sandbox.config().with([unless_told, layer(args)])?;
     Ok((config, Some(sandbox)))
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-fn configuration(args: &WorldArgs) -> anyhow::Result<Config> {
+fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let file = args.config.clone().or_else(from_environment);
     let file = file.map(|path| Layer::from_file(&path)).transpose()?;
     let environment = Layer::from_environment(variable)?;
-    let layers = file.into_iter().chain([environment, layer(args)]);
+    let layers = [unless_told].into_iter().chain(file).chain([environment, layer(args)]);
     Ok(Config::default().with(layers)?)
 }
 

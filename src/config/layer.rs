@@ -245,7 +245,7 @@ impl Layer {
     }
 
     /// The layer that makes `config` out of the default one. What a file cannot hold (trust roots in memory, addresses
-    /// that are denied) is left out.
+    /// that are denied) is left out, and so is the default depth, since not every command has the same.
     pub fn of(config: &Config) -> Self {
         Self {
             world: Some(config.chain.world.clone()),
@@ -257,7 +257,7 @@ impl Layer {
             genesis: config.chain.genesis,
             ccip_read: Some(config.chain.ccip_read),
             profile: Some(config.rules.profile.clone()),
-            depth: Some(config.rules.depth),
+            depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
             require_all_sources: Some(config.rules.require_all_sources),
             allowed_publishers: Some(config.rules.allowed_publishers.clone()),
             profile_files: Some(config.rules.profile_files.clone()),
