@@ -157,6 +157,7 @@ impl RpcChain {
                 break fallback;
             }
         };
+        poll.sort_failures();
         match agreement {
             Some(agreement) => Ok(poll.agreed(self, &agreement)),
             None => Err(self.disagreement(&poll)),
@@ -376,6 +377,12 @@ impl Poll {
         }
     }
 
+    /// Into the order in which the endpoints were asked: that of their answers is chance.
+    fn sort_failures(&mut self) {
+        let place = |node: &Arc<Node>| self.seats.iter().position(|other| other.label == node.label);
+        self.failures.sort_by_key(|(node, _)| place(node));
+    }
+
     fn label(&self, seat: usize) -> String {
         self.seats.get(seat).map(|node| node.label.clone()).unwrap_or_default()
     }
@@ -446,7 +453,9 @@ impl Poll {
 
     /// What every endpoint that answered says, for people.
     fn statements(&self) -> Vec<(String, String)> {
-        self.tally.statements().map(|(seat, block, word)| (self.label(seat), statement(&block, word))).collect()
+        let mut said: Vec<_> = self.tally.statements().collect();
+        said.sort_by_key(|(seat, ..)| *seat);
+        said.into_iter().map(|(seat, block, word)| (self.label(seat), statement(&block, word))).collect()
     }
 
     /// The outcome. Answers that are still under way are compared with it when they come, by nobody's wait.

@@ -587,10 +587,8 @@ mod tests {
 
     #[test]
     fn proofs_to_come_are_refused_clearly() {
-        for flag in ["--proof quorum", "--proof state-proof", "--quorum 2"] {
-            let line = format!("clresolve {flag} a.eth");
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
-            assert!(error.to_string().contains("not available"), "{error}");
-        }
+        let line = ["clresolve", "--proof", "state-proof", "a.eth"].map(OsString::from);
+        let error = parse(line.to_vec()).unwrap_err();
+        assert!(error.to_string().contains("not available"), "{error}");
     }
 }
