@@ -151,9 +151,9 @@ pub struct Holding {
 pub struct Proof {
     /// The grade.
     pub grade: Grade,
-    /// Endpoints asked.
+    /// Operators asked.
     pub asked: u32,
-    /// Endpoints that agreed.
+    /// Operators that agreed.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]

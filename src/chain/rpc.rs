@@ -196,14 +196,17 @@ impl RpcChain {
     }
 
     fn proof(&self, outcome: &Outcome) -> Proof {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let count = |nodes: &[Arc<Node>]| {
+            let operators: HashSet<&str> = nodes.iter().map(|node| node.operator.as_str()).collect();
+            u32::try_from(operators.len()).unwrap_or(u32::MAX)
+        };
         let grade = match self.demand {
             Demand::SingleRpc => Grade::SingleRpc,
             Demand::Quorum(_) => Grade::Quorum,
         };
         let own = grade == Grade::SingleRpc && outcome.agreed.iter().all(|node| node.own);
-        let asked = if grade == Grade::SingleRpc { 1 } else { count(outcome.asked) };
-        Proof { grade, asked, agreed: count(outcome.agreed.len()), own }
+        let asked = if grade == Grade::SingleRpc { 1 } else { count(&outcome.asked) };
+        Proof { grade, asked, agreed: count(&outcome.agreed), own }
     }
 
     async fn answer(
@@ -323,7 +326,8 @@ struct Outcome {
     latest: Option<Result<Findings, Failure>>,
     /// Label of the endpoint whose word on the newest block that is.
     latest_label: String,
-    asked: usize,
+    /// Those who were asked.
+    asked: Vec<Arc<Node>>,
     /// Those who agreed.
     agreed: Vec<Arc<Node>>,
     /// Those who may be asked further: who agreed, and who has not contradicted.
@@ -474,7 +478,7 @@ impl Poll {
             pinned: pinned.expect("those who agree have said it"),
             latest: latest.and_then(|seat| self.tally.latest_word(seat)).cloned(),
             latest_label: latest.map(|seat| self.label(seat)).unwrap_or_default(),
-            asked: self.seats.len(),
+            asked: self.seats.clone(),
             voices: voices.cloned().collect(),
             agreed,
             contradicted_by: against,

@@ -311,20 +311,54 @@ impl<'de> Deserialize<'de> for BlockForm {
     }
 }
 
-/// An endpoint or gateway: an URL alone, or a table with `url` and, if wanted, `label`, `own` and (of an endpoint)
-/// `operator`.
+/// An endpoint or gateway: an URL alone, or a table.
 struct OriginForm<T>(T);
+
+/// What the table of an origin holds: `url` and, if wanted, the other keys.
+trait Written: TryFrom<Origin, Error = String> {
+    type Table: for<'de> Deserialize<'de> + Into<Origin>;
+}
+
+impl Written for Endpoint {
+    type Table = EndpointTable;
+}
+
+impl Written for Gateway {
+    type Table = GatewayTable;
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OriginTable {
+struct EndpointTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
     operator: Option<String>,
 }
 
-impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayTable {
+    url: String,
+    label: Option<String>,
+    own: Option<bool>,
+}
+
+impl From<EndpointTable> for Origin {
+    fn from(table: EndpointTable) -> Self {
+        let EndpointTable { url, label, own, operator } = table;
+        Self { url, label, own, operator }
+    }
+}
+
+impl From<GatewayTable> for Origin {
+    fn from(table: GatewayTable) -> Self {
+        let GatewayTable { url, label, own } = table;
+        Self { url, label, own, operator: None }
+    }
+}
+
+impl<'de, T: Written> Deserialize<'de> for OriginForm<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(OriginVisitor(PhantomData))
     }
@@ -332,7 +366,7 @@ impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T>
 
 struct OriginVisitor<T>(PhantomData<T>);
 
-impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> {
+impl<'de, T: Written> Visitor<'de> for OriginVisitor<T> {
     type Value = OriginForm<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -344,9 +378,9 @@ impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> 
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let OriginTable { url, label, own, operator } =
-            Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Origin { url, label, own, operator }.try_into().map(OriginForm).map_err(de::Error::custom)
+        let table = T::Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let origin: Origin = table.into();
+        origin.try_into().map(OriginForm).map_err(de::Error::custom)
     }
 }
 
@@ -503,9 +537,9 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (2, "timeuot"));
         assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
-        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline`");
+        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `min-proof`");
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected `deadline`");
+        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `min-proof`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");
