@@ -86,7 +86,7 @@ impl Command {
             Self::Audit(args) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
-            // A daemon logs each request.
+            // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,

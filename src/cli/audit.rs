@@ -36,7 +36,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     let world = tokio::select! {
-        world = World::open_at(&args.world, Depth::Schemas) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;

@@ -8,6 +8,13 @@ use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::verdict::Depth;
 
+/// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
+/// hold the whole card.
+const VERDICTS_KEPT: u64 = 256;
+
+/// Bytes of proven content kept of a list: each name has a card of its own.
+const CONTENT_KEPT: u64 = 4 * 1024 * 1024;
+
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
     pub(super) resolver: Resolver,
@@ -19,13 +26,22 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        Self::open_at(args, Depth::default()).await
+        let (config, sandbox) = settings(args, Depth::default()).await?;
+        Self::of(config, sandbox).await
     }
 
-    /// As [`World::open`], for a command that looks as deep as `unless_told` where file, environment and flags do not
-    /// say how deep.
-    pub(super) async fn open_at(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, unless_told).await?;
+    /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
+    /// say how deep, and keeps few verdicts, so that memory does not grow with the list.
+    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args, unless_told).await?;
+        for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
+            *pool = VERDICTS_KEPT.min(*pool);
+        }
+        config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
+        Self::of(config, sandbox).await
+    }
+
+    async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
