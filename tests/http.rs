@@ -638,7 +638,7 @@ impl Chain for Broken {
         panic!("a bug")
     }
 
-    async fn holding(&self, _: &EnsName, _: &Block, _: &str) -> Result<Holding, ChainError> {
+    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
         panic!("a bug")
     }
 }
