@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,14 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
 use moka::future::Cache;
+use moka::notification::RemovalCause;
 
 use crate::chain::BlockSelector;
 use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
+use crate::digest::Digest;
 use crate::name::EnsName;
+use crate::telemetry::{self, Eviction, Pool};
 use crate::verdict::{Depth, Resolution, Served, State};
 
 /// How long a trusted verdict is fresh.
@@ -41,7 +45,7 @@ pub fn fresh_for(state: State, failures: u32) -> Duration {
 }
 
 /// Everything that an answer depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The name in normal form.
     pub name: EnsName,
@@ -49,22 +53,25 @@ pub struct Key {
     pub block: BlockSelector,
     /// How deep the walk goes.
     pub depth: Depth,
-    /// Digest of the profile in force, its manifests and the policy.
-    pub rules: Arc<str>,
+    /// Digest of the profile in force, which covers its manifests.
+    pub rules: Digest,
     /// Digest of the world: chain, Universal Resolver, endpoints, proof demand, gateways, source flags.
     pub world: Arc<str>,
+}
+
+impl Hash for Key {
+    /// Of the name and the depth: keys that differ in the rest alone are few, and are told apart by `Eq`.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.depth.hash(state);
+    }
 }
 
 /// What an answer would take.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// Nothing: it is known.
-    Known {
-        /// The answer.
-        resolution: Resolution,
-        /// How long ago the latest run was, also one whose failure left the answer in place.
-        since_run: Duration,
-    },
+    /// Nothing: this is known.
+    Known(Resolution),
     /// A wait for the run that is under way.
     UnderWay,
     /// A run.
@@ -94,11 +101,14 @@ struct Entry {
 impl VerdictCache {
     /// A cache with pools of the configured sizes.
     pub fn new(config: CacheConfig) -> Self {
-        let pool = |capacity| Cache::builder().max_capacity(capacity).expire_after(Keep).build();
+        let pool = |pool, capacity| {
+            let count = move |_, _, cause| count_eviction(pool, cause);
+            Cache::builder().max_capacity(capacity).expire_after(Keep).eviction_listener(count).build()
+        };
         Self {
-            trusted: pool(config.trusted),
-            other: pool(config.untrusted),
-            failures: pool(config.untrusted),
+            trusted: pool(Pool::Trusted, config.trusted),
+            other: pool(Pool::Untrusted, config.untrusted),
+            failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
         }
     }
@@ -116,6 +126,7 @@ impl VerdictCache {
         if let Some(resolution) = self.fresh(&key, now).await {
             return resolution;
         }
+        telemetry::cache_miss(telemetry::Cache::Verdicts);
         self.flight(key, run).await.expect("a run of the walk does not panic")
     }
 
@@ -134,14 +145,15 @@ impl VerdictCache {
     /// What an answer under `key` would take at `now`.
     pub async fn standing(&self, key: &Key, now: Timestamp) -> Standing {
         if let Some(resolution) = self.fresh(key, now).await {
-            return Standing::Known { resolution, since_run: self.since_run(key, now).await };
+            return Standing::Known(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         if flights.contains_key(key) { Standing::UnderWay } else { Standing::Unknown }
     }
 
-    /// How long ago the latest run for `key` was, whatever came of it.
-    async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
+    /// How long ago the latest run for `key` was, whatever came of it: also one whose failure left an answer in place.
+    /// [`Duration::MAX`] where none is remembered.
+    pub async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.other, &self.failures] {
             if let Some(entry) = pool.get(key).await {
@@ -153,8 +165,10 @@ impl VerdictCache {
 
     /// The verdict under `key` that is fresh at `now`, if there is one.
     pub async fn fresh(&self, key: &Key, now: Timestamp) -> Option<Resolution> {
-        for pool in [&self.trusted, &self.other, &self.failures] {
-            if let Some(entry) = pool.get(key).await.filter(|entry| now < entry.fresh_until) {
+        let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
+        for (pool, entries) in pools {
+            if let Some(entry) = entries.get(key).await.filter(|entry| now < entry.fresh_until) {
+                telemetry::cache_hit(pool);
                 return Some(entry.resolution.clone());
             }
         }
@@ -217,17 +231,32 @@ impl ContentCache {
     /// A cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(bytes).weigher(weigh).build())
+        let count = |_, _, cause| count_eviction(Pool::Content, cause);
+        Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
     }
 
     /// What was proven under `cid` and `path`.
     pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
-        self.0.get(&(*cid, path.clone())).await
+        let content = self.0.get(&(*cid, path.clone())).await;
+        match content {
+            Some(_) => telemetry::cache_hit(Pool::Content),
+            None => telemetry::cache_miss(telemetry::Cache::Content),
+        }
+        content
     }
 
     /// Keeps what was proven.
     pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
         self.0.insert((*cid, path.clone()), content).await;
+    }
+}
+
+/// Counts what a pool dropped by itself; what was taken out on purpose is none of it.
+fn count_eviction(pool: Pool, cause: RemovalCause) {
+    match cause {
+        RemovalCause::Expired => telemetry::cache_evicted(pool, Eviction::Expired),
+        RemovalCause::Size => telemetry::cache_evicted(pool, Eviction::Size),
+        RemovalCause::Explicit | RemovalCause::Replaced => {}
     }
 }
 
@@ -277,7 +306,7 @@ mod tests {
             name: EnsName::parse(name).expect("a good name"),
             block: BlockSelector::Finalized,
             depth: Depth::Identity,
-            rules: "rules".into(),
+            rules: Digest::of(b"rules"),
             world: "world".into(),
         }
     }
@@ -365,13 +394,10 @@ mod tests {
 
         cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
         let later = START + 9.seconds();
-        let since = |standing| match standing {
-            Standing::Known { since_run, .. } => since_run.as_secs(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 9);
+        assert!(matches!(cache.standing(&key("b.eth"), later).await, Standing::Known(_)));
+        assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0).await;
-        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 0, "a failed run counts too");
+        assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
     }
 
     #[tokio::test]

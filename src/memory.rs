@@ -63,6 +63,11 @@ impl Place {
         (&self.world, self.chain, &self.domain, &self.name)
     }
 
+    /// Whether the other is a name below the same domain, of the same world.
+    fn is_sibling(&self, other: &Self) -> bool {
+        (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
+    }
+
     fn order(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
         (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
     }
@@ -300,27 +305,16 @@ impl<'t> Rows<'t> {
     /// Makes room for one more name, where there is none.
     fn make_room(&mut self, place: &Place, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
-        let victim = if self.siblings(place)? >= share {
-            self.first_to_forget(|victim| {
-                victim.world == place.world && victim.chain == place.chain && victim.domain == place.domain
-            })?
+        let first = if self.siblings(place)? >= share {
+            self.first_to_forget(|row| row.place.is_sibling(place))?
         } else if self.len()? >= names {
             self.first_to_forget(|_| true)?
         } else {
             None
         };
-        if let Some((order, victim)) = victim {
-            self.order
-                .remove((
-                    order.0,
-                    order.1,
-                    victim.world.as_str(),
-                    victim.chain,
-                    victim.domain.as_str(),
-                    victim.name.as_str(),
-                ))
-                .map_err(failed)?;
-            self.histories.remove(victim.key()).map_err(failed)?;
+        if let Some(row) = first {
+            self.order.remove(row.key()).map_err(failed)?;
+            self.histories.remove(row.place.key()).map_err(failed)?;
         }
         Ok(())
     }
@@ -341,18 +335,32 @@ impl<'t> Rows<'t> {
         Ok(count)
     }
 
-    /// The first place in the order of forgetting that is `among` those in question. Bounded by the size of the memory.
-    fn first_to_forget(&self, among: impl Fn(&Place) -> bool) -> Result<Option<((u64, u64), Place)>, MemoryError> {
+    /// The first row in the order of forgetting that is `among` those in question. Bounded by the size of the memory.
+    fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
         for row in self.order.iter().map_err(failed)? {
             let key = row.map_err(failed)?.0;
             let (span, last, world, chain, domain, name) = key.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let place = Place { world, chain, domain, name };
-            if among(&place) {
-                return Ok(Some(((span, last), place)));
+            let row = OrderRow { span, last, place: Place { world, chain, domain, name } };
+            if among(&row) {
+                return Ok(Some(row));
             }
         }
         Ok(None)
+    }
+}
+
+/// A row of the order of forgetting.
+struct OrderRow {
+    span: u64,
+    last: u64,
+    place: Place,
+}
+
+impl OrderRow {
+    fn key(&self) -> (u64, u64, &str, u64, &str, &str) {
+        let (world, chain, domain, name) = self.place.key();
+        (self.span, self.last, world, chain, domain, name)
     }
 }
 

@@ -38,6 +38,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
+use crate::telemetry;
 pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
 
@@ -132,7 +133,7 @@ impl Resolver {
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
         let egress = setup::egress(config)?;
         let profiles = setup::profiles(config, &egress).await?;
-        let chain = setup::chain(config, &egress);
+        let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;
         Self::with_parts(config.clone(), profiles, Arc::new(chain), Arc::new(content))
     }
@@ -231,8 +232,8 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return Ok(report::invalid_name(&question.input, &error, &profile, &policy, self.now())),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, &question.input, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        let run = self.run(key.name.clone(), profile, policy);
         Ok(self.0.cache.run_anew(key, run).await.asked_as(&question.input))
     }
 
@@ -246,14 +247,25 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => {
                 let resolution = report::invalid_name(&question.input, &error, &profile, &policy, self.now());
-                return Ok(Standing::Known { resolution, since_run: Duration::ZERO });
+                return Ok(Standing::Known(resolution));
             }
         };
-        Ok(match self.0.cache.standing(&self.key(&name, &profile, &policy), self.now()).await {
-            Standing::Known { resolution, since_run } => {
-                Standing::Known { resolution: resolution.asked_as(&question.input), since_run }
-            }
+        Ok(match self.0.cache.standing(&self.key(name, &profile, &policy), self.now()).await {
+            Standing::Known(resolution) => Standing::Known(resolution.asked_as(&question.input)),
             other => other,
+        })
+    }
+
+    /// How long ago the latest run for a question was, whatever came of it: also one whose failure left an answer in
+    /// place. [`Duration::MAX`] where none is remembered; zero for what is no name, which is judged each time.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
+        let (profile, policy) = self.rules(question)?;
+        Ok(match EnsName::parse(&question.input) {
+            Ok(name) => self.0.cache.since_run(&self.key(name, &profile, &policy), self.now()).await,
+            Err(_) => Duration::ZERO,
         })
     }
 
@@ -296,40 +308,44 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, input, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        if let Some(known) = self.0.cache.fresh(&key, now).await {
+            return known.asked_as(input);
+        }
+        let run = self.run(key.name.clone(), profile, policy);
         self.0.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
-    fn key(&self, name: &EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
+    fn key(&self, name: EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
         CacheKey {
-            name: name.clone(),
+            name,
             block: self.0.config.chain.block,
             depth: policy.depth,
-            rules: profile.digest().to_string().into(),
+            rules: profile.digest(),
             world: Arc::clone(&self.0.world),
         }
     }
 
-    /// The run for `name`, as the cache starts it: told how many failures in a row came before.
+    /// The run for `name`, as the cache starts it: told how many failures in a row came before. What the cache keeps was
+    /// typed in normal form, as it will mostly be asked for.
     fn run(
         &self,
         name: EnsName,
-        input: &str,
         profile: Arc<Profile>,
         policy: Policy,
     ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
         let inner = Arc::clone(&self.0);
-        let asked = input.to_owned();
         move |failures| {
             let work = async move {
+                let _running = telemetry::run_begins();
                 let mut run = inner.gather(name, &policy).await;
-                let sealed = |run: &Run| report::resolution(&inner.reporter(&profile, &policy), &asked, run, failures);
+                let sealed = |run: &Run| report::resolution(&inner.reporter(&profile, &policy), run, failures);
                 let mut resolution = sealed(&run);
                 if let Err(error) = inner.remember(&run.evidence, &resolution.verdict).await {
                     run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
                     resolution = sealed(&run);
                 }
+                telemetry::verdict(resolution.verdict.state.as_str());
                 log(&resolution.verdict);
                 resolution
             };
@@ -428,7 +444,7 @@ impl Inner {
             Ok(owner) => owner,
             Err(error) => return OwnerEvidence::NotAName(error.to_string()),
         };
-        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoint)).await {
+        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
             Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
             Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
@@ -563,7 +579,7 @@ fn elapsed(since: Instant) -> u64 {
 /// Digest of the world that answers come from; part of the cache key.
 fn world_digest(config: &Config) -> Arc<str> {
     let chain = &config.chain;
-    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own)).collect();
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
     let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
     canonical_digest(&serde_json::json!({
         "world": chain.world,
@@ -571,6 +587,9 @@ fn world_digest(config: &Config) -> Arc<str> {
         "universal_resolver": chain.universal_resolver.to_string(),
         "ccip_read": chain.ccip_read,
         "endpoints": endpoints,
+        "proof": chain.proof.map(|proof| proof.to_string()),
+        "quorum": chain.quorum,
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
         "gateways": gateways,
         "require_all_sources": config.rules.require_all_sources,
         "allowed_publishers": config.rules.allowed_publishers,

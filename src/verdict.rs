@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::chain::Proof;
 use crate::digest::Digest;
-use crate::reason::{self, Code, Effect, Reason, Refusal, Step};
+use crate::reason::{self, Effect, Reason, Step};
 
 /// The verdict's schema identifier.
 pub const SCHEMA: &str = "clresolve.verdict/1";
@@ -311,27 +311,6 @@ impl Verdict {
         self.conclusion = self.conclude();
         self.id = self.identify();
         self
-    }
-
-    /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it.
-    ///
-    /// A verdict that is not trusted, one stranger's word, a warning among `deny` and a verb that the card does not
-    /// implement are refused, in this order. The verdict itself stays what it is.
-    pub fn objection(&self, deny: &[Code], verb: Option<&str>) -> Option<&'static str> {
-        if self.state != State::Trusted {
-            let first = self.reasons.first().map(|reason| reason.code.slug());
-            return Some(first.unwrap_or(Refusal::InternalError.slug()));
-        }
-        let Some(anchor) = &self.anchor else { return Some(Refusal::InternalError.slug()) };
-        if anchor.proof.is_one_strangers_word() {
-            return Some(Code::SingleRpc.slug());
-        }
-        if let Some(denied) = self.reasons.iter().find(|reason| deny.contains(&reason.code)) {
-            return Some(denied.code.slug());
-        }
-        let verbs = self.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
-        let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
-        (!implemented).then_some(Refusal::VerbNotImplemented.slug())
     }
 
     /// What two honest resolvers agree on at the same block; see [`Verdict::conclusion`].

@@ -1,7 +1,6 @@
 //! Step `continuity`: the run against what is remembered of the name. Warnings, none of which changes a state.
 
 use crate::card::Card;
-use crate::check::integrity::content_is_proven;
 use crate::digest::Digest;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::{Continuity, History, SeenVersion, as_version, record_digests};
@@ -10,8 +9,8 @@ use crate::verdict::Status;
 
 /// Everything in which the run and the memory do not go together.
 ///
-/// A record that changed within the last `rest` blocks is reported; 0 reports none.
-pub fn continuity(evidence: &Evidence, card: Option<&Card>, rest: u64) -> Vec<Reason> {
+/// `proven` is the card whose bytes are proven; others are nobody's. A record that changed within the last `rest` blocks is reported; 0 reports none.
+pub fn continuity(evidence: &Evidence, proven: Option<&Card>, rest: u64) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = evidence
         .continuity
         .trouble()
@@ -21,7 +20,7 @@ pub fn continuity(evidence: &Evidence, card: Option<&Card>, rest: u64) -> Vec<Re
     let (Some(history), Ok(reading)) = (evidence.continuity.history(), &evidence.reading) else { return reasons };
     let block = reading.block.number;
     reasons.extend(recent_records(evidence, history, block, rest));
-    if let Some(card) = card.filter(|_| content_is_proven(evidence)) {
+    if let Some(card) = proven {
         reasons.extend(versions(evidence, card, history, block));
     }
     reasons

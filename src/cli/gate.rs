@@ -37,7 +37,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     }
     let verdict = world.resolver.resolve(&args.name).await.verdict;
     drop(progress);
-    let code = verdict.objection(&world.config.gate.deny, args.verb.as_deref());
+    let code = world.config.gate.objection(&verdict, args.verb.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb) = (args.name.as_str(), args.verb.as_deref());
     let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };

@@ -12,6 +12,9 @@ use crate::verdict::Depth;
 /// hold the whole card.
 const VERDICTS_KEPT: u64 = 256;
 
+/// Bytes of proven content kept of a list: each name has a card of its own.
+const CONTENT_KEPT: u64 = 4 * 1024 * 1024;
+
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
     pub(super) resolver: Resolver,
@@ -34,6 +37,7 @@ impl World {
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
+        config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
         Self::of(config, sandbox).await
     }
 
@@ -71,6 +75,7 @@ fn layer(args: &WorldArgs) -> Layer {
         rpc: Some(args.rpc.clone()).filter(|list| !list.is_empty()),
         gateway: Some(args.gateway.clone()).filter(|list| !list.is_empty()),
         proof: args.proof,
+        quorum: args.quorum,
         universal_resolver: args.universal_resolver,
         chain_id: args.chain_id,
         block: args.block,

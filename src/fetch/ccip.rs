@@ -9,8 +9,9 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use super::egress::{Call, Egress, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
+use crate::telemetry::{self, Outcome, Upstream};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
 pub const MAX_GATEWAYS: usize = 8;
@@ -58,7 +59,7 @@ impl GuardedGateway {
     ) -> Result<Bytes, FetchError> {
         let sender = format!("{:#x}", request.sender);
         let data = request.data.to_string();
-        let url = expand(template, &sender, &data).map_err(forbidden)?;
+        let url = ForeignUrl::made(expand(template, &sender, &data).map_err(forbidden)?);
         let call = if template.contains(DATA) {
             Call::get("application/json")
         } else {
@@ -69,11 +70,7 @@ impl GuardedGateway {
             return Err(Cause::Status(reply.status()).into());
         }
         let body = reply.bytes(body_limit(cap)).await?;
-        let answer: Answer = serde_json::from_slice(&body).map_err(|_| Cause::Malformed)?;
-        if answer.data.len() > cap {
-            return Err(FetchError::Oversize { limit: cap });
-        }
-        Ok(answer.data)
+        answered(&body, cap)
     }
 }
 
@@ -92,7 +89,10 @@ impl CcipReadGateway for GuardedGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            match self.attempt(egress, template, request, cap, deadline_in(share)).await {
+            let answer = self.attempt(egress, template, request, cap, deadline_in(share)).await;
+            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| Outcome::Ok);
+            telemetry::upstream(Upstream::Ccip, telemetry::FOREIGN, outcome);
+            match answer {
                 Ok(data) => return Ok(data),
                 Err(FetchError::Unavailable(Cause::Status(status @ 400..=499))) => {
                     return Err(CcipReadGatewayError::http(status, format!("HTTP status {status}")));
@@ -107,9 +107,17 @@ impl CcipReadGateway for GuardedGateway {
     }
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    data: Bytes,
+/// The data in the body of a gateway's answer (`{"data": "0x…"}`, ERC-3668). Pure.
+///
+/// # Errors
+/// [`Cause::Malformed`] for a body that holds none, [`FetchError::Oversize`] for more than `cap` bytes of it.
+pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Bytes,
+    }
+    let Answer { data } = serde_json::from_slice(body).map_err(|_| Cause::Malformed)?;
+    if data.len() > cap { Err(FetchError::Oversize { limit: cap }) } else { Ok(data) }
 }
 
 const SENDER: &str = "{sender}";
@@ -122,14 +130,19 @@ fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// Fills in the template. The length is known before anything is built.
-fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
+/// The URL of a request: `{sender}` and `{data}` of the template filled in. Pure; the length is known before anything is
+/// built.
+///
+/// # Errors
+/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then, [`Refusal::Disguised`] for one
+/// that does not mean what it shows.
+pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
-    Url::parse(&template.replace(SENDER, sender).replace(DATA, data)).map_err(|_| Refusal::NotUrl)
+    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
 }
 
 fn forbidden(why: Refusal) -> FetchError {

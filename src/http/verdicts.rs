@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -18,7 +18,7 @@ use url::form_urlencoded;
 
 use super::answer::{InWork, Noted};
 use super::desk::{How, Served};
-use super::listen::Client;
+use super::shares::Client;
 use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
@@ -30,9 +30,6 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// Most names in one request: what a runtime needs to know before it starts, not an audit.
 const MAX_NAMES: usize = 100;
-
-/// Longest body, in bytes: [`MAX_NAMES`] names of 255 bytes, and as much again for escapes.
-const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Names of one request that are asked at the same time, so that one request does not take every run.
 const AT_ONCE: usize = 8;
@@ -72,7 +69,7 @@ pub(super) async fn batch(
     Extension(in_work): Extension<InWork>,
     request: Request,
 ) -> Response {
-    let batch = match timeout(shared.http.read_timeout, Batch::read(request)).await {
+    let batch = match timeout(shared.http.read_timeout, Batch::read(request, shared.http.body_bytes)).await {
         Ok(Ok(batch)) => batch,
         Ok(Err((refusal, detail))) => return problem::refused(refusal, detail.map(Cow::Owned)),
         Err(_) => return problem::refused(Refusal::RequestTimeout, None),
@@ -127,18 +124,26 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request) -> Result<Self, (Refusal, Option<String>)> {
+    async fn read(request: Request, limit: usize) -> Result<Self, (Refusal, Option<String>)> {
         let (head, body) = request.into_parts();
         if !is_json(&head.headers) {
             return Err((Refusal::MediaTypeUnsupported, None));
         }
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {MAX_BODY_BYTES} bytes")));
-        if announced.is_some_and(|length| length > MAX_BODY_BYTES) {
+        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {limit} bytes")));
+        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        if announced.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let bytes = to_bytes(body, MAX_BODY_BYTES).await.map_err(|_| too_large())?;
-        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        let mut bytes = Vec::new();
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| malformed("the body is cut off, or its chunks are malformed".to_owned()))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
         let batch: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(malformed(format!("expected 1 to {MAX_NAMES} names, found {}", batch.names.len())));
@@ -184,22 +189,35 @@ fn demands_run(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
+/// A verdict as it is sent.
+#[derive(Clone)]
+pub(super) struct Rendered {
+    pub(super) json: Bytes,
+    tag: HeaderValue,
+}
+
+impl Rendered {
+    fn of(verdict: &Verdict) -> Self {
+        // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
+        let tag = format!("W/\"{}\"", verdict.id);
+        let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
+        Self { json: serde_json::to_vec(verdict).unwrap_or_default().into(), tag }
+    }
+}
+
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
-    // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
-    let tag = format!("W/\"{}\"", verdict.id);
-    let mut response = if is_known_to_client(request, &tag) {
+    let Rendered { json, tag } = rendered(shared, verdict).await;
+    let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
-        let mut response = Response::new(Body::from(rendered(shared, verdict).await));
+        let mut response = Response::new(Body::from(json));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
     cache_headers(response.headers_mut(), served, shared.resolver.now());
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(ETAG, tag);
-    }
+    response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
@@ -207,18 +225,17 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
     response
 }
 
-/// The verdict as JSON. What is served from the cache is likely to be asked for again.
-async fn rendered(shared: &Shared, verdict: &Verdict) -> Bytes {
-    let render = || Bytes::from(serde_json::to_vec(verdict).unwrap_or_default());
+/// The verdict as it is sent. What is served from the cache is likely to be asked for again.
+async fn rendered(shared: &Shared, verdict: &Verdict) -> Rendered {
     if verdict.freshness.served != verdict::Served::Cached {
-        return render();
+        return Rendered::of(verdict);
     }
-    if let Some(json) = shared.rendered.get(&verdict.id).await {
-        return json;
+    if let Some(rendered) = shared.rendered.get(&verdict.id).await {
+        return rendered;
     }
-    let json = render();
-    shared.rendered.insert(verdict.id.clone(), json.clone()).await;
-    json
+    let rendered = Rendered::of(verdict);
+    shared.rendered.insert(verdict.id.clone(), rendered.clone()).await;
+    rendered
 }
 
 /// `Cache-Control`, `Age` and `Cache-Status` of an answer.

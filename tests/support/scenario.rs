@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clresolve::chain::BlockSelector;
+use clresolve::config::ProofDemand;
 use clresolve::reason::Code;
 use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::chain::RpcFault;
@@ -106,6 +107,11 @@ pub(crate) struct Setting {
     pub(crate) record_rest: Option<u64>,
     /// Warnings on which the gate refuses.
     pub(crate) deny: Vec<Code>,
+    /// Another demand on the endpoints.
+    #[serde(deserialize_with = "proof")]
+    pub(crate) proof: Option<ProofDemand>,
+    /// How many operators must agree.
+    pub(crate) quorum: Option<usize>,
     /// Another time limit.
     #[serde(deserialize_with = "duration")]
     pub(crate) timeout: Option<Duration>,
@@ -127,7 +133,7 @@ pub(crate) struct Seen {
 }
 
 /// One endpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Rpc {
     /// How it fails.
@@ -136,6 +142,8 @@ pub(crate) struct Rpc {
     pub(crate) state: ChainState,
     /// Whether its single word is believed.
     pub(crate) own: bool,
+    /// Whose it is. None: one of its own.
+    pub(crate) operator: Option<String>,
 }
 
 /// A question of some file.
@@ -232,6 +240,11 @@ impl Ask {
 }
 
 fn block<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockSelector>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDemand>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
