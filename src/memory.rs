@@ -94,7 +94,7 @@ pub enum MemoryError {
     /// The file cannot be read or written; the cause.
     #[error("{0}")]
     Failed(String),
-    /// No answer within [`PATIENCE`].
+    /// No answer within a second.
     #[error("the file did not answer in time")]
     Late,
 }
