@@ -55,6 +55,10 @@ pub enum Refusal {
     /// A name leads to an address that is not public.
     #[error("the address {0} is not public")]
     AddressNotPublic(IpAddr),
+    /// The text of the URL does not mean what it shows: it holds white space, control characters or backslashes, or
+    /// lacks the `//` before its host. URL parsers mend that in silence.
+    #[error("the URL is written so that it is read differently from what it shows")]
+    Disguised,
     /// The operator switched this kind of fetch off.
     #[error("this kind of fetch is switched off")]
     Disabled,

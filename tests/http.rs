@@ -9,7 +9,7 @@ use std::time::Duration;
 use clresolve::chain::{Block, BlockSelector, Chain, Holding};
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::clock::Clock;
-use clresolve::config::Config;
+use clresolve::config::{Config, Grade};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Source, Walked};
 use clresolve::http::Server;
@@ -203,6 +203,14 @@ async fn one_strangers_word_does_not_open_the_gate() {
     assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     gate.is_closed_gate("single-rpc");
+    assert_eq!(gate.header("clresolve-state"), "trusted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_weaker_than_demanded_does_not_open_the_gate() {
+    let daemon = Daemon::start(|config| config.gate.min_proof = Some(Grade::Quorum)).await;
+    let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
+    gate.is_closed_gate("proof-too-weak");
     assert_eq!(gate.header("clresolve-state"), "trusted");
 }
 
@@ -630,7 +638,7 @@ impl Chain for Broken {
         panic!("a bug")
     }
 
-    async fn holding(&self, _: &EnsName, _: &Block, _: &str) -> Result<Holding, ChainError> {
+    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
         panic!("a bug")
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::parse_duration;
+use super::{Grade, parse_duration};
 
 /// Most headers of a request that can be configured. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;
@@ -57,6 +57,8 @@ pub struct HttpConfig {
 pub struct GateConfig {
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     pub deadline: Duration,
+    /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
+    pub min_proof: Option<Grade>,
 }
 
 impl Default for HttpConfig {
@@ -83,7 +85,7 @@ impl Default for HttpConfig {
 
 impl Default for GateConfig {
     fn default() -> Self {
-        Self { deadline: Duration::from_millis(150) }
+        Self { deadline: Duration::from_millis(150), min_proof: None }
     }
 }
 
@@ -147,6 +149,9 @@ pub struct GateLayer {
     /// Longest time to an answer.
     #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
     pub deadline: Option<Duration>,
+    /// The weakest grade of proof with which it lets pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_proof: Option<Grade>,
 }
 
 impl HttpLayer {
@@ -194,12 +199,12 @@ impl HttpLayer {
 
 impl GateLayer {
     pub(super) fn over(self, below: GateConfig) -> GateConfig {
-        GateConfig { deadline: self.deadline.unwrap_or(below.deadline) }
+        GateConfig { deadline: self.deadline.unwrap_or(below.deadline), min_proof: self.min_proof.or(below.min_proof) }
     }
 
     /// The layer that makes `config` out of any other.
     pub(super) const fn of(config: GateConfig) -> Self {
-        Self { deadline: Some(config.deadline) }
+        Self { deadline: Some(config.deadline), min_proof: config.min_proof }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use super::egress::{Call, Egress, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
 use crate::telemetry::{self, Outcome, Upstream};
 
@@ -59,7 +59,7 @@ impl GuardedGateway {
     ) -> Result<Bytes, FetchError> {
         let sender = format!("{:#x}", request.sender);
         let data = request.data.to_string();
-        let url = expand(template, &sender, &data).map_err(forbidden)?;
+        let url = ForeignUrl::made(expand(template, &sender, &data).map_err(forbidden)?);
         let call = if template.contains(DATA) {
             Call::get("application/json")
         } else {
@@ -134,14 +134,15 @@ fn body_limit(cap: usize) -> usize {
 /// built.
 ///
 /// # Errors
-/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then.
+/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then, [`Refusal::Disguised`] for one
+/// that does not mean what it shows.
 pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
-    Url::parse(&template.replace(SENDER, sender).replace(DATA, data)).map_err(|_| Refusal::NotUrl)
+    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
 }
 
 fn forbidden(why: Refusal) -> FetchError {
