@@ -387,8 +387,11 @@ fn database(path: &Path) -> Result<Database, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
     let mut database = builder.create_file(file).map_err(|error| not_opened(path, error))?;
-    database.check_integrity().map_err(|error| not_opened(path, error))?;
-    Ok(database)
+    match database.check_integrity() {
+        Ok(true) => Ok(database),
+        Ok(false) => Err(not_opened(path, StorageError::Corrupted("some of it had to be given up".to_owned()).into())),
+        Err(error) => Err(not_opened(path, error)),
+    }
 }
 
 fn not_opened(path: &Path, error: DatabaseError) -> OpenError {
@@ -548,6 +551,29 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })), "{length} bytes");
         }
+    }
+
+    /// Most of the file is unused, and two commits are kept in it: a change leads to a refusal, to what was there, or to
+    /// what was there before; never to a panic or another history.
+    #[test]
+    fn a_changed_byte_never_makes_another_history() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        see(&store(&folder, 10), "a.eth", 7);
+        let known = store(&folder, 10).recall(&place("a.eth")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
+        let mut refused = 0;
+        for at in used.iter().step_by(used.len() / 64) {
+            let mut changed = whole.clone();
+            changed[*at] ^= 0x55;
+            std::fs::write(&path, &changed).unwrap();
+            match Store::open(&path, 10).and_then(|store| store.recall(&place("a.eth"))) {
+                Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0, "no change was found");
     }
 
     proptest! {

@@ -94,7 +94,7 @@ async fn only_a_trusted_verdict_at_a_finalized_block_is_remembered() {
     assert_eq!(ask(&good, folder.path()).await.steps[10].evidence["remembered"], true);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_file_is_refused_at_the_start_and_says_what_to_do() {
     let folder = folder();
     let world = world("").await;
