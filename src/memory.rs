@@ -533,6 +533,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_has_written_is_there() {
+        let folder = folder();
+        let running = store(&folder, 10);
+        see(&running, "a.eth", 7);
+        let copy = folder.path().join("copy");
+        std::fs::copy(folder.path().join("memory"), &copy).unwrap();
+        assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
+    }
+
+    #[test]
     fn a_file_that_is_no_memory_is_refused() {
         let folder = folder();
         let path = folder.path().join("memory");
