@@ -108,7 +108,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(shared: &Shared, verdict: &Verdict, verb: Option<&str>) -> Response {
+fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
     let objection = shared.gate.objection(verdict, verb);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
