@@ -7,6 +7,8 @@ mod abi;
 pub mod ccip;
 mod contracts;
 mod endpoint;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the reader that is built on it comes next"))]
+mod proof;
 mod rpc;
 pub mod transport;
 

@@ -1,7 +1,9 @@
 //! JSON-RPC over the chain: requests in, replies out, no I/O.
 
-use alloy_primitives::{Address, B256, Bytes, TxKind, U64, hex};
-use alloy_rpc_types_eth::{Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
+use alloy_rpc_types_eth::{
+    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest,
+};
 use alloy_sol_types::{Revert, SolError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,6 +14,9 @@ use crate::sandbox::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
 
 /// Most requests in a batch: what public endpoints commonly allow.
 const MAX_BATCH: usize = 100;
+
+/// Most storage keys of one `eth_getProof`: go-ethereum's limit.
+const MAX_PROOF_KEYS: usize = 1024;
 
 /// The reply to a request body: an object for an object, an array for an array.
 pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
@@ -81,6 +86,8 @@ impl Node<'_> {
             "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
             "eth_getBlockByHash" => Ok(header(self.chain.block(BlockId::hash(parameter(params, 0)?)))),
             "eth_call" => self.call(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_getProof" => self.prove(params),
             "eth_getCode" => Ok(json!(self.block(params, 1)?.state.code(parameter(params, 0)?))),
             "eth_getStorageAt" => {
                 let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
@@ -120,17 +127,27 @@ impl Node<'_> {
         self.chain.block(id).ok_or_else(RpcError::unknown_block)
     }
 
+    fn prove(&self, params: &Value) -> Result<Value, RpcError> {
+        let keys: Vec<B256> = parameter(params, 1)?;
+        if keys.len() > MAX_PROOF_KEYS {
+            return Err(RpcError::new(-32602, "too many storage keys"));
+        }
+        let slots: Vec<U256> = keys.iter().map(|key| U256::from_be_bytes(key.0)).collect();
+        Ok(json!(self.block(params, 2)?.prove(parameter(params, 0)?, &slots)))
+    }
+
+    /// As go-ethereum does it: a call that fails still has a list.
+    fn touched(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
+        let touched = block.touched(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
+        Ok(json!(AccessListResult {
+            access_list: touched.list,
+            gas_used: U256::from(touched.gas),
+            error: touched.failed.then(|| "execution reverted".to_owned()),
+        }))
+    }
+
     fn call(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
-        let Some(TxKind::Call(to)) = request.to else {
-            return Err(RpcError::new(-32602, "the call names no contract"));
-        };
-        let call = Call {
-            from: request.from.unwrap_or(Address::ZERO),
-            to,
-            gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
-            data: request.input.into_input().unwrap_or_default(),
-        };
-        match block.call(call).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
+        match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
             Outcome::Returned(output) => {
                 let spoiled = self.fault.call_result(block.header.number);
                 Ok(json!(spoiled.unwrap_or_else(|| output.into_data())))
@@ -139,6 +156,18 @@ impl Node<'_> {
             Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
         }
     }
+}
+
+fn message(request: TransactionRequest) -> Result<Call, RpcError> {
+    let Some(TxKind::Call(to)) = request.to else {
+        return Err(RpcError::new(-32602, "the call names no contract"));
+    };
+    Ok(Call {
+        from: request.from.unwrap_or(Address::ZERO),
+        to,
+        gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
+        data: request.input.into_input().unwrap_or_default(),
+    })
 }
 
 /// The block as JSON, without transactions; null where there is none.
