@@ -128,7 +128,7 @@ impl Resolver {
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
         let egress = setup::egress(config)?;
         let profiles = setup::profiles(config, &egress).await?;
-        let chain = setup::chain(config, &egress);
+        let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;
         Self::with_parts(config.clone(), profiles, Arc::new(chain), Arc::new(content))
     }
@@ -414,7 +414,7 @@ impl Inner {
             Ok(owner) => owner,
             Err(error) => return OwnerEvidence::NotAName(error.to_string()),
         };
-        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoint)).await {
+        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
             Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
             Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
@@ -549,7 +549,7 @@ fn elapsed(since: Instant) -> u64 {
 /// Digest of the world that answers come from; part of the cache key.
 fn world_digest(config: &Config) -> Arc<str> {
     let chain = &config.chain;
-    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own)).collect();
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
     let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
     canonical_digest(&serde_json::json!({
         "world": chain.world,
@@ -557,6 +557,9 @@ fn world_digest(config: &Config) -> Arc<str> {
         "universal_resolver": chain.universal_resolver.to_string(),
         "ccip_read": chain.ccip_read,
         "endpoints": endpoints,
+        "proof": chain.proof.map(|proof| proof.to_string()),
+        "quorum": chain.quorum,
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
         "gateways": gateways,
         "require_all_sources": config.rules.require_all_sources,
         "allowed_publishers": config.rules.allowed_publishers,

@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Endpoint, Found, Grade, Holding, Proof,
+    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding, Proof,
     RpcChain,
 };
 use clresolve::name::EnsName;
@@ -137,12 +137,14 @@ fn chain_of(registrations: &[Registration]) -> Arc<SandboxChain> {
 }
 
 fn endpoint(label: &str, url: &str) -> Endpoint {
-    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false }
+    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
     ChainConfig {
         chain_id: CHAIN_ID,
+        genesis: None,
+        demand: Demand::SingleRpc,
         contracts: Contracts::default(),
         endpoints,
         timeout: Duration::from_secs(8),
@@ -311,7 +313,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert!(found.offchain);
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
     assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
-    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoint).await;
+    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
     assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
 }
 
@@ -330,7 +332,7 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
-        let error = world.reader.holding(&name("off.eth"), &chain.finalized(), "sandbox").await.unwrap_err();
+        let error = world.reader.holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -425,7 +427,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     let broken = Registration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
-    let holding = async |text: &str| world.reader.holding(&name(text), &block, "sandbox").await;
+    let holding = async |text: &str| world.reader.holding(&name(text), &block, &["sandbox".to_owned()]).await;
 
     assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
     assert_eq!(world.server.requests(), 1);
@@ -435,7 +437,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
-    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere, "sandbox").await.unwrap_err();
+    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 
@@ -532,10 +534,10 @@ async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_othe
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    assert_eq!(reading.endpoint, "first");
+    assert_eq!(reading.endpoints, ["first"]);
     first.set_fault(RpcFault::Html);
 
-    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoint).await;
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
     assert_eq!(second.requests(), 0);
 }
@@ -737,7 +739,7 @@ async fn endpoints_that_refuse_batches_are_asked_one_by_one() {
         }
         let seen = proxy.seen();
         assert_eq!(seen.iter().filter(|request| request.is_array()).count(), 1);
-        assert_eq!(seen.len(), 1 + 4 + 4);
+        assert_eq!(seen.len(), 1 + 5 + 3, "chain id and block 0 are asked for once");
     }
 }
 

@@ -76,6 +76,9 @@ pub(super) enum TransportFault {
     /// The endpoint answered the whole with one error, which is not about batches.
     #[error("the endpoint refused: {0}")]
     Refused(String),
+    /// Several endpoints were asked, and too few of them said the same; what each said, by label.
+    #[error("the endpoints contradict each other")]
+    Divided(Vec<(String, String)>),
 }
 
 /// One endpoint as an alloy transport. Clones share what was learnt about the endpoint.

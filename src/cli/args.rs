@@ -382,12 +382,12 @@ pub(super) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(super) rpc: Vec<Endpoint>,
-    /// How far the chain's answer must be vouched for: single-rpc
+    /// How far the chain's answer must be vouched for: single-rpc or quorum
     #[arg(long, value_name = "GRADE")]
     pub(super) proof: Option<ProofDemand>,
-    /// How many endpoints must agree; not available yet
-    #[arg(long, value_name = "K", value_parser = parse_quorum, hide = true)]
-    pub(super) quorum: Option<u32>,
+    /// How many endpoints of different operators must agree; 2 where several are named
+    #[arg(long, value_name = "K", value_parser = parse_quorum)]
+    pub(super) quorum: Option<usize>,
     /// The Universal Resolver's address
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) universal_resolver: Option<Address>,

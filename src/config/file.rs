@@ -7,14 +7,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap as _, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
 use super::serve::{GateLayer, HttpLayer};
-use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
+use super::value::{
+    Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_profile, parse_world, quorum,
+};
 use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
@@ -168,7 +170,8 @@ struct File {
     universal_resolver: Option<Contract>,
     block: Option<BlockForm>,
     proof: Option<Demand>,
-    quorum: Option<Unavailable>,
+    quorum: Option<QuorumForm>,
+    genesis: Option<BlockHash>,
     ccip_read: Option<bool>,
     profile: Option<Profile>,
     depth: Option<Depth>,
@@ -189,15 +192,14 @@ struct File {
 
 impl From<File> for Layer {
     fn from(file: File) -> Self {
-        if let Some(never) = file.quorum {
-            match never {}
-        }
         Self {
             world: file.world.map(|w| w.0),
             chain_id: file.chain_id,
             universal_resolver: file.universal_resolver.map(|a| a.0),
             block: file.block.map(|b| b.0),
             proof: file.proof.map(|p| p.0),
+            quorum: file.quorum.map(|k| k.0),
+            genesis: file.genesis.map(|hash| hash.0),
             ccip_read: file.ccip_read,
             profile: file.profile.map(|p| p.0),
             depth: file.depth,
@@ -241,15 +243,15 @@ text_forms! {
     Rule(ConnectTo) = str::parse;
     HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;
+    BlockHash(B256) = parse_hash;
 }
 
-/// `quorum`, whose every value is refused in this version.
-enum Unavailable {}
+/// `quorum`: how many operators must agree.
+struct QuorumForm(usize);
 
-impl<'de> Deserialize<'de> for Unavailable {
+impl<'de> Deserialize<'de> for QuorumForm {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        de::IgnoredAny::deserialize(d)?;
-        Err(de::Error::custom("a quorum is not available in this version; leave the key out"))
+        quorum(usize::deserialize(d)?).map(Self).map_err(de::Error::custom)
     }
 }
 
@@ -285,7 +287,8 @@ impl<'de> Deserialize<'de> for BlockForm {
     }
 }
 
-/// An endpoint or gateway: an URL alone, or a table with `url` and, if wanted, `label` and `own`.
+/// An endpoint or gateway: an URL alone, or a table with `url` and, if wanted, `label`, `own` and (of an endpoint)
+/// `operator`.
 struct OriginForm<T>(T);
 
 #[derive(Deserialize)]
@@ -294,6 +297,7 @@ struct OriginTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
+    operator: Option<String>,
 }
 
 impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T> {
@@ -316,8 +320,9 @@ impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> 
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let OriginTable { url, label, own } = Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Origin { url, label, own }.try_into().map(OriginForm).map_err(de::Error::custom)
+        let OriginTable { url, label, own, operator } =
+            Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Origin { url, label, own, operator }.try_into().map(OriginForm).map_err(de::Error::custom)
     }
 }
 
@@ -362,22 +367,25 @@ impl Serialize for ManifestSource {
 
 impl Serialize for Endpoint {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        origin(s, self.url.as_str(), &self.label, self.own)
+        let mut map = s.serialize_map(Some(4))?;
+        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
+        map.serialize_entry("operator", &self.operator)?;
+        map.end()
     }
 }
 
 impl Serialize for Gateway {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        origin(s, self.url.as_str(), &self.label, self.own)
+        let mut map = s.serialize_map(Some(3))?;
+        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
+        map.end()
     }
 }
 
-fn origin<S: Serializer>(s: S, url: &str, label: &str, own: bool) -> Result<S::Ok, S::Error> {
-    let mut map = s.serialize_map(Some(3))?;
+fn origin<M: SerializeMap>(map: &mut M, url: &str, label: &str, own: bool) -> Result<(), M::Error> {
     map.serialize_entry("url", url)?;
     map.serialize_entry("label", label)?;
-    map.serialize_entry("own", &own)?;
-    map.end()
+    map.serialize_entry("own", &own)
 }
 
 #[cfg(test)]
@@ -480,8 +488,10 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (3, "owm"));
         let (line, key, _) = refused("gateway = [\n  \"https://a.example\",\n  \"ftp://b.example\",\n]\n");
         assert_eq!((line, key.as_str()), (3, "gateway"));
-        assert_eq!(refused("quorum = 2").1, "quorum");
-        assert!(refused("proof = \"quorum\"").2.contains("not available"));
+        assert_eq!(refused("quorum = 1").1, "quorum");
+        assert_eq!(refused("genesis = \"0x12\"").1, "genesis");
+        assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "gateway");
+        assert!(refused("proof = \"state-proof\"").2.contains("not available"));
         assert_eq!(refused("a b").0, 1);
         assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");
     }

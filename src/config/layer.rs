@@ -5,14 +5,14 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
-    CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, OriginSpec, ProofDemand,
-    SANDBOX,
+    CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, MAINNET, ManifestSource, OriginSpec,
+    ProofDemand, SANDBOX,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -41,6 +41,12 @@ pub struct Layer {
     /// How far the chain's answer must be vouched for.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub proof: Option<ProofDemand>,
+    /// How many operators must agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+    /// Hash of block 0.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub genesis: Option<B256>,
     /// Whether CCIP-Read gateways may be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ccip_read: Option<bool>,
@@ -112,7 +118,7 @@ impl Config {
     ///
     /// # Errors
     /// When what the layers say together makes no world: `mainnet` that is not chain 1, another chain without
-    /// endpoints, an empty list of endpoints.
+    /// endpoints, an empty list of endpoints, a quorum of more operators than there are.
     pub fn with(mut self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
         for layer in layers {
             self.lay(layer)?;
@@ -125,6 +131,7 @@ impl Config {
 
     fn lay(&mut self, layer: Layer) -> Result<(), ConfigError> {
         self.lay_chain(&layer);
+        self.lay_proof(&layer)?;
         replace(&mut self.chain.endpoints, layer.rpc);
         replace(&mut self.gateways, layer.gateway);
         replace(&mut self.rules.profile, layer.profile);
@@ -151,11 +158,30 @@ impl Config {
         if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
             self.chain.id = id;
             self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
+            self.chain.genesis = None;
         }
+        self.chain.genesis = layer.genesis.or(self.chain.genesis);
         replace(&mut self.chain.world, layer.world.clone());
         replace(&mut self.chain.universal_resolver, layer.universal_resolver);
         replace(&mut self.chain.block, layer.block);
         replace(&mut self.chain.ccip_read, layer.ccip_read);
+    }
+
+    /// A stronger layer's `proof` undoes a weaker layer's `quorum`, and the other way round.
+    fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
+        match (layer.proof, layer.quorum) {
+            (Some(ProofDemand::SingleRpc), Some(_)) => {
+                return Err(conflict("quorum", "with proof single-rpc nobody has to agree".to_owned()));
+            }
+            (Some(ProofDemand::SingleRpc), None) => {
+                (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
+            }
+            (proof, Some(agree)) => {
+                (self.chain.proof, self.chain.quorum) = (proof.or(Some(ProofDemand::Quorum)), Some(agree));
+            }
+            (proof, None) => self.chain.proof = proof.or(self.chain.proof),
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -168,6 +194,13 @@ impl Config {
         }
         if chain.endpoints.is_empty() {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
+        }
+        let grade = match chain.demand()? {
+            Demand::SingleRpc => Grade::SingleRpc,
+            Demand::Quorum(_) => Grade::Quorum,
+        };
+        if self.gate.min_proof.is_some_and(|least| least > grade) {
+            return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
             return Err(conflict(
@@ -219,7 +252,9 @@ impl Layer {
             chain_id: Some(config.chain.id),
             universal_resolver: Some(config.chain.universal_resolver),
             block: Some(config.chain.block),
-            proof: Some(ProofDemand::SingleRpc),
+            proof: config.chain.proof,
+            quorum: config.chain.quorum,
+            genesis: config.chain.genesis,
             ccip_read: Some(config.chain.ccip_read),
             profile: Some(config.rules.profile.clone()),
             depth: Some(config.rules.depth),

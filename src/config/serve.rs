@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::parse_duration;
+use super::{Grade, parse_duration};
 
 /// The daemon's listener and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct HttpConfig {
 pub struct GateConfig {
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     pub deadline: Duration,
+    /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
+    pub min_proof: Option<Grade>,
 }
 
 impl Default for HttpConfig {
@@ -58,7 +60,7 @@ impl Default for HttpConfig {
 
 impl Default for GateConfig {
     fn default() -> Self {
-        Self { deadline: Duration::from_millis(150) }
+        Self { deadline: Duration::from_millis(150), min_proof: None }
     }
 }
 
@@ -101,6 +103,9 @@ pub struct GateLayer {
     /// Longest time to an answer.
     #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
     pub deadline: Option<Duration>,
+    /// The weakest grade of proof with which it lets pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_proof: Option<Grade>,
 }
 
 impl HttpLayer {
@@ -134,12 +139,15 @@ impl HttpLayer {
 
 impl GateLayer {
     pub(super) fn over(self, below: GateConfig) -> GateConfig {
-        GateConfig { deadline: self.deadline.unwrap_or(below.deadline) }
+        GateConfig {
+            deadline: self.deadline.unwrap_or(below.deadline),
+            min_proof: self.min_proof.or(below.min_proof),
+        }
     }
 
     /// The layer that makes `config` out of any other.
     pub(super) const fn of(config: GateConfig) -> Self {
-        Self { deadline: Some(config.deadline) }
+        Self { deadline: Some(config.deadline), min_proof: config.min_proof }
     }
 }
 

@@ -58,7 +58,7 @@ async fn decide(shared: &Shared, client: Client, name: &str, implements: impl Fn
         refused(Refusal::Draining)
     } else {
         match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
-            Ok(Ok(served)) => return by_verdict(&served.resolution.verdict, implements),
+            Ok(Ok(served)) => return by_verdict(shared, &served.resolution.verdict, implements),
             Ok(Err(refusal)) => refused(refusal),
             Err(_) => refused(Refusal::DeadlinePassed),
         }
@@ -79,8 +79,8 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
-    let objection = objection(verdict, implements);
+fn by_verdict(shared: &Shared, verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
+    let objection = objection(shared, verdict, implements);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -99,7 +99,7 @@ fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Respo
 }
 
 /// Why a request must not pass, if it must not.
-fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
+fn objection(shared: &Shared, verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
     if verdict.state != verdict::State::Trusted {
         let first = verdict.reasons.first().map(|reason| reason.code.slug());
         return Some(first.unwrap_or(Refusal::InternalError.slug()));
@@ -107,6 +107,9 @@ fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option
     let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
     if anchor.proof.is_one_strangers_word() {
         return Some(Code::SingleRpc.slug());
+    }
+    if shared.gate.min_proof.is_some_and(|least| anchor.proof.grade < least) {
+        return Some(Refusal::ProofTooWeak.slug());
     }
     (!implements(verdict)).then_some(Refusal::VerbNotImplemented.slug())
 }

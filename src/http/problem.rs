@@ -95,7 +95,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Overloaded | Refusal::Draining => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
-        Refusal::DeadlinePassed | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
+        Refusal::DeadlinePassed | Refusal::ProofTooWeak | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

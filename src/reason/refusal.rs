@@ -34,6 +34,8 @@ pub enum Refusal {
     DeadlinePassed,
     /// The run did not end in time.
     RunOverdue,
+    /// The binding is real, but the configuration demands a stronger proof of it.
+    ProofTooWeak,
     /// The binding is real, but the agent does not implement the verb.
     VerbNotImplemented,
     /// A bug in the daemon.
@@ -42,7 +44,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
         Self::BodyTooLarge,
@@ -55,6 +57,7 @@ impl Refusal {
         Self::Draining,
         Self::DeadlinePassed,
         Self::RunOverdue,
+        Self::ProofTooWeak,
         Self::VerbNotImplemented,
         Self::InternalError,
     ];
@@ -88,6 +91,7 @@ impl Refusal {
             Self::Draining => ("draining", "The daemon is about to end."),
             Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
+            Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }

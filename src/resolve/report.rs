@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Resolution, Run};
 use crate::cache::fresh_for;
 use crate::card::Card;
-use crate::chain::{Answer, Reading};
+use crate::chain::{Answer, Grade, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
 use crate::digest::Digest;
@@ -312,6 +312,13 @@ fn records_evidence(evidence: &Evidence) -> Value {
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),
     };
+    if reading.proof.grade != Grade::SingleRpc {
+        value["agreed_by"] = json!(reading.endpoints);
+    }
+    if !reading.contradicted_by.is_empty() {
+        value["contradicted_by"] =
+            reading.contradicted_by.iter().map(|(label, said)| json!({"endpoint": label, "said": said})).collect();
+    }
     if !reading.failed_endpoints.is_empty() {
         value["failed_endpoints"] =
             reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();

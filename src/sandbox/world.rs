@@ -54,8 +54,8 @@ pub struct World {
     /// Endpoints that were asked for with a fault, kept alive.
     faulty: Mutex<Vec<RpcServer>>,
     draft: Draft,
-    /// The chain before its first block.
-    stopped: Draft,
+    /// The chain as it was hours ago.
+    stopped: Arc<SandboxChain>,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
 }
@@ -97,6 +97,8 @@ pub enum ChainState {
     /// A chain that grows.
     #[default]
     Growing,
+    /// The same chain one finalized block further on, as nodes are while an epoch turns.
+    Ahead,
     /// The same chain, whose newest block is hours old.
     Stopped,
 }
@@ -111,7 +113,7 @@ impl World {
         let schemas = Schemas::publish(&spec.schemas);
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
-        let stopped = draft.clone();
+        let stopped = Arc::new(draft.grow(now - STOPPED)?);
         let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -134,6 +136,7 @@ impl World {
             chain: ChainConfig {
                 world: "sandbox".to_owned(),
                 id: CHAIN_ID,
+                genesis: Some(self.site.chain().genesis().hash),
                 endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],
                 universal_resolver: UNIVERSAL_RESOLVER,
                 ..ChainConfig::default()
@@ -156,7 +159,8 @@ impl World {
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
         let chain = match state {
             ChainState::Growing => self.site.chain(),
-            ChainState::Stopped => Arc::new(self.stopped.clone().grow(Timestamp::now() - STOPPED)?),
+            ChainState::Ahead => Arc::new(self.draft.clone().grow(Timestamp::now() + NEWEST)?),
+            ChainState::Stopped => Arc::clone(&self.stopped),
         };
         let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         server.set_fault(fault);
@@ -232,7 +236,7 @@ const CERTIFIED: [&str; 6] =
 
 fn endpoint(server: &RpcServer, label: &str, own: bool) -> Endpoint {
     let url = server.url().parse().expect("a loopback address makes a URL");
-    Endpoint { label: label.to_owned(), url, own }
+    Endpoint { label: label.to_owned(), operator: Endpoint::operator_of(&url), url, own }
 }
 
 fn gateway_host(manners: GatewayManners) -> String {
