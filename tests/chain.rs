@@ -15,8 +15,8 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding, Proof,
-    RpcChain,
+    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding,
+    Proof, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -332,7 +332,8 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
-        let error = world.reader.holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
+        let error =
+            world.reader.holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -437,7 +438,8 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
-    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
+    let error =
+        world.reader.holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 

@@ -22,7 +22,7 @@ use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_eth::AccessList;
 
 pub(super) use self::evm::{Call, Outcome};
-pub(super) use self::header::HashedHeader;
+pub use self::header::HashedHeader;
 pub(super) use self::source::{RpcSource, StateSource};
 pub(super) use self::trie::Flaw;
 

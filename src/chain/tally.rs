@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use super::Block;
 use super::contracts::Findings;
 use super::endpoint::Failure;
+use super::proof::HashedHeader;
 
 /// How far apart the finalized blocks of honest endpoints are, at most: three epochs. An agreement on an older block
 /// waits for the endpoints that have not answered yet, so that one that is stuck does not drag the others back.
@@ -29,6 +30,13 @@ pub(super) trait Word: PartialEq {
 impl Word for Findings {
     fn answers_alike(&self, other: &Self) -> bool {
         self.answer_alike(other)
+    }
+}
+
+/// A header is the whole word where what stands in its block is computed here.
+impl Word for HashedHeader {
+    fn answers_alike(&self, other: &Self) -> bool {
+        self == other
     }
 }
 
@@ -98,7 +106,14 @@ impl<W: Word> Tally<W> {
     }
 
     /// An endpoint's first answer.
-    pub(super) fn hear(&mut self, seat: usize, operator: &str, own: Block, word: W, latest: Option<Result<W, Failure>>) {
+    pub(super) fn hear(
+        &mut self,
+        seat: usize,
+        operator: &str,
+        own: Block,
+        word: W,
+        latest: Option<Result<W, Failure>>,
+    ) {
         self.voices.push(Voice {
             seat,
             operator: operator.to_owned(),
@@ -162,6 +177,16 @@ impl<W: Word> Tally<W> {
         self.voice(seat)?.latest.as_ref()
     }
 
+    /// The endpoint whose word on the newest block is not `word`, or is missing, where too few endpoints say anything.
+    pub(super) fn objection(&self, word: &W) -> Option<usize> {
+        let of = |objects: fn(&Result<W, Failure>, &W) -> bool| {
+            let voice = self.voices.iter().find(|voice| voice.latest.as_ref().is_some_and(|l| objects(l, word)));
+            voice.map(|voice| voice.seat)
+        };
+        of(|latest, word| latest.as_ref().is_ok_and(|latest| !latest.answers_alike(word)))
+            .or_else(|| of(|l, _| l.is_err()))
+    }
+
     /// The endpoints that have answered.
     pub(super) fn seats(&self) -> impl Iterator<Item = usize> {
         self.voices.iter().map(|voice| voice.seat)
@@ -214,8 +239,10 @@ impl<W: Word> Tally<W> {
     fn winner<'c>(&self, camps: &'c [Camp<'_, W>]) -> Option<&'c Camp<'c, W>> {
         let mut large = camps.iter().filter(|camp| self.operators(&camp.seats) >= self.agree);
         let first = large.next()?;
-        let winner = large.clone().fold(first, |best, camp| if camp.block.number > best.block.number { camp } else { best });
-        let rivals = std::iter::once(first).chain(large).filter(|camp| camp.block.number == winner.block.number).count();
+        let winner =
+            large.clone().fold(first, |best, camp| if camp.block.number > best.block.number { camp } else { best });
+        let rivals =
+            std::iter::once(first).chain(large).filter(|camp| camp.block.number == winner.block.number).count();
         (rivals == 1).then_some(winner)
     }
 
@@ -431,7 +458,10 @@ mod tests {
     #[test]
     fn an_old_agreement_waits_for_a_newer_one() {
         let mut tally = two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]);
-        assert!(matches!(tally.standing(), Standing::Provisional(_, Lacking::Youth)), "101 blocks take more than 20 minutes");
+        assert!(
+            matches!(tally.standing(), Standing::Provisional(_, Lacking::Youth)),
+            "101 blocks take more than 20 minutes"
+        );
         tally.hear(3, "3", block(106, 0), "a", Some(Ok("a")));
         assert_eq!(settled(&tally).0, block(106, 0));
     }

@@ -382,7 +382,7 @@ pub(super) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(super) rpc: Vec<Endpoint>,
-    /// How far the chain's answer must be vouched for: single-rpc or quorum
+    /// How far the chain's answer must be vouched for: single-rpc, quorum or state-proof
     #[arg(long, value_name = "GRADE")]
     pub(super) proof: Option<ProofDemand>,
     /// How many endpoints of different operators must agree; 2 where several are named

@@ -139,10 +139,7 @@ impl HttpLayer {
 
 impl GateLayer {
     pub(super) fn over(self, below: GateConfig) -> GateConfig {
-        GateConfig {
-            deadline: self.deadline.unwrap_or(below.deadline),
-            min_proof: self.min_proof.or(below.min_proof),
-        }
+        GateConfig { deadline: self.deadline.unwrap_or(below.deadline), min_proof: self.min_proof.or(below.min_proof) }
     }
 
     /// The layer that makes `config` out of any other.

@@ -1,28 +1,38 @@
 //! A block header that this process has hashed itself, and what a call in its block sees of it.
 
+use std::fmt;
+
 use alloy_consensus::Header;
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Address, B256, U256};
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
+use jiff::Timestamp;
 use revm::context::{BlockEnv, CfgEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::primitives::hardfork::SpecId;
 
 use super::ProofError;
+use crate::chain::Block;
 
 /// When Osaka began, in seconds since 1970, by chain id. It added nothing to the header by which it could be told.
 /// Other chains are taken to have begun with it.
 const OSAKA: [(u64, u64); 3] = [(1, 1_764_798_551), (11_155_111, 1_760_427_360), (560_048, 1_761_677_592)];
 
-/// A header and its hash, as computed here.
+/// A header and its hash, as computed in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chain) struct HashedHeader {
+pub struct HashedHeader {
     header: Header,
     hash: B256,
 }
 
+impl fmt::Display for HashedHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "state root {}", self.header.state_root)
+    }
+}
+
 impl HashedHeader {
     /// Hashes the header.
-    pub(in crate::chain) fn new(header: Header) -> Self {
+    pub fn new(header: Header) -> Self {
         Self { hash: header.hash_slow(), header }
     }
 
@@ -40,12 +50,12 @@ impl HashedHeader {
     }
 
     /// The hash, as computed here.
-    pub(in crate::chain) const fn hash(&self) -> B256 {
+    pub const fn hash(&self) -> B256 {
         self.hash
     }
 
     /// The block by its hash (EIP-1898).
-    pub(super) const fn id(&self) -> BlockId {
+    pub(in crate::chain) const fn id(&self) -> BlockId {
         BlockId::Hash(RpcBlockHash { block_hash: self.hash, require_canonical: Some(true) })
     }
 
@@ -57,7 +67,13 @@ impl HashedHeader {
         self.header.gas_limit
     }
 
-    pub(super) const fn number(&self) -> u64 {
+    /// The block; `None` where the header's time is no time.
+    pub fn block(&self) -> Option<Block> {
+        let timestamp = i64::try_from(self.header.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok())?;
+        Some(Block { number: self.header.number, hash: self.hash, timestamp })
+    }
+
+    pub(in crate::chain) const fn number(&self) -> u64 {
         self.header.number
     }
 
@@ -115,7 +131,7 @@ impl HashedHeader {
         }
     }
 
-    pub(super) const fn beneficiary(&self) -> alloy_primitives::Address {
+    pub(super) const fn beneficiary(&self) -> Address {
         self.header.beneficiary
     }
 }

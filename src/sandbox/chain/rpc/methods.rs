@@ -88,7 +88,7 @@ impl Node<'_> {
             "eth_call" => self.call(parameter(params, 0)?, params),
             "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
             "eth_getProof" => self.prove(params),
-            "eth_getCode" => Ok(json!(self.block(params, 1)?.state.code(parameter(params, 0)?))),
+            "eth_getCode" => Ok(json!(self.fault.code(self.block(params, 1)?.state.code(parameter(params, 0)?)))),
             "eth_getStorageAt" => {
                 let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
                 Ok(json!(B256::from(value)))
@@ -121,8 +121,10 @@ impl Node<'_> {
     /// The block as JSON, without transactions; null where there is none.
     fn header(&self, block: Option<&Sealed>) -> Value {
         let block = block.map(|block| {
-            let inner = self.fault.header(&block.header);
-            let header = Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None };
+            let mut inner = self.fault.header(&block.header);
+            let hash = inner.hash_slow();
+            self.fault.fields(&mut inner);
+            let header = Header { hash, inner, total_difficulty: None, size: None };
             Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
         });
         json!(block)
@@ -148,7 +150,12 @@ impl Node<'_> {
             return Err(RpcError::new(-32602, "too many storage keys"));
         }
         let slots: Vec<U256> = keys.iter().map(|key| U256::from_be_bytes(key.0)).collect();
-        Ok(json!(self.block(params, 2)?.prove(parameter(params, 0)?, &slots)))
+        if self.fault == RpcFault::NoProofs {
+            return Err(RpcError::new(-32000, "distance to target block exceeds maximum proof window"));
+        }
+        let mut proof = self.block(params, 2)?.prove(parameter(params, 0)?, &slots);
+        self.fault.proof(&mut proof);
+        Ok(json!(proof))
     }
 
     /// As go-ethereum does it: a call that fails still has a list.
