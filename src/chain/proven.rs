@@ -94,6 +94,7 @@ impl ProvenChain {
         while rumours.heard < self.endpoints.agree() {
             let width = self.endpoints.width().saturating_sub(rumours.heard + rumours.under_way.len());
             for node in waiting.by_ref().take(width) {
+                rumours.asked.push(Arc::clone(&node));
                 let asked = Arc::clone(asked);
                 rumours.under_way.push(tokio::spawn(async move {
                     let gossip = node.gossip(&asked.subject, &asked.call, selector).await;
@@ -196,9 +197,8 @@ impl ProvenChain {
         };
         let failed = |failure: Failure| failure.into_error(&node.label, "latest", self.endpoints.chain_id);
         let findings = word.clone().map_err(failed)?;
-        let voices = rumours.latest.iter().filter(|(node, _)| !head.excludes(&node.label));
-        let voices = voices.map(|(node, _)| Arc::clone(node)).collect();
-        let voices = RpcClient::new(Chorus::new(voices, self.endpoints.agree()), false);
+        let voices = rumours.asked.iter().filter(|node| !head.excludes(&node.label));
+        let voices = RpcClient::new(Chorus::new(voices.cloned().collect(), self.endpoints.agree()), false);
         self.endpoints.answer(&voices, asked, &findings, BlockId::latest()).await
     }
 }
@@ -252,6 +252,7 @@ impl Chain for ProvenChain {
 /// What endpoints tell without proof.
 #[derive(Default)]
 struct Rumours {
+    asked: Vec<Arc<Node>>,
     hint: Option<AccessList>,
     latest: Vec<(Arc<Node>, Result<Findings, Failure>)>,
     /// Endpoints that told something.
