@@ -12,10 +12,61 @@ test:
 ci:
     bash .ci/run
 
+# audits of the published registry, in every form; needs CLRESOLVE_CORPUS
+audit-registry folder="audits":
+    CLRESOLVE_AUDIT_OUT="{{ absolute_path(folder) }}" cargo test --test e2e -- an_audit_of --nocapture
+
 lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
 
+# fuzz one target (name, records, cid, car, dag, card, abi or ccip) for so many seconds
+fuzz TARGET SECONDS="60":
+    fuzz/run {{TARGET}} {{SECONDS}}
+
+# the same few thousand runs of every target, as CI makes them
+fuzz-smoke:
+    fuzz/run smoke
+
+# write the seeds of the fuzz targets anew, after tests/fuzz/seeds.rs has changed
+fuzz-seeds:
+    SEEDS=write cargo test --test fuzz
+
+# give the fuzz targets the versions of Cargo.lock, after that has changed
+fuzz-lock:
+    cp Cargo.lock fuzz/Cargo.lock
+    cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
+
 # compile the sandbox's contracts again
 contracts:
     cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
+
+# every row of the README's performance table
+bench:
+    @echo "| what | measured | beside it, in the same run | ratio | budget | command |"
+    @echo "|---|---|---|--:|--:|---|"
+    @cargo bench | grep '^|'
+
+# the checks of one card
+bench-card:
+    cargo bench --bench card
+
+# a warm verdict in the library
+bench-warm:
+    cargo bench --bench warm
+
+# a warm verdict over HTTP
+bench-http:
+    cargo bench --bench http
+
+# a cold verdict over long lines
+bench-cold:
+    cargo bench --bench cold
+
+# from the start of the process
+bench-process:
+    cargo bench --bench process
+
+# memory of an audit
+bench-audit:
+    cargo bench --bench audit

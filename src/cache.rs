@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use moka::future::Cache;
 use crate::chain::BlockSelector;
 use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
+use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::verdict::{Depth, Resolution, Served, State};
 
@@ -41,7 +43,7 @@ pub fn fresh_for(state: State, failures: u32) -> Duration {
 }
 
 /// Everything that an answer depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The name in normal form.
     pub name: EnsName,
@@ -49,22 +51,25 @@ pub struct Key {
     pub block: BlockSelector,
     /// How deep the walk goes.
     pub depth: Depth,
-    /// Digest of the profile in force, its manifests and the policy.
-    pub rules: Arc<str>,
+    /// Digest of the profile in force, which covers its manifests.
+    pub rules: Digest,
     /// Digest of the world: chain, Universal Resolver, endpoints, proof demand, gateways, source flags.
     pub world: Arc<str>,
+}
+
+impl Hash for Key {
+    /// Of the name and the depth: keys that differ in the rest alone are few, and are told apart by `Eq`.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        self.depth.hash(state);
+    }
 }
 
 /// What an answer would take.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// Nothing: it is known.
-    Known {
-        /// The answer.
-        resolution: Resolution,
-        /// How long ago the latest run was, also one whose failure left the answer in place.
-        since_run: Duration,
-    },
+    /// Nothing: this is known.
+    Known(Resolution),
     /// A wait for the run that is under way.
     UnderWay,
     /// A run.
@@ -134,14 +139,15 @@ impl VerdictCache {
     /// What an answer under `key` would take at `now`.
     pub async fn standing(&self, key: &Key, now: Timestamp) -> Standing {
         if let Some(resolution) = self.fresh(key, now).await {
-            return Standing::Known { resolution, since_run: self.since_run(key, now).await };
+            return Standing::Known(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         if flights.contains_key(key) { Standing::UnderWay } else { Standing::Unknown }
     }
 
-    /// How long ago the latest run for `key` was, whatever came of it.
-    async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
+    /// How long ago the latest run for `key` was, whatever came of it: also one whose failure left an answer in place.
+    /// [`Duration::MAX`] where none is remembered.
+    pub async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.other, &self.failures] {
             if let Some(entry) = pool.get(key).await {
@@ -277,7 +283,7 @@ mod tests {
             name: EnsName::parse(name).expect("a good name"),
             block: BlockSelector::Finalized,
             depth: Depth::Identity,
-            rules: "rules".into(),
+            rules: Digest::of(b"rules"),
             world: "world".into(),
         }
     }
@@ -365,13 +371,10 @@ mod tests {
 
         cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
         let later = START + 9.seconds();
-        let since = |standing| match standing {
-            Standing::Known { since_run, .. } => since_run.as_secs(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 9);
+        assert!(matches!(cache.standing(&key("b.eth"), later).await, Standing::Known(_)));
+        assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0).await;
-        assert_eq!(since(cache.standing(&key("b.eth"), later).await), 0, "a failed run counts too");
+        assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
     }
 
     #[tokio::test]

@@ -43,7 +43,7 @@ impl Card {
 
     /// The value at a JSON Pointer, of whatever type.
     pub fn at(&self, pointer: &str) -> Option<&Value> {
-        self.0.pointer(pointer)
+        pointer::find(&self.0, pointer)
     }
 
     /// The text at a JSON Pointer, when it is a string with more in it than white space.

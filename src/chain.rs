@@ -155,9 +155,9 @@ pub struct Holding {
 pub struct Proof {
     /// The grade.
     pub grade: Grade,
-    /// Endpoints asked.
+    /// Operators asked.
     pub asked: u32,
-    /// Endpoints that agreed: on the answer or, where it is computed from proven state, on the header.
+    /// Operators that agreed: on the answer or, where it is computed from proven state, on the header.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]

@@ -11,6 +11,7 @@ pub mod verbs;
 
 use std::collections::BTreeMap;
 
+use self::integrity::Integrity;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
@@ -42,12 +43,15 @@ pub struct Judgement {
     pub steps: BTreeMap<Step, Status>,
     /// The card, when the judged bytes are one.
     pub card: Option<Card>,
+    /// Whether the judged bytes match both the CID and the checksum.
+    pub content_is_proven: bool,
 }
 
 /// Judges evidence under a profile.
 pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
     let mut reasons = records::records(evidence, profile);
-    reasons.extend(integrity::integrity(evidence));
+    let Integrity { reasons: of_sources, proven: content_is_proven } = integrity::integrity(evidence);
+    reasons.extend(of_sources);
     let card = evidence.card_bytes().and_then(|bytes| match Card::parse(bytes) {
         Ok(card) => Some(card),
         Err(error) => {
@@ -66,8 +70,8 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
     reason::sort(&mut reasons);
     reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
-    let steps = statuses(evidence, card.is_some(), &reasons, policy);
-    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card }
+    let steps = statuses(evidence, content_is_proven, card.is_some(), &reasons, policy);
+    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card, content_is_proven }
 }
 
 fn schema_reasons(evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
@@ -112,7 +116,13 @@ fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) ->
 }
 
 /// How each step ended: what its evidence says, made worse by its reasons, never better.
-fn statuses(evidence: &Evidence, has_card: bool, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
+fn statuses(
+    evidence: &Evidence,
+    content_is_proven: bool,
+    has_card: bool,
+    reasons: &[Reason],
+    policy: &Policy,
+) -> BTreeMap<Step, Status> {
     let base = |step| match step {
         Step::Name => Status::Pass,
         Step::Records if evidence.found().is_some() => Status::Pass,
@@ -120,7 +130,7 @@ fn statuses(evidence: &Evidence, has_card: bool, reasons: &[Reason], policy: &Po
         Step::FetchHttps => https_status(&evidence.https),
         Step::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
         Step::Integrity if evidence.found().is_none() => Status::Skip,
-        Step::Integrity if integrity::content_is_proven(evidence) => Status::Pass,
+        Step::Integrity if content_is_proven => Status::Pass,
         Step::Integrity => Status::Unknown,
         Step::Card if evidence.card_bytes().is_some() => Status::Pass,
         Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,

@@ -32,7 +32,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{any, get};
-use bytes::Bytes;
 use moka::future::Cache;
 use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
@@ -42,6 +41,7 @@ use crate::config::{BlockSelector, Config, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
 
 use self::desk::Desk;
+use self::verdicts::Rendered;
 
 /// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
 const RENDERED_BYTES: u64 = 32 * 1024 * 1024;
@@ -66,8 +66,8 @@ struct Shared {
     requests: Arc<Semaphore>,
     /// Apart from the others, so that whoever keeps the report face busy does not close the gate.
     gate_requests: Arc<Semaphore>,
-    /// The JSON of verdicts that were served from the cache, by id.
-    rendered: Cache<String, Bytes>,
+    /// Verdicts that were served from the cache, as they are sent, by id.
+    rendered: Cache<String, Rendered>,
     draining: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl Server {
             gate_requests: Arc::new(Semaphore::new(config.http.requests)),
             rendered: Cache::builder()
                 .max_capacity(RENDERED_BYTES)
-                .weigher(|_, json: &Bytes| u32::try_from(json.len()).unwrap_or(u32::MAX))
+                .weigher(|_, rendered: &Rendered| u32::try_from(rendered.json.len()).unwrap_or(u32::MAX))
                 .build(),
             draining: AtomicBool::new(false),
         };

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
-//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
+//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. [`guide`] shows how to use them, task
+//! by task; `ARCHITECTURE.md` has the map.
 
 pub mod address;
 pub mod cache;
@@ -42,6 +43,9 @@ pub mod sandbox;
 pub mod schema;
 pub mod text;
 pub mod verdict;
+
+#[doc = include_str!("../docs/library.md")]
+pub mod guide {}
 
 pub use config::Config;
 pub use profile::Profile;

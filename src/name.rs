@@ -25,6 +25,9 @@ impl EnsName {
         if input.len() > MAX_NAME_BYTES {
             return Err(NameError::TooLong(input.len()));
         }
+        if is_plain(input) {
+            return Ok(Self(input.to_owned()));
+        }
         let normal = normalize(input)?;
         if normal.is_empty() || normal.split('.').any(str::is_empty) {
             return Err(NameError::EmptyLabel);
@@ -71,6 +74,14 @@ impl EnsName {
     }
 }
 
+/// Whether `input` is made of labels of a to z and 0 to 9 alone: such a name is its own normal form, and most names are
+/// such. Hyphens are left to [`normalize`], which knows where they may stand.
+fn is_plain(input: &str) -> bool {
+    let plain =
+        |label: &[u8]| !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    input.as_bytes().split(|byte| *byte == b'.').all(plain)
+}
+
 /// ENSIP-15 normal form of any text, the empty name included, as the official vectors state it.
 ///
 /// # Errors
@@ -101,4 +112,25 @@ pub enum NameError {
     /// ENSIP-15 refuses the name.
     #[error("the name does not normalise under ENSIP-15: {0}")]
     NotNormalizable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_plain_name_is_its_own_normal_form(name in "[a-z0-9]{1,12}(\\.[a-z0-9]{1,12}){0,4}") {
+            prop_assert!(is_plain(&name));
+            prop_assert_eq!(normalize(&name), Ok(name));
+        }
+
+        #[test]
+        fn no_other_name_is_taken_for_plain(name in "[a-zA-Z0-9._ß-]{0,24}") {
+            let full = normalize(&name).ok().filter(|normal| normal.split('.').all(|label| !label.is_empty()));
+            prop_assert_eq!(EnsName::parse(&name).ok().map(|parsed| parsed.0), full);
+        }
+    }
 }

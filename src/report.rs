@@ -8,6 +8,7 @@ pub mod drift;
 mod html;
 mod json;
 mod markdown;
+mod page;
 mod resolution;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::drift::{Agreement, Drift, TxtLine};
 pub use self::resolution::Draft;
+use crate::digest::Digest;
 use crate::reason::{Code, Effect, Reason};
 use crate::text::{clipped, excerpt};
 use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
@@ -34,6 +36,13 @@ pub const MAX_NAME_BYTES: usize = 512;
 
 /// Most names that the report shows as examples of one reason; the rows hold all.
 pub const EXAMPLES_PER_REASON: usize = 5;
+
+/// Most sets of findings that the report knows again. A registry has a handful, made by the same mistake in many cards;
+/// beyond these a name has its findings to itself.
+pub const MAX_KINDS_OF_FINDINGS: usize = 256;
+
+/// Most names that the findings which they share are told for by name; the table of names has all.
+pub const NAMES_PER_FINDING: usize = 40;
 
 /// An audit: under which rules, what came out, and how it ended. Its rows are elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,13 +136,6 @@ impl Report {
         }
     }
 
-    /// The result in one sentence; `profile` is the profile's identifier as the format writes it.
-    fn headline(&self, profile: impl std::fmt::Display) -> String {
-        let tally = &self.tally;
-        let are = if tally.trusted == 1 { "is" } else { "are" };
-        format!("{} of {} names {are} trusted under {profile}.", tally.trusted, tally.names)
-    }
-
     /// The facts at the head of the report: what, and its value.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scope = &self.scope;
@@ -147,16 +149,21 @@ impl Report {
             ("world", format!("{} {}", scope.world, scope.chain)),
         ];
         if let Some((first, last)) = self.tally.blocks {
-            let blocks = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            let blocks = span(first.to_string(), last.to_string());
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
         }
         if let Some((first, last)) = self.tally.checked {
-            facts.push(("checked", format!("{first:.0} to {last:.0}")));
+            facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));
         facts
     }
+}
+
+/// From `first` to `last`, which may be the same.
+fn span(first: String, last: String) -> String {
+    if first == last { first } else { format!("{first} to {last}") }
 }
 
 /// What the report keeps of a verdict.
@@ -249,6 +256,15 @@ impl Row {
     fn has_findings(&self) -> bool {
         self.state != State::Trusted || self.drift.differs()
     }
+
+    /// The same for all names whose findings differ in values at most. A line that is no name is like no other.
+    fn kind_of_findings(&self) -> Option<Digest> {
+        self.normalized.as_ref().filter(|_| self.has_findings())?;
+        let findings = self.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+        let findings: Vec<_> = findings.map(|reason| (reason.effect, reason.code, &reason.place)).collect();
+        let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
+        Some(Digest::of(format!("{kind:?}").as_bytes()))
+    }
 }
 
 /// The counts over all rows. It does not grow with their number.
@@ -271,6 +287,18 @@ pub struct Tally {
     /// When the first and the last name was checked.
     pub checked: Option<(Timestamp, Timestamp)>,
     groups: BTreeMap<(Effect, Code), Group>,
+    alike: BTreeMap<Digest, Alike>,
+}
+
+/// The names whose findings differ in values at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// The line of the first of them.
+    pub line: u64,
+    /// How many they are.
+    pub names: u64,
+    /// Those after the first, at most [`NAMES_PER_FINDING`].
+    pub others: Vec<String>,
 }
 
 /// The names that share a reason.
@@ -312,6 +340,25 @@ impl Tally {
                 self.group(effect, code).count(row.name());
             }
         }
+        if let Some(kind) = row.kind_of_findings() {
+            self.count_alike(kind, row);
+        }
+    }
+
+    fn count_alike(&mut self, kind: Digest, row: &Row) {
+        if let Some(alike) = self.alike.get_mut(&kind) {
+            alike.names += 1;
+            if alike.others.len() < NAMES_PER_FINDING {
+                alike.others.push(row.name().to_owned());
+            }
+        } else if self.alike.len() < MAX_KINDS_OF_FINDINGS {
+            self.alike.insert(kind, Alike { line: row.line, names: 1, others: Vec::new() });
+        }
+    }
+
+    /// The names whose findings are like those of a row that was counted.
+    pub fn alike(&self, row: &Row) -> Option<&Alike> {
+        self.alike.get(&row.kind_of_findings()?)
     }
 
     fn group(&mut self, effect: Effect, code: Code) -> &mut Group {
@@ -333,6 +380,19 @@ impl Group {
             self.examples.push(name.to_owned());
         }
     }
+}
+
+/// The slugs of codes.
+fn slugs(codes: &[Code], separator: &str) -> String {
+    codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
+}
+
+/// The rules that reasons go by, each once.
+fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
+    let mut rules: Vec<&str> = reasons.into_iter().filter_map(|reason| reason.requirement.as_deref()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    rules
 }
 
 /// The word for an effect.

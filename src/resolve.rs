@@ -224,8 +224,8 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return Ok(report::invalid_name(&question.input, &error, &profile, &policy, self.now())),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, &question.input, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        let run = self.run(key.name.clone(), profile, policy);
         Ok(self.0.cache.run_anew(key, run).await.asked_as(&question.input))
     }
 
@@ -239,14 +239,25 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => {
                 let resolution = report::invalid_name(&question.input, &error, &profile, &policy, self.now());
-                return Ok(Standing::Known { resolution, since_run: Duration::ZERO });
+                return Ok(Standing::Known(resolution));
             }
         };
-        Ok(match self.0.cache.standing(&self.key(&name, &profile, &policy), self.now()).await {
-            Standing::Known { resolution, since_run } => {
-                Standing::Known { resolution: resolution.asked_as(&question.input), since_run }
-            }
+        Ok(match self.0.cache.standing(&self.key(name, &profile, &policy), self.now()).await {
+            Standing::Known(resolution) => Standing::Known(resolution.asked_as(&question.input)),
             other => other,
+        })
+    }
+
+    /// How long ago the latest run for a question was, whatever came of it: also one whose failure left an answer in
+    /// place. [`Duration::MAX`] where none is remembered; zero for what is no name, which is judged each time.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
+        let (profile, policy) = self.rules(question)?;
+        Ok(match EnsName::parse(&question.input) {
+            Ok(name) => self.0.cache.since_run(&self.key(name, &profile, &policy), self.now()).await,
+            Err(_) => Duration::ZERO,
         })
     }
 
@@ -289,35 +300,37 @@ impl Resolver {
             Ok(name) => name,
             Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
         };
-        let key = self.key(&name, &profile, &policy);
-        let run = self.run(name, input, profile, policy);
+        let key = self.key(name, &profile, &policy);
+        if let Some(known) = self.0.cache.fresh(&key, now).await {
+            return known.asked_as(input);
+        }
+        let run = self.run(key.name.clone(), profile, policy);
         self.0.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
-    fn key(&self, name: &EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
+    fn key(&self, name: EnsName, profile: &Profile, policy: &Policy) -> CacheKey {
         CacheKey {
-            name: name.clone(),
+            name,
             block: self.0.config.chain.block,
             depth: policy.depth,
-            rules: profile.digest().to_string().into(),
+            rules: profile.digest(),
             world: Arc::clone(&self.0.world),
         }
     }
 
-    /// The run for `name`, as the cache starts it: told how many failures in a row came before.
+    /// The run for `name`, as the cache starts it: told how many failures in a row came before. What the cache keeps was
+    /// typed in normal form, as it will mostly be asked for.
     fn run(
         &self,
         name: EnsName,
-        input: &str,
         profile: Arc<Profile>,
         policy: Policy,
     ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
         let inner = Arc::clone(&self.0);
-        let asked = input.to_owned();
         move |failures| {
             let work = async move {
                 let run = inner.gather(name, &policy).await;
-                let resolution = report::resolution(&inner.reporter(&profile, &policy), &asked, &run, failures);
+                let resolution = report::resolution(&inner.reporter(&profile, &policy), &run, failures);
                 log(&resolution.verdict);
                 resolution
             };

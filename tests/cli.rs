@@ -96,9 +96,11 @@ fn wrong_usage_is_2_and_leaves_stdout_alone() {
         &["--sandbox"],
         &["--no-such-flag", "a.eth"],
         &["a.eth", "-o", "yaml"],
-        &["a.eth", "--proof", "quorum"],
+        &["a.eth", "--proof", "quorum", "--rpc", "http://127.0.0.1:1"],
+        &["a.eth", "--proof", "single-rpc", "--quorum", "2"],
         &["a.eth", "--proof", "state-proof"],
-        &["a.eth", "--quorum", "2"],
+        &["a.eth", "--quorum", "1"],
+        &["a.eth", "--quorum", "2", "--rpc", "https://a.rpc.example", "--rpc", "https://b.rpc.example"],
         &["a.eth", "--timeout", "0s"],
         &["a.eth", "--timeout", "soon"],
         &["a.eth", "--block", "newest"],
@@ -359,25 +361,4 @@ fn verdict() -> Value {
         },
         "tool": {"name": "clresolve", "version": "0.1.0"},
     })
-}
-
-#[test]
-fn the_configurations_for_deployment_are_good() {
-    use clresolve::config::{Config, Layer};
-    for name in ["config.dev.toml", "config.prod.toml"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name);
-        let layer = Layer::from_file(&path).unwrap_or_else(|error| panic!("{error}"));
-        let config = Config::default().with([layer]).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(config.chain.endpoints[0].own, "{name}");
-    }
-    let prod = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/config.prod.toml")).unwrap();
-    // What stands behind a # is good too: each key is known.
-    let uncommented = |line: &str| match line.strip_prefix("# ") {
-        Some(rest) if rest.contains(" = ") || rest.starts_with("[[") => format!("{rest}\n"),
-        _ => format!("{line}\n"),
-    };
-    let every_key: String = prod.lines().map(uncommented).collect();
-    if let Err(error) = Layer::from_toml(&every_key, "config.prod.toml, every key") {
-        panic!("{error}");
-    }
 }

@@ -10,6 +10,8 @@ mod agents;
 mod binary;
 #[path = "e2e/cards.rs"]
 mod cards;
+#[path = "e2e/registry.rs"]
+mod registry;
 #[path = "e2e/service.rs"]
 mod service;
 #[path = "e2e/world.rs"]
@@ -17,11 +19,13 @@ mod world;
 
 use agents::AGENTS;
 use binary::Finding;
-use cards::Class;
+use cards::{Card, Class};
+use registry::{Expected, audit};
 use world::{Net, World, world};
 
 const LETTER: &str = "agent-cards/1.0.0";
 const RELEASED: &str = "agent-cards/1.0.0+released";
+const LATER: &str = "agent-cards/1.1.0";
 
 /// What every verdict here says, since each world has one node.
 const ONE_NODE: &str = "warn single-rpc";
@@ -29,10 +33,16 @@ const PLACEHOLDER: &str = "fail schema-mirror-placeholder";
 const PLACEHOLDER_TOLERATED: &str = "warn schema-mirror-placeholder";
 const ROUTE: &str = "fail entry-version-noncompliant";
 
+/// The agent whose records its publisher documents. They name an older card and a CID that nobody can make again, and
+/// one of them is not set.
+const DOCUMENTED: &str = "formatagent.eth";
+const DOCUMENTED_CODES: [&str; 4] =
+    ["fail txt-missing", "fail checksum-mismatch", "fail txt-entry-mismatch", "unknown cid-unproven"];
+
 #[test]
 fn cards_before_the_release_keep_to_the_letter() {
     let Some(world) = world() else { return };
-    judge_cards(&world.entry_v1, LETTER, |class| match class {
+    judge_cards(&world.entry_v1, LETTER, |card| match card.class {
         Class::Commons => ("trusted", vec![ONE_NODE]),
         Class::Commercial => ("untrusted", vec![ONE_NODE, PLACEHOLDER]),
     });
@@ -41,13 +51,14 @@ fn cards_before_the_release_keep_to_the_letter() {
 #[test]
 fn cards_before_the_release_pass_by_the_released_rules() {
     let Some(world) = world() else { return };
-    judge_cards(&world.entry_v1, RELEASED, |class| ("trusted", tolerated(class)));
+    judge_cards(&world.entry_v1, RELEASED, |card| ("trusted", tolerated(card.class)));
 }
 
 #[test]
 fn released_cards_break_the_letter() {
     let Some(world) = world() else { return };
-    judge_cards(&world.released, LETTER, |class| match class {
+    judge_cards(&world.released, LETTER, |card| match card.class {
+        _ if card.name == DOCUMENTED => ("untrusted", [&DOCUMENTED_CODES[..], &[ONE_NODE, ROUTE]].concat()),
         Class::Commons => ("untrusted", vec![ONE_NODE, ROUTE]),
         Class::Commercial => ("untrusted", vec![ONE_NODE, ROUTE, PLACEHOLDER]),
     });
@@ -56,7 +67,10 @@ fn released_cards_break_the_letter() {
 #[test]
 fn released_cards_pass_by_the_released_rules() {
     let Some(world) = world() else { return };
-    judge_cards(&world.released, RELEASED, |class| ("trusted", tolerated(class)));
+    judge_cards(&world.released, RELEASED, |card| match card.name.as_str() {
+        DOCUMENTED => ("untrusted", [&DOCUMENTED_CODES[..], &[ONE_NODE]].concat()),
+        _ => ("trusted", tolerated(card.class)),
+    });
 }
 
 #[test]
@@ -127,8 +141,179 @@ fn absent_content_is_proven_absent_through_the_gateway() {
     }
 }
 
+#[test]
+fn an_audit_of_the_cards_before_the_release() {
+    let Some(world) = world() else { return };
+    let [letter, ..] = audit(
+        &world.entry_v1,
+        "before-release",
+        [
+            Expected {
+                profile: LETTER,
+                counts: [10, 3, 0, 3],
+                near_misses: &[(RELEASED, 3)],
+                reasons: &[("fail", "schema-mirror-placeholder", 3), ("warn", "single-rpc", 13)],
+            },
+            Expected {
+                profile: RELEASED,
+                counts: [13, 0, 0, 0],
+                near_misses: &[],
+                reasons: &[("warn", "single-rpc", 13), ("warn", "schema-mirror-placeholder", 3)],
+            },
+            Expected {
+                profile: LATER,
+                counts: [0, 13, 0, 13],
+                near_misses: &[(LETTER, 10), (RELEASED, 13)],
+                reasons: &[
+                    ("fail", "card-schema-invalid", 13),
+                    ("fail", "schema-manifest-mismatch", 13),
+                    ("fail", "schema-uri-not-canonical", 13),
+                    ("fail", "entry-malformed", 10),
+                    ("fail", "entry-version-noncompliant", 3),
+                    ("fail", "schema-mirror-placeholder", 3),
+                    ("unknown", "schema-unpinned", 13),
+                    ("warn", "single-rpc", 13),
+                ],
+            },
+        ],
+    );
+    assert_eq!(letter.row("summarizeagent.eth"), ("trusted".to_owned(), vec![], ["agree"; 6]));
+    let placeholder = vec!["schema-mirror-placeholder".to_owned()];
+    let pairs = ["agree", "agree", "agree", "agree", "differ", "agree"];
+    assert_eq!(letter.row("verifyagent.eth"), ("untrusted".to_owned(), placeholder, pairs));
+}
+
+#[test]
+fn an_audit_of_the_released_cards_and_documented_records() {
+    let Some(world) = world() else { return };
+    let [_, released, _] = audit(
+        &world.released,
+        "released",
+        [
+            Expected {
+                profile: LETTER,
+                counts: [0, 14, 0, 4],
+                near_misses: &[(RELEASED, 12)],
+                reasons: &[
+                    ("fail", "entry-version-noncompliant", 13),
+                    ("fail", "schema-mirror-placeholder", 3),
+                    ("fail", "txt-missing", 2),
+                    ("fail", "checksum-mismatch", 1),
+                    ("fail", "schema-txt-missing", 1),
+                    ("fail", "txt-entry-mismatch", 1),
+                    ("unknown", "cid-unproven", 1),
+                    ("warn", "single-rpc", 14),
+                ],
+            },
+            Expected {
+                profile: RELEASED,
+                counts: [12, 2, 0, 1],
+                near_misses: &[],
+                reasons: &[
+                    ("fail", "txt-missing", 2),
+                    ("fail", "checksum-mismatch", 1),
+                    ("fail", "schema-txt-missing", 1),
+                    ("fail", "txt-entry-mismatch", 1),
+                    ("unknown", "cid-unproven", 1),
+                    ("warn", "single-rpc", 14),
+                    ("warn", "schema-mirror-placeholder", 3),
+                ],
+            },
+            Expected {
+                profile: LATER,
+                counts: [0, 14, 0, 13],
+                near_misses: &[(RELEASED, 12)],
+                reasons: &[
+                    ("fail", "card-schema-invalid", 13),
+                    ("fail", "schema-manifest-mismatch", 13),
+                    ("fail", "schema-uri-not-canonical", 13),
+                    ("fail", "entry-malformed", 10),
+                    ("fail", "entry-version-noncompliant", 3),
+                    ("fail", "schema-mirror-placeholder", 3),
+                    ("fail", "txt-missing", 2),
+                    ("fail", "checksum-mismatch", 1),
+                    ("fail", "txt-entry-mismatch", 1),
+                    ("unknown", "schema-unpinned", 13),
+                    ("unknown", "cid-unproven", 1),
+                    ("warn", "single-rpc", 14),
+                ],
+            },
+        ],
+    );
+    let (state, codes, pairs) = released.row("formatagent.eth");
+    let documented = ["txt-missing", "checksum-mismatch", "txt-entry-mismatch", "schema-txt-missing", "cid-unproven"];
+    assert_eq!((state.as_str(), codes), ("untrusted", documented.map(str::to_owned).to_vec()));
+    assert_eq!(pairs, ["differ", "open", "open", "differ", "agree", "differ"]);
+    // A name of the registry that is no agent: there is no card that its records could differ from.
+    let (state, codes, pairs) = released.row("runtime.commandlayer.eth");
+    assert_eq!((state.as_str(), codes, pairs), ("untrusted", vec!["txt-missing".to_owned()], ["open"; 6]));
+    let (decision, reason) = released.draft("runtime.commandlayer.eth");
+    assert_eq!(decision, "draft: not to be called or paid until its publisher has corrected what it published");
+    assert!(reason.starts_with("txt-missing (CL-35, CL-36, CL-37, CL-38, CL-39, CL-40); "), "{reason}");
+}
+
+#[test]
+fn an_audit_of_the_hosted_cards() {
+    let Some(world) = world() else { return };
+    let [_, _, later] = audit(
+        &world.hosted,
+        "hosted",
+        [
+            Expected {
+                profile: LETTER,
+                counts: [0, 13, 0, 13],
+                near_misses: &[(RELEASED, 1)],
+                reasons: &[
+                    ("fail", "card-field-missing", 12),
+                    ("fail", "schema-txt-mismatch", 12),
+                    ("fail", "schema-uri-not-canonical", 12),
+                    ("fail", "entry-malformed", 10),
+                    ("fail", "schema-txt-missing", 10),
+                    ("fail", "entry-version-noncompliant", 3),
+                    ("fail", "schema-mirror-placeholder", 1),
+                    ("unknown", "schema-unavailable", 12),
+                    ("warn", "single-rpc", 13),
+                ],
+            },
+            Expected {
+                profile: RELEASED,
+                counts: [1, 12, 0, 12],
+                near_misses: &[],
+                reasons: &[
+                    ("fail", "card-field-missing", 12),
+                    ("fail", "schema-txt-mismatch", 12),
+                    ("fail", "schema-uri-not-canonical", 12),
+                    ("fail", "entry-malformed", 10),
+                    ("fail", "schema-txt-missing", 10),
+                    ("fail", "entry-version-noncompliant", 2),
+                    ("unknown", "schema-unavailable", 12),
+                    ("warn", "single-rpc", 13),
+                    ("warn", "schema-mirror-placeholder", 1),
+                ],
+            },
+            Expected {
+                profile: LATER,
+                counts: [0, 1, 12, 1],
+                near_misses: &[(RELEASED, 1)],
+                reasons: &[
+                    ("fail", "card-schema-invalid", 1),
+                    ("fail", "entry-version-noncompliant", 1),
+                    ("fail", "schema-manifest-mismatch", 1),
+                    ("fail", "schema-mirror-placeholder", 1),
+                    ("fail", "schema-uri-not-canonical", 1),
+                    ("unknown", "schema-unpinned", 13),
+                    ("warn", "single-rpc", 13),
+                ],
+            },
+        ],
+    );
+    let pairs = ["agree", "agree", "agree", "agree", "agree", "open"];
+    let unpinned = vec!["schema-unpinned".to_owned()];
+    assert_eq!(later.row("summarizeagent.eth"), ("indeterminate".to_owned(), unpinned, pairs));
+}
+
 /// Judges all cards of a release in one run.
-fn judge_cards<'a>(net: &Net, profile: &str, expected: impl Fn(Class) -> (&'a str, Vec<&'a str>)) {
+fn judge_cards<'a>(net: &Net, profile: &str, expected: impl Fn(&Card) -> (&'a str, Vec<&'a str>)) {
     let names: Vec<&str> = net.cards.iter().map(|card| card.name.as_str()).collect();
     let (exit, verdicts) = net.verify(profile, &names);
     let found: Vec<Finding> = verdicts.iter().map(Finding::of).collect();
@@ -136,7 +321,7 @@ fn judge_cards<'a>(net: &Net, profile: &str, expected: impl Fn(Class) -> (&'a st
         .cards
         .iter()
         .map(|card| {
-            let (state, codes) = expected(card.class);
+            let (state, codes) = expected(card);
             Finding::new(&card.name, state, codes)
         })
         .collect();

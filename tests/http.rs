@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clresolve::clock::Clock;
-use clresolve::config::Config;
+use clresolve::config::{Config, Grade};
 use clresolve::digest::Digest;
 use clresolve::http::Server;
 use clresolve::resolve::Resolver;
@@ -198,6 +198,14 @@ async fn one_strangers_word_does_not_open_the_gate() {
     assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     gate.is_closed_gate("single-rpc");
+    assert_eq!(gate.header("clresolve-state"), "trusted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_weaker_than_demanded_does_not_open_the_gate() {
+    let daemon = Daemon::start(|config| config.gate.min_proof = Some(Grade::Quorum)).await;
+    let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
+    gate.is_closed_gate("proof-too-weak");
     assert_eq!(gate.header("clresolve-state"), "trusted");
 }
 

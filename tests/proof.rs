@@ -151,11 +151,7 @@ struct NoGateway;
 
 #[async_trait]
 impl CcipReadGateway for NoGateway {
-    async fn request(
-        &self,
-        _: &CcipReadRequest,
-        _: usize,
-    ) -> Result<alloy_primitives::Bytes, CcipReadGatewayError> {
+    async fn request(&self, _: &CcipReadRequest, _: usize) -> Result<alloy_primitives::Bytes, CcipReadGatewayError> {
         Err(CcipReadGatewayError::new("there is no gateway"))
     }
 }
@@ -312,7 +308,8 @@ impl HeaderSource for KnownHeader {
 #[tokio::test]
 async fn another_source_of_headers_takes_the_quorums_place() {
     let world = World::new().await;
-    let head = world.endpoints(Demand::StateProof(1), &[Altered::Nothing]).head(BlockSelector::Finalized).await.unwrap();
+    let head =
+        world.endpoints(Demand::StateProof(1), &[Altered::Nothing]).head(BlockSelector::Finalized).await.unwrap();
     assert_eq!(head.block, world.chain.finalized());
     let known = Arc::new(KnownHeader(Head { own: true, ..head }));
     let endpoints = Arc::new(world.endpoints(Demand::StateProof(1), &[Altered::Header]));

@@ -178,6 +178,7 @@ impl RpcChain {
                 break fallback;
             }
         };
+        poll.sort_failures();
         match agreement {
             Some(agreement) => Ok(poll.agreed(self, &agreement)),
             None => Err(self.disagreement(&poll)),
@@ -216,15 +217,18 @@ impl RpcChain {
     }
 
     fn proof<W>(&self, outcome: &Outcome<W>) -> Proof {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let count = |nodes: &[Arc<Node>]| {
+            let operators: HashSet<&str> = nodes.iter().map(|node| node.operator.as_str()).collect();
+            u32::try_from(operators.len()).unwrap_or(u32::MAX)
+        };
         let grade = match self.demand {
             Demand::SingleRpc => Grade::SingleRpc,
             Demand::Quorum(_) => Grade::Quorum,
             Demand::StateProof(_) => Grade::StateProof,
         };
         let own = grade != Grade::Quorum && outcome.agreed.iter().all(|node| node.own);
-        let asked = if grade == Grade::SingleRpc { 1 } else { count(outcome.asked) };
-        Proof { grade, asked, agreed: count(outcome.agreed.len()), own }
+        let asked = if grade == Grade::SingleRpc { 1 } else { count(&outcome.asked) };
+        Proof { grade, asked, agreed: count(&outcome.agreed), own }
     }
 
     pub(super) async fn answer(
@@ -357,7 +361,8 @@ struct Outcome<W> {
     latest: Option<Result<W, Failure>>,
     /// Label of the endpoint whose word on the newest block that is.
     latest_label: String,
-    asked: usize,
+    /// Those who were asked.
+    asked: Vec<Arc<Node>>,
     /// Those who agreed.
     agreed: Vec<Arc<Node>>,
     /// Those who may be asked further: who agreed, and who has not contradicted.
@@ -468,6 +473,12 @@ impl<A: Ask> Poll<A> {
         }
     }
 
+    /// Into the order in which the endpoints were asked: that of their answers is chance.
+    fn sort_failures(&mut self) {
+        let place = |node: &Arc<Node>| self.seats.iter().position(|other| other.label == node.label);
+        self.failures.sort_by_key(|(node, _)| place(node));
+    }
+
     fn label(&self, seat: usize) -> String {
         self.seats.get(seat).map(|node| node.label.clone()).unwrap_or_default()
     }
@@ -538,7 +549,9 @@ impl<A: Ask> Poll<A> {
 
     /// What every endpoint that answered says, for people.
     fn statements(&self) -> Vec<(String, String)> {
-        self.tally.statements().map(|(seat, block, word)| (self.label(seat), statement(&block, word))).collect()
+        let mut said: Vec<_> = self.tally.statements().collect();
+        said.sort_by_key(|(seat, ..)| *seat);
+        said.into_iter().map(|(seat, block, word)| (self.label(seat), statement(&block, word))).collect()
     }
 
     /// The outcome. Answers that are still under way are compared with it when they come, by nobody's wait.
@@ -557,7 +570,7 @@ impl<A: Ask> Poll<A> {
             pinned: pinned.expect("those who agree have said it"),
             latest: latest.and_then(|seat| self.tally.latest_word(seat)).cloned(),
             latest_label: latest.map(|seat| self.label(seat)).unwrap_or_default(),
-            asked: self.seats.len(),
+            asked: self.seats.clone(),
             voices: voices.cloned().collect(),
             agreed,
             contradicted_by: against,

@@ -447,10 +447,16 @@ mod tests {
             tally.hear(seat, &seat.to_string(), block(100 - u64::try_from(seat).unwrap(), 0), "a", None);
         }
         let mut asked = 0;
-        while let Some((_, block)) = again(&tally).iter().find(|(seat, _)| *seat == 0).copied() {
-            tally.ask_again(0, block);
-            tally.keep_silent(0, block);
-            asked += 1;
+        loop {
+            let next = again(&tally);
+            if next.is_empty() {
+                break;
+            }
+            for (seat, block) in next {
+                tally.ask_again(seat, block);
+                tally.keep_silent(seat, block);
+                asked += usize::from(seat == 0);
+            }
         }
         assert_eq!(asked, MAX_AGAIN);
     }

@@ -15,26 +15,29 @@ use crate::records::{Key, RecordSet};
 const HTTPS: &str = "https";
 const IPFS: &str = "ipfs";
 
-/// Everything that is wrong with the sources and the proof of the content.
-pub fn integrity(evidence: &Evidence) -> Vec<Reason> {
-    let Some(found) = evidence.found() else { return Vec::new() };
+/// What is to be said of the sources and the proof of the content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Integrity {
+    /// Everything that is wrong.
+    pub reasons: Vec<Reason>,
+    /// Whether the judged bytes match both the CID and the checksum.
+    pub proven: bool,
+}
+
+/// Judges the sources and the proof of the content.
+pub fn integrity(evidence: &Evidence) -> Integrity {
+    let Some(found) = evidence.found() else { return Integrity::default() };
     let claims = Claims::read(&found.records);
+    let content = proven(evidence, &claims).map(|bytes| (bytes, Digest::of(bytes)));
     let mut reasons = claims.malformed.clone();
     reasons.extend(https_source(evidence, &claims));
     reasons.extend(liars(evidence));
     reasons.extend(walk(evidence, &claims));
     reasons.extend(https_against_cid(evidence, &claims));
     reasons.extend(mirror_content(evidence));
-    reasons.extend(checksums(evidence, &claims));
-    reasons
-}
-
-/// Whether the judged bytes match both the CID and the checksum.
-pub fn content_is_proven(evidence: &Evidence) -> bool {
-    let Some(found) = evidence.found() else { return false };
-    let claims = Claims::read(&found.records);
-    let (Some(bytes), Some(checksum)) = (proven(evidence, &claims), claims.checksum) else { return false };
-    Digest::of(bytes) == checksum
+    reasons.extend(checksums(evidence, &claims, content));
+    let proven = claims.checksum.is_some() && claims.checksum == content.map(|(_, digest)| digest);
+    Integrity { reasons, proven }
 }
 
 /// The bytes that `cl.cid.agentcard` proves: walked block by block, or served bytes that have the hash of a raw CID.
@@ -216,15 +219,19 @@ fn mirror_content(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Each source whose bytes miss the checksum.
-fn checksums(evidence: &Evidence, claims: &Claims) -> Vec<Reason> {
+/// Each source whose bytes miss the checksum. `content` are the proven bytes and their digest, which took time.
+fn checksums(evidence: &Evidence, claims: &Claims, content: Option<(&Bytes, Digest)>) -> Vec<Reason> {
     let Some(expected) = claims.checksum else { return Vec::new() };
     let (served, proven) = (evidence.https.bytes(), evidence.ipfs.bytes());
     let sources: Vec<(&str, &Bytes)> = match (served, proven) {
         (Some(served), Some(proven)) if served == proven => vec![("https, ipfs", proven)],
         _ => [(HTTPS, served), (IPFS, proven)].into_iter().filter_map(|(at, bytes)| Some((at, bytes?))).collect(),
     };
-    let missed = sources.into_iter().filter(|(_, bytes)| Digest::of(bytes) != expected);
+    let digest_of = |bytes: &Bytes| match content {
+        Some((proven, digest)) if proven == bytes => digest,
+        _ => Digest::of(bytes),
+    };
+    let missed = sources.into_iter().filter(|(_, bytes)| digest_of(bytes) != expected);
     missed
         .map(|(at, bytes)| {
             let reason =

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
 use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
-use crate::resolve::{Question, Resolver};
+use crate::resolve::Resolver;
 use crate::verdict::{Depth, Pinned};
 
 mod names;
@@ -32,19 +32,18 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(args.out)?;
-    let depth = args.world.depth.map_or(Depth::Schemas, Depth::from);
     let list = names::open(&args.names)?;
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     let world = tokio::select! {
-        world = World::open(&args.world) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let scope = scope(&world, depth)?;
+    let scope = scope(&world)?;
     let mut kept = Kept::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .map(|line| judged(&world.resolver, depth, line))
+            .map(|line| judged(&world.resolver, line))
             .buffered(usize::from(args.concurrency))
     );
     let ending = loop {
@@ -105,7 +104,7 @@ fn exit(tally: &Tally, ending: &Ending) -> Exit {
     }
 }
 
-fn scope(world: &World, depth: Depth) -> anyhow::Result<Scope> {
+fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
     let manifest = |m: &crate::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
@@ -115,7 +114,7 @@ fn scope(world: &World, depth: Depth) -> anyhow::Result<Scope> {
         block: config.chain.block.to_string(),
         profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
-        depth,
+        depth: config.rules.depth,
     })
 }
 
@@ -132,13 +131,9 @@ fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>>
     receiver
 }
 
-async fn judged(resolver: &Resolver, depth: Depth, line: Result<Line, NamesError>) -> anyhow::Result<Row> {
+async fn judged(resolver: &Resolver, line: Result<Line, NamesError>) -> anyhow::Result<Row> {
     let row = match line? {
-        Line::Name { line, name } => {
-            let mut question = Question::new(name);
-            question.depth = Some(depth);
-            Row::of(line, &resolver.ask(&question).await?.verdict)
-        }
+        Line::Name { line, name } => Row::of(line, &resolver.resolve(&name).await.verdict),
         Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
     };
     Ok(row)

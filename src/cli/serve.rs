@@ -8,6 +8,7 @@ use super::stop::asked_to_stop;
 use super::world;
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
+use crate::verdict::Depth;
 
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
@@ -18,7 +19,7 @@ pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
-    let (mut config, sandbox) = world::settings(&args.world).await?;
+    let (mut config, sandbox) = world::settings(&args.world, Depth::default()).await?;
     config.http.listen = args.listen.unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;

@@ -8,6 +8,13 @@ use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::verdict::Depth;
 
+/// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
+/// hold the whole card.
+const VERDICTS_KEPT: u64 = 256;
+
+/// Bytes of proven content kept of a list: each name has a card of its own.
+const CONTENT_KEPT: u64 = 4 * 1024 * 1024;
+
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
     pub(super) resolver: Resolver,
@@ -19,30 +26,46 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args).await?;
+        let (config, sandbox) = settings(args, Depth::default()).await?;
+        Self::of(config, sandbox).await
+    }
+
+    /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
+    /// say how deep, and keeps few verdicts, so that memory does not grow with the list.
+    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args, unless_told).await?;
+        for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
+            *pool = VERDICTS_KEPT.min(*pool);
+        }
+        config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
+        Self::of(config, sandbox).await
+    }
+
+    async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
-pub(super) async fn settings(args: &WorldArgs) -> anyhow::Result<(Config, Option<Sandbox>)> {
+pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(Config, Option<Sandbox>)> {
+    let unless_told = Layer { depth: Some(depth), ..Layer::default() };
     if !args.sandbox {
-        return Ok((configuration(args)?, None));
+        return Ok((configuration(args, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with([layer(args)])?;
+    let config = sandbox.config().with([unless_told, layer(args)])?;
     Ok((config, Some(sandbox)))
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-fn configuration(args: &WorldArgs) -> anyhow::Result<Config> {
+fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let file = args.config.clone().or_else(from_environment);
     let file = file.map(|path| Layer::from_file(&path)).transpose()?;
     let environment = Layer::from_environment(variable)?;
-    let layers = file.into_iter().chain([environment, layer(args)]);
+    let layers = [unless_told].into_iter().chain(file).chain([environment, layer(args)]);
     Ok(Config::default().with(layers)?)
 }
 

@@ -127,12 +127,36 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
         path: path.to_owned(),
         line,
         key: key_at(text, line),
-        detail: Foreign::new(&without_secrets(&without_values(error.message()))).at_most(MAX_DETAIL_CHARS).to_string(),
+        detail: Foreign::new(&without_secrets(&with_nearest_key(&without_values(error.message()))))
+            .at_most(MAX_DETAIL_CHARS)
+            .to_string(),
     }
 }
 
 /// Longest detail of an error, in characters: the list of all keys fits.
-const MAX_DETAIL_CHARS: usize = 500;
+const MAX_DETAIL_CHARS: usize = 1000;
+
+/// From which likeness on (Jaro-Winkler, 0 to 1) a key is taken for a misspelling of another; as for flags.
+const LIKE: f64 = 0.7;
+
+/// Longest unknown key that is compared with the known ones, in bytes: no key is half as long.
+const MAX_COMPARED_BYTES: usize = 64;
+
+/// The message on an unknown key with the known key that is most like it.
+fn with_nearest_key(message: &str) -> String {
+    let nearest = |typed: &str, known: &str| {
+        let likeness = |key: &str| strsim::jaro_winkler(typed, key);
+        let known = known.split('`').skip(1).step_by(2).filter(|key| likeness(key) > LIKE);
+        known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map(str::to_owned)
+    };
+    let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
+    let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
+    let Some(typed) = typed.filter(|typed| typed.len() <= MAX_COMPARED_BYTES) else { return message.to_owned() };
+    match nearest(typed, known) {
+        Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
+        None => message.to_owned(),
+    }
+}
 
 /// The message without the text of a value that has the wrong type: it may be a URL with a key.
 fn without_values(message: &str) -> String {
@@ -287,20 +311,54 @@ impl<'de> Deserialize<'de> for BlockForm {
     }
 }
 
-/// An endpoint or gateway: an URL alone, or a table with `url` and, if wanted, `label`, `own` and (of an endpoint)
-/// `operator`.
+/// An endpoint or gateway: an URL alone, or a table.
 struct OriginForm<T>(T);
+
+/// What the table of an origin holds: `url` and, if wanted, the other keys.
+trait Written: TryFrom<Origin, Error = String> {
+    type Table: for<'de> Deserialize<'de> + Into<Origin>;
+}
+
+impl Written for Endpoint {
+    type Table = EndpointTable;
+}
+
+impl Written for Gateway {
+    type Table = GatewayTable;
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OriginTable {
+struct EndpointTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
     operator: Option<String>,
 }
 
-impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayTable {
+    url: String,
+    label: Option<String>,
+    own: Option<bool>,
+}
+
+impl From<EndpointTable> for Origin {
+    fn from(table: EndpointTable) -> Self {
+        let EndpointTable { url, label, own, operator } = table;
+        Self { url, label, own, operator }
+    }
+}
+
+impl From<GatewayTable> for Origin {
+    fn from(table: GatewayTable) -> Self {
+        let GatewayTable { url, label, own } = table;
+        Self { url, label, own, operator: None }
+    }
+}
+
+impl<'de, T: Written> Deserialize<'de> for OriginForm<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(OriginVisitor(PhantomData))
     }
@@ -308,7 +366,7 @@ impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T>
 
 struct OriginVisitor<T>(PhantomData<T>);
 
-impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> {
+impl<'de, T: Written> Visitor<'de> for OriginVisitor<T> {
     type Value = OriginForm<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -320,9 +378,9 @@ impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> 
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let OriginTable { url, label, own, operator } =
-            Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Origin { url, label, own, operator }.try_into().map(OriginForm).map_err(de::Error::custom)
+        let table = T::Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let origin: Origin = table.into();
+        origin.try_into().map(OriginForm).map_err(de::Error::custom)
     }
 }
 
@@ -477,7 +535,11 @@ file = "commons.json"
     fn errors_name_line_key_and_what_was_expected() {
         let (line, key, detail) = refused("world = \"lab\"\ntimeuot = \"1s\"\n");
         assert_eq!((line, key.as_str()), (2, "timeuot"));
-        assert!(detail.contains("unknown field"), "{detail}");
+        assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
+        let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
+        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `min-proof`");
+        let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
+        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `min-proof`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");

@@ -248,7 +248,7 @@ impl Layer {
     }
 
     /// The layer that makes `config` out of the default one. What a file cannot hold (trust roots in memory, addresses
-    /// that are denied) is left out.
+    /// that are denied) is left out, and so is the default depth, since not every command has the same.
     pub fn of(config: &Config) -> Self {
         Self {
             world: Some(config.chain.world.clone()),
@@ -260,7 +260,7 @@ impl Layer {
             genesis: config.chain.genesis,
             ccip_read: Some(config.chain.ccip_read),
             profile: Some(config.rules.profile.clone()),
-            depth: Some(config.rules.depth),
+            depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
             require_all_sources: Some(config.rules.require_all_sources),
             allowed_publishers: Some(config.rules.allowed_publishers.clone()),
             profile_files: Some(config.rules.profile_files.clone()),
@@ -400,6 +400,43 @@ mod tests {
         let no_endpoint = Layer { chain_id: Some(5), ..Layer::default() };
         assert!(matches!(name(no_endpoint), Err(ConfigError::Conflict { key, .. }) if key == "rpc"));
         assert!(name(Layer { rpc: Some(vec![]), ..Layer::default() }).is_err());
+    }
+
+    #[test]
+    fn several_operators_are_a_quorum_unless_something_else_is_said() {
+        let endpoints = |urls: &[&str]| Some(urls.iter().map(|url| url.parse().unwrap()).collect::<Vec<Endpoint>>());
+        let demand = |layers: &[Layer]| Config::default().with(layers.to_vec())?.chain.demand();
+        let named = |urls: &[&str]| Layer { rpc: endpoints(urls), ..Layer::default() };
+        let quorum = |agree| Layer { quorum: Some(agree), ..Layer::default() };
+        let proof = |proof| Layer { proof: Some(proof), ..Layer::default() };
+        let (one, two) = (["https://rpc.one"], ["https://rpc.one", "https://rpc.two"]);
+        let same = ["https://a.rpc.one", "https://b.rpc.one"];
+        assert_eq!(demand(&[]), Ok(Demand::Quorum(2)), "the built-in endpoints");
+        assert_eq!(demand(&[named(&one)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[named(&two)]), Ok(Demand::Quorum(2)));
+        assert_eq!(demand(&[named(&same)]), Ok(Demand::SingleRpc), "one operator");
+        assert_eq!(demand(&[quorum(4)]), Ok(Demand::Quorum(4)));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc), quorum(3)]), Ok(Demand::Quorum(3)), "the stronger wins");
+        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert!(demand(&[named(&one), quorum(2)]).is_err());
+        assert!(demand(&[named(&same), proof(ProofDemand::Quorum)]).is_err());
+        assert!(demand(&[quorum(7)]).is_err());
+        let own = Endpoint { own: true, ..two[0].parse().unwrap() };
+        let own = Layer { rpc: Some(vec![own, "https://rpc.other".parse().unwrap()]), ..Layer::default() };
+        assert_eq!(demand(std::slice::from_ref(&own)), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[own, quorum(2)]), Ok(Demand::Quorum(2)));
+    }
+
+    #[test]
+    fn a_gate_that_would_refuse_everything_is_refused() {
+        let least = |grade| GateLayer { min_proof: Some(grade), ..GateLayer::default() };
+        let with = |grade, rpc: Option<Vec<Endpoint>>| {
+            Config::default().with([Layer { gate: Some(least(grade)), rpc, ..Layer::default() }])
+        };
+        assert!(with(Grade::Quorum, None).is_ok());
+        assert!(with(Grade::StateProof, None).is_err());
+        assert!(with(Grade::Quorum, Some(vec!["https://rpc.example".parse().unwrap()])).is_err());
     }
 
     #[test]

@@ -176,9 +176,6 @@ impl TryFrom<Origin> for Gateway {
         if url.query().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("expected the base URL of a gateway, without user info and query".to_owned());
         }
-        if origin.operator.is_some() {
-            return Err("an operator is said of RPC endpoints only".to_owned());
-        }
         if let Some(base) = url.path().strip_suffix("/ipfs/").or_else(|| url.path().strip_suffix("/ipfs")) {
             let base = format!("{base}/");
             url.set_path(&base);

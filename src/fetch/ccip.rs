@@ -69,11 +69,7 @@ impl GuardedGateway {
             return Err(Cause::Status(reply.status()).into());
         }
         let body = reply.bytes(body_limit(cap)).await?;
-        let answer: Answer = serde_json::from_slice(&body).map_err(|_| Cause::Malformed)?;
-        if answer.data.len() > cap {
-            return Err(FetchError::Oversize { limit: cap });
-        }
-        Ok(answer.data)
+        answered(&body, cap)
     }
 }
 
@@ -107,9 +103,17 @@ impl CcipReadGateway for GuardedGateway {
     }
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    data: Bytes,
+/// The data in the body of a gateway's answer (`{"data": "0x…"}`, ERC-3668). Pure.
+///
+/// # Errors
+/// [`Cause::Malformed`] for a body that holds none, [`FetchError::Oversize`] for more than `cap` bytes of it.
+pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Bytes,
+    }
+    let Answer { data } = serde_json::from_slice(body).map_err(|_| Cause::Malformed)?;
+    if data.len() > cap { Err(FetchError::Oversize { limit: cap }) } else { Ok(data) }
 }
 
 const SENDER: &str = "{sender}";
@@ -122,8 +126,12 @@ fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// Fills in the template. The length is known before anything is built.
-fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
+/// The URL of a request: `{sender}` and `{data}` of the template filled in. Pure; the length is known before anything is
+/// built.
+///
+/// # Errors
+/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then.
+pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {

@@ -17,7 +17,7 @@ use super::listen::Client;
 use super::{Shared, gate, problem};
 use crate::reason::Refusal;
 use crate::text::Foreign;
-use crate::verdict::{State, Verdict};
+use crate::verdict::{Served, State, Verdict};
 
 /// What runs nothing, should a browser show an answer.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
@@ -31,6 +31,7 @@ pub(super) struct InWork(#[expect(dead_code, reason = "held for its end")] Arc<O
 pub(super) struct Noted {
     name: Option<String>,
     state: Option<State>,
+    served: Option<Served>,
     code: Option<&'static str>,
 }
 
@@ -38,7 +39,8 @@ impl Noted {
     /// A verdict was given.
     pub(super) fn verdict(verdict: &Verdict) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
-        Self { name: Some(verdict.name.input.clone()), state: Some(verdict.state), code }
+        let served = Some(verdict.freshness.served);
+        Self { name: Some(verdict.name.input.clone()), state: Some(verdict.state), served, code }
     }
 
     /// A request was refused.
@@ -106,16 +108,22 @@ fn is_health(uri: &Uri) -> bool {
     matches!(uri.path(), "/livez" | "/readyz")
 }
 
+/// One line. Of what happens all the time (health, and verdicts from the cache that nobody is refused for) only for whoever
+/// asks for more than runs and refusals: at some ten thousand lines a second the log would cost more than the answers.
 fn log(method: &axum::http::Method, uri: &Uri, client: Client, response: &Response, started: Instant) {
     let nothing = Noted::default();
-    let Noted { name, state, code } = response.extensions().get().unwrap_or(&nothing);
+    let Noted { name, state, served, code } = response.extensions().get().unwrap_or(&nothing);
+    let routine = is_health(uri) || (*served == Some(Served::Cached) && !response.status().is_client_error());
+    if routine && !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
     let status = response.status().as_u16();
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let path = Foreign::new(uri.path());
     let name = name.as_deref().map(|name| tracing::field::display(Foreign::new(name)));
     let state = state.map(State::as_str);
-    if is_health(uri) {
-        tracing::debug!(%method, %path, status, ms, "request");
+    if routine {
+        tracing::debug!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
     } else {
         tracing::info!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
     }

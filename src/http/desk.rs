@@ -73,7 +73,7 @@ impl Desk {
     /// The answer that is known, else that of a run. A caller that gives up does not end the run.
     pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Served, Refusal> {
         let permit = match self.standing(&question).await? {
-            Standing::Known { resolution, .. } => return Ok(Served { resolution, how: How::Known }),
+            Standing::Known(resolution) => return Ok(Served { resolution, how: How::Known }),
             Standing::UnderWay => None,
             Standing::Unknown => Some(self.admit(client)?),
         };
@@ -84,7 +84,7 @@ impl Desk {
     /// As [`Desk::ask`], but where all runs are taken it waits for one.
     pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Served, Refusal> {
         let permit = match self.standing(&question).await? {
-            Standing::Known { resolution, .. } => return Ok(Served { resolution, how: How::Known }),
+            Standing::Known(resolution) => return Ok(Served { resolution, how: How::Known }),
             Standing::UnderWay => None,
             Standing::Unknown => {
                 self.spend(client)?;
@@ -98,7 +98,7 @@ impl Desk {
     /// The answer of a new run, or the known one where the limits forbid it.
     pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Served, Refusal> {
         let permit = match self.standing(&question).await? {
-            Standing::Known { resolution, since_run } => match self.admit_forced(client, since_run) {
+            Standing::Known(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
                 Err(_) => return Ok(Served { resolution, how: How::ForceRefused }),
             },
@@ -136,8 +136,9 @@ impl Desk {
         }
     }
 
-    fn admit_forced(&self, client: Client, since_run: Duration) -> Result<OwnedSemaphorePermit, Refusal> {
-        if since_run < BETWEEN_FORCED_RUNS {
+    async fn admit_forced(&self, client: Client, question: &Question) -> Result<OwnedSemaphorePermit, Refusal> {
+        let since_run = self.resolver.since_run(question).await;
+        if since_run.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
             return Err(Refusal::ClientOverQuota);
         }
         self.admit(client)

@@ -184,22 +184,35 @@ fn demands_run(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
+/// A verdict as it is sent.
+#[derive(Clone)]
+pub(super) struct Rendered {
+    pub(super) json: Bytes,
+    tag: HeaderValue,
+}
+
+impl Rendered {
+    fn of(verdict: &Verdict) -> Self {
+        // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
+        let tag = format!("W/\"{}\"", verdict.id);
+        let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
+        Self { json: serde_json::to_vec(verdict).unwrap_or_default().into(), tag }
+    }
+}
+
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
-    // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
-    let tag = format!("W/\"{}\"", verdict.id);
-    let mut response = if is_known_to_client(request, &tag) {
+    let Rendered { json, tag } = rendered(shared, verdict).await;
+    let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
-        let mut response = Response::new(Body::from(rendered(shared, verdict).await));
+        let mut response = Response::new(Body::from(json));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
     cache_headers(response.headers_mut(), served, shared.resolver.now());
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        response.headers_mut().insert(ETAG, tag);
-    }
+    response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
@@ -207,18 +220,17 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
     response
 }
 
-/// The verdict as JSON. What is served from the cache is likely to be asked for again.
-async fn rendered(shared: &Shared, verdict: &Verdict) -> Bytes {
-    let render = || Bytes::from(serde_json::to_vec(verdict).unwrap_or_default());
+/// The verdict as it is sent. What is served from the cache is likely to be asked for again.
+async fn rendered(shared: &Shared, verdict: &Verdict) -> Rendered {
     if verdict.freshness.served != verdict::Served::Cached {
-        return render();
+        return Rendered::of(verdict);
     }
-    if let Some(json) = shared.rendered.get(&verdict.id).await {
-        return json;
+    if let Some(rendered) = shared.rendered.get(&verdict.id).await {
+        return rendered;
     }
-    let json = render();
-    shared.rendered.insert(verdict.id.clone(), json.clone()).await;
-    json
+    let rendered = Rendered::of(verdict);
+    shared.rendered.insert(verdict.id.clone(), rendered.clone()).await;
+    rendered
 }
 
 /// `Cache-Control`, `Age` and `Cache-Status` of an answer.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Draft, Report, Row, Rows};
-use crate::reason::{Code, Effect, MAX_VALUE_BYTES};
+use super::{Draft, Report, Row, Rows, slugs};
+use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
@@ -62,9 +62,9 @@ fn cells(report: &Report, row: &Row) -> [String; 24] {
         row.normalized.clone().unwrap_or_default(),
         row.state.to_string(),
         row.summary.clone(),
-        slugs(&row.codes(Effect::Fail)),
-        slugs(&row.codes(Effect::Unknown)),
-        slugs(&row.codes(Effect::Warn)),
+        slugs(&row.codes(Effect::Fail), " "),
+        slugs(&row.codes(Effect::Unknown), " "),
+        slugs(&row.codes(Effect::Warn), " "),
         txt_https,
         txt_ipfs,
         https_ipfs,
@@ -88,8 +88,4 @@ fn cells(report: &Report, row: &Row) -> [String; 24] {
 fn notice(text: &str) -> String {
     let cell = |column: &str| if column == "summary" { text } else { "" };
     COLUMNS.map(|column| Foreign::new(cell(column)).csv().to_string()).join(",")
-}
-
-fn slugs(codes: &[Code]) -> String {
-    codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(" ")
 }

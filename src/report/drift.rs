@@ -98,7 +98,8 @@ impl Drift {
         let (claimed, served, proven) =
             (facts.claimed(), facts.digest(Step::FetchHttps), facts.digest(Step::FetchIpfs));
         let walk_failed = facts.status(Step::FetchIpfs) == Status::Fail;
-        let unlike_card = [Key::Entry, Key::Owner].into_iter().any(|key| facts.record_fails(key));
+        let has_card = facts.status(Step::Card) != Status::Skip;
+        let unlike_card = has_card && [Key::Entry, Key::Owner].into_iter().any(|key| facts.record_fails(key));
         Self {
             claimed,
             served,
@@ -115,6 +116,11 @@ impl Drift {
     /// The results, in the order of [`Self::PAIRS`].
     pub const fn agreements(&self) -> [Agreement; 6] {
         [self.txt_https, self.txt_ipfs, self.https_ipfs, self.txt_card, self.card_manifest, self.schemas_manifest]
+    }
+
+    /// Whether the card's bytes differ between records, URL and IPFS.
+    pub fn content_differs(&self) -> bool {
+        [self.txt_https, self.txt_ipfs, self.https_ipfs].contains(&Agreement::Differ)
     }
 
     /// Whether any two sources differ.

@@ -2,147 +2,114 @@
 
 use std::io::{self, Write};
 
-use super::{Draft, Drift, Report, Row, Rows, effect, fixer};
-use crate::reason::{Effect, Reason};
+use super::page::{self, Canvas, Column, Kind, Piece, Tone};
+use super::{Report, Rows, effect};
 use crate::text::Foreign;
+use crate::verdict::State;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    head(report, out)?;
-    reasons(report, out)?;
-    drift(rows, out)?;
-    findings(rows, out)?;
-    drafts(report, rows, out)
+    page::write(report, rows, &mut Markdown { out, in_list: false })
 }
 
-fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "# Audit\n\n{}\n", report.headline(Foreign::new(&report.scope.profile.id).markdown()))?;
-    if let Some(warning) = report.ending.warning() {
-        writeln!(out, "**Incomplete.** {}\n", Foreign::new(&warning).markdown())?;
-    }
-    let tally = &report.tally;
-    writeln!(out, "| state | names |\n|---|---|")?;
-    writeln!(out, "| trusted | {} |", tally.trusted)?;
-    writeln!(out, "| untrusted | {} |", tally.untrusted)?;
-    writeln!(out, "| indeterminate | {} |", tally.indeterminate)?;
-    writeln!(out, "| all | {} |\n", tally.names)?;
-    for (profile, names) in &tally.near_misses {
-        writeln!(out, "Under {} {names} more would be trusted.\n", Foreign::new(profile).markdown())?;
-    }
-    writeln!(out, "| | |\n|---|---|")?;
-    for (what, value) in report.facts() {
-        writeln!(out, "| {what} | {} |", Foreign::new(&value).markdown())?;
-    }
-    Ok(())
+struct Markdown<'a> {
+    out: &'a mut dyn Write,
+    /// Whether the last line is one of a list, which the next point goes on with.
+    in_list: bool,
 }
 
-fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n## Reasons\n")?;
-    let groups = report.tally.groups();
-    if groups.is_empty() {
-        return writeln!(out, "None.");
+impl Canvas for Markdown<'_> {
+    fn begin(&mut self, _title: &[Piece<'_>]) -> io::Result<()> {
+        writeln!(self.out, "# Audit")
     }
-    writeln!(out, "| names | effect | code | rule | to fix by | means | such as |\n|---|---|---|---|---|---|---|")?;
-    for group in groups {
-        let entry = group.code.entry();
-        let examples: Vec<String> = group.examples.iter().map(|n| Foreign::new(n).markdown().to_string()).collect();
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            group.names,
-            effect(group.effect),
-            group.code,
-            entry.requirement,
-            fixer(group.code),
-            entry.title,
-            examples.join(", ")
-        )?;
+
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "\n## {text}")
     }
-    Ok(())
-}
 
-fn drift(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n## Names\n\n✓ the two agree, ✗ they differ, – one of them was not asked or did not answer.\n")?;
-    writeln!(out, "| name | state | {} | codes |", Drift::PAIRS.join(" | "))?;
-    writeln!(out, "|---|---|{}---|", ":-:|".repeat(Drift::PAIRS.len()))?;
-    rows.each(&mut |row| {
-        let marks = row.drift.agreements().map(|agreement| agreement.mark().to_string()).join(" | ");
-        let codes = [Effect::Fail, Effect::Unknown].map(|effect| row.codes(effect)).concat();
-        let codes: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
-        writeln!(out, "| {} | {} | {marks} | {} |", Foreign::new(row.name()).markdown(), row.state, codes.join(", "))
-    })
-}
+    fn paragraph(&mut self, tone: Tone, pieces: &[Piece<'_>]) -> io::Result<()> {
+        self.in_list = false;
+        let start = if tone == Tone::Warning { "**Incomplete.** " } else { "" };
+        writeln!(self.out, "\n{start}{}", line(pieces))
+    }
 
-fn findings(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n## Findings")?;
-    let mut any = false;
-    rows.each(&mut |row| {
-        if !row.has_findings() {
-            return Ok(());
+    fn counts(&mut self, counts: &[(&str, u64)]) -> io::Result<()> {
+        writeln!(self.out, "\n| | count |\n|---|--:|")?;
+        counts.iter().try_for_each(|(what, names)| writeln!(self.out, "| {what} | {names} |"))
+    }
+
+    fn facts(&mut self, facts: &[(&str, String)]) -> io::Result<()> {
+        writeln!(self.out, "\n| | |\n|---|---|")?;
+        facts.iter().try_for_each(|(what, value)| writeln!(self.out, "| {what} | {} |", Foreign::new(value).markdown()))
+    }
+
+    fn table(&mut self, columns: &[Column]) -> io::Result<()> {
+        write!(self.out, "\n|")?;
+        columns.iter().try_for_each(|column| write!(self.out, " {} |", column.title))?;
+        write!(self.out, "\n|")?;
+        for column in columns {
+            let rule = match column.kind {
+                Kind::Mark => ":-:|",
+                Kind::Number => "--:|",
+                Kind::Subject | Kind::Word | Kind::Text => "---|",
+            };
+            write!(self.out, "{rule}")?;
         }
-        any = true;
-        finding(row, out)
-    })?;
-    if any { Ok(()) } else { writeln!(out, "\nNone.") }
+        writeln!(self.out)
+    }
+
+    fn row(&mut self, _columns: &[Column], cells: &[Vec<Piece<'_>>]) -> io::Result<()> {
+        write!(self.out, "|")?;
+        cells.iter().try_for_each(|cell| write!(self.out, " {} |", line(cell)))?;
+        writeln!(self.out)
+    }
+
+    fn end_table(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn article(&mut self, _state: State, title: &[Piece<'_>]) -> io::Result<()> {
+        self.in_list = false;
+        writeln!(self.out, "\n### {}", line(title))
+    }
+
+    fn point(&mut self, head: &[Piece<'_>], lines: &[Vec<Piece<'_>>]) -> io::Result<()> {
+        let before = if std::mem::replace(&mut self.in_list, true) { "" } else { "\n" };
+        writeln!(self.out, "{before}- {}", line(head))?;
+        lines.iter().try_for_each(|below| writeln!(self.out, "  - {}", line(below)))
+    }
+
+    fn end_article(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn source(&mut self, head: &str) -> io::Result<()> {
+        write!(self.out, "\n{head}")
+    }
+
+    fn source_line(&mut self, markdown: &str) -> io::Result<()> {
+        writeln!(self.out, "{markdown}")
+    }
+
+    fn end_source(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-fn finding(row: &Row, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n### {}: {}\n", Foreign::new(row.name()).markdown(), row.state)?;
-    if row.normalized.as_deref() != Some(&row.input) {
-        writeln!(out, "Line {}, typed as {}.\n", row.line, Foreign::new(&row.input).markdown())?;
-    }
-    for found in row.reasons.iter().filter(|reason| reason.effect != Effect::Warn) {
-        reason(found, out)?;
-    }
-    if row.more_reasons > 0 {
-        writeln!(out, "- and {} more", row.more_reasons)?;
-    }
-    let digests =
-        [("TXT claims", row.drift.claimed), ("HTTPS served", row.drift.served), ("IPFS proved", row.drift.proven)];
-    if row.drift.differs() {
-        for (what, digest) in digests.into_iter().filter_map(|(what, digest)| Some((what, digest?))) {
-            writeln!(out, "- {what} `{digest}`")?;
-        }
-    }
-    if !row.txt.is_empty() {
-        writeln!(out, "\nText records to set; the CID proves them:\n")?;
-        for line in &row.txt {
-            writeln!(out, "    {}", Foreign::new(&line.to_string()).at_most(usize::MAX))?;
-        }
-    }
-    for profile in &row.near_misses {
-        writeln!(out, "\nTrusted under {}.", Foreign::new(profile).markdown())?;
-    }
-    Ok(())
+fn line(pieces: &[Piece<'_>]) -> String {
+    pieces.iter().map(piece).collect()
 }
 
-fn reason(reason: &Reason, out: &mut dyn Write) -> io::Result<()> {
-    let entry = reason.code.entry();
-    write!(out, "- **{}** ({}", reason.code, effect(reason.effect))?;
-    if let Some(requirement) = &reason.requirement {
-        write!(out, ", {}", Foreign::new(requirement))?;
+fn piece(piece: &Piece<'_>) -> String {
+    match piece {
+        Piece::Plain(text) => text.to_string(),
+        Piece::Foreign(text) => Foreign::new(text).markdown().to_string(),
+        Piece::Code(code, _) => format!("**{code}**"),
+        Piece::Effect(of) => effect(*of).to_owned(),
+        Piece::State(state) => state.to_string(),
+        Piece::Mark(agreement) => agreement.mark().to_string(),
     }
-    write!(out, ")")?;
-    if let Some(place) = &reason.place {
-        write!(out, " at {}", Foreign::new(place).markdown())?;
-    }
-    write!(out, ": {}", entry.title)?;
-    for (what, value) in [("Expected", &reason.expected), ("Observed", &reason.observed), ("Fix:", &reason.fix)] {
-        if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
-            write!(out, " {what} {}.", Foreign::new(value).markdown())?;
-        }
-    }
-    writeln!(out)
-}
-
-fn drafts(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n## Draft rows for RESOLUTION.md\n")?;
-    let mut any = false;
-    rows.each(&mut |row| {
-        let Some(draft) = Draft::of(report, row) else { return Ok(()) };
-        if !std::mem::replace(&mut any, true) {
-            write!(out, "{}", Draft::HEAD)?;
-        }
-        writeln!(out, "{}", draft.markdown())
-    })?;
-    if any { Ok(()) } else { writeln!(out, "None.") }
 }

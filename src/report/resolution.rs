@@ -74,12 +74,13 @@ fn decision(row: &Row) -> String {
 fn reason(report: &Report, row: &Row) -> String {
     let mut parts: Vec<String> = Vec::new();
     for code in row.codes(Effect::Fail) {
-        let requirement = row.reasons.iter().find(|r| r.code == code).and_then(|r| r.requirement.as_deref());
-        let part = match requirement {
-            Some(requirement) => format!("{code} ({})", Foreign::new(requirement)),
-            None => code.to_string(),
-        };
-        parts.push(part);
+        let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
+        let rules = super::rules(having);
+        if rules.is_empty() {
+            parts.push(code.to_string());
+        } else {
+            parts.push(format!("{code} ({})", Foreign::new(&rules.join(", "))));
+        }
     }
     let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
     if let Some(block) = row.block {

@@ -247,6 +247,65 @@ fn a_name_with_the_same_reason_twice_counts_once() {
     assert!(tally.groups().iter().all(|group| group.names == 1));
 }
 
+/// The row at `line` of a name whose card binds another route than it may.
+fn misrouted(line: u64) -> Row {
+    let name = format!("n{line}.eth");
+    let mut verdict = failing([Reason::new(Code::EntryVersionNoncompliant).at("/entry").observed(&name)]);
+    verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
+    Row::of(line, &verdict)
+}
+
+#[test]
+fn names_with_the_same_defect_share_their_findings() {
+    let mut other = misrouted(3);
+    other.reasons[0] = other.reasons[0].clone().at("/elsewhere");
+    let rows = [misrouted(1), misrouted(2), other, misrouted(4)];
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    let findings: Vec<&str> = text.lines().filter(|line| line.starts_with("### ")).collect();
+    assert_eq!(findings, ["### `n1.eth` and 2 more: untrusted", "### `n3.eth`: untrusted"]);
+    assert!(text.contains("The same with `n2.eth`, `n4.eth`; "), "{text}");
+    assert!(text.contains("  - at `/entry`: observed `n1.eth`\n") && !text.contains("observed `n2.eth`"), "{text}");
+    for name in ["n1", "n2", "n3", "n4"] {
+        assert!(text.contains(&format!("| `{name}.eth` | incident | draft: ")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_name_beyond_the_known_kinds_has_its_findings_to_itself() {
+    let unlike = |line: u64| {
+        let mut row = misrouted(line);
+        row.reasons[0] = row.reasons[0].clone().at(format!("/{line}"));
+        row
+    };
+    let kinds = u64::try_from(MAX_KINDS_OF_FINDINGS).unwrap();
+    let mut rows: Vec<Row> = (1..=kinds + 1).map(unlike).collect();
+    rows.push(Row { line: kinds + 2, ..rows[rows.len() - 1].clone() });
+    let tally = report(&rows, Ending::Complete).tally;
+    assert_eq!((tally.alike.len(), tally.alike(&rows[0]).map(|alike| alike.names)), (MAX_KINDS_OF_FINDINGS, Some(1)));
+    assert_eq!(tally.alike(rows.last().unwrap()), None);
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert_eq!(text.matches("\n### ").count(), rows.len());
+}
+
+#[test]
+fn the_names_that_share_findings_are_told_up_to_a_limit() {
+    let all = u64::try_from(NAMES_PER_FINDING).unwrap() + 8;
+    let rows: Vec<Row> = (1..=all).map(misrouted).collect();
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert!(text.contains(&format!("### `n1.eth` and {} more: untrusted", all - 1)), "{text}");
+    assert!(text.contains(" and 7 more; the values below"), "{text}");
+}
+
+#[test]
+fn without_a_card_records_do_not_differ_from_it() {
+    let mut verdict = failing([Reason::new(Code::TxtMissing).at("cl.entry")]);
+    assert_eq!(Drift::of(&verdict).txt_card, Agreement::Differ);
+    for report in verdict.steps.iter_mut().filter(|report| matches!(report.step, Step::Card | Step::Binding)) {
+        report.status = Status::Skip;
+    }
+    assert_eq!(Drift::of(&verdict).txt_card, Agreement::Open);
+}
+
 #[test]
 fn a_row_is_bounded() {
     let mut verdict = failing((0..500).map(|_| Reason::new(Code::VerbUnknown)));

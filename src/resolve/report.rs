@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Resolution, Run};
 use crate::cache::fresh_for;
 use crate::card::Card;
-use crate::chain::{Answer, Grade, Reading};
+use crate::chain::{Answer, ChainError, Grade, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
 use crate::digest::Digest;
@@ -35,8 +35,8 @@ pub(super) struct Reporter<'a> {
     pub(super) policy: &'a Policy,
 }
 
-/// The verdict on a run; `failures` failures in a row came before it.
-pub(super) fn resolution(reporter: &Reporter<'_>, input: &str, run: &Run, failures: u32) -> Resolution {
+/// The verdict on a run, for a name typed in normal form; `failures` failures in a row came before it.
+pub(super) fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let evidence = &run.evidence;
     let judgement = check::judge(evidence, reporter.profile, reporter.policy);
     let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
@@ -48,13 +48,13 @@ pub(super) fn resolution(reporter: &Reporter<'_>, input: &str, run: &Run, failur
         schema: SCHEMA.to_owned(),
         id: String::new(),
         conclusion: String::new(),
-        name: name(input, &evidence.name),
+        name: name(&evidence.name),
         state: judgement.state,
         summary: summary(&judgement, &evidence.name),
         identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
         anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter.chain, evidence, reading)),
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
-        steps: steps(evidence, &judgement, run, input),
+        steps: steps(evidence, &judgement, run),
         freshness: freshness(judgement.state, evidence.now, failures),
         tool: Tool::default(),
         reasons: judgement.reasons,
@@ -114,9 +114,9 @@ fn near_misses(reporter: &Reporter<'_>, evidence: &Evidence) -> Vec<NearMiss> {
         .collect()
 }
 
-fn name(input: &str, name: &EnsName) -> Name {
+fn name(name: &EnsName) -> Name {
     Name {
-        input: input.to_owned(),
+        input: name.as_str().to_owned(),
         normalized: Some(name.as_str().to_owned()),
         node: Some(hex::encode_prefixed(name.node())),
     }
@@ -236,24 +236,24 @@ fn freshness(state: State, now: Timestamp, failures: u32) -> Freshness {
     }
 }
 
-fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run, input: &str) -> Vec<StepReport> {
+fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run) -> Vec<StepReport> {
     let report = |(step, status): (&Step, &Status)| StepReport {
         step: *step,
         status: *status,
-        evidence: step_evidence(*step, evidence, judgement, input),
+        evidence: step_evidence(*step, evidence, judgement),
         ms: run.milliseconds.get(step).copied().unwrap_or(0),
     };
     judgement.steps.iter().map(report).collect()
 }
 
-fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement, input: &str) -> Value {
+fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Value {
     let card = judgement.card.as_ref();
     match step {
-        Step::Name => json!({"input": input, "normalized": evidence.name.as_str()}),
+        Step::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
         Step::Records => records_evidence(evidence),
         Step::FetchHttps => https_evidence(evidence),
         Step::FetchIpfs => ipfs_evidence(evidence),
-        Step::Integrity => json!({"proven": check::integrity::content_is_proven(evidence)}),
+        Step::Integrity => json!({"proven": judgement.content_is_proven}),
         Step::Card => evidence.card_bytes().map_or_else(
             || json!({}),
             |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
@@ -290,6 +290,7 @@ fn card_origin(evidence: &Evidence) -> &'static str {
 fn records_evidence(evidence: &Evidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
+        Err(ChainError::Disagree(said)) => return json!({"said": by_endpoint(said, "said")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
     let mut value = json!({
@@ -316,17 +317,20 @@ fn records_evidence(evidence: &Evidence) -> Value {
         value["agreed_by"] = json!(reading.endpoints);
     }
     if !reading.contradicted_by.is_empty() {
-        value["contradicted_by"] =
-            reading.contradicted_by.iter().map(|(label, said)| json!({"endpoint": label, "said": said})).collect();
+        value["contradicted_by"] = by_endpoint(&reading.contradicted_by, "said");
     }
     if !reading.failed_endpoints.is_empty() {
-        value["failed_endpoints"] =
-            reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();
+        value["failed_endpoints"] = by_endpoint(&reading.failed_endpoints, "cause");
     }
     if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
         value.extend(answer);
     }
     value
+}
+
+/// Words about endpoints, by label, under that member.
+fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
+    words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
 fn https_evidence(evidence: &Evidence) -> Value {

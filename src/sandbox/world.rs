@@ -37,6 +37,9 @@ const HTTPS: u16 = 443;
 /// How far the finalized block is behind the clock: as on mainnet.
 const FINALITY: SignedDuration = SignedDuration::from_mins(13);
 
+/// Time between two finalized blocks of nodes that straddle an epoch.
+const EPOCH: SignedDuration = SignedDuration::from_secs(384);
+
 /// How far the newest block is behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
@@ -56,6 +59,7 @@ pub struct World {
     draft: Draft,
     /// The chain as it was hours ago.
     stopped: Arc<SandboxChain>,
+    started: Timestamp,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
 }
@@ -114,6 +118,7 @@ impl World {
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
         let stopped = Arc::new(draft.grow(now - STOPPED)?);
+        draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -123,7 +128,17 @@ impl World {
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
-        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, stopped, site, manifests })
+        Ok(Self {
+            ca_pem: identity.ca_pem,
+            server,
+            rpc,
+            faulty: Mutex::default(),
+            draft,
+            stopped,
+            started: now,
+            site,
+            manifests,
+        })
     }
 
     /// A configuration that reads this world and nothing else.
@@ -159,7 +174,7 @@ impl World {
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
         let chain = match state {
             ChainState::Growing => self.site.chain(),
-            ChainState::Ahead => Arc::new(self.draft.clone().grow(Timestamp::now() + NEWEST)?),
+            ChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
             ChainState::Stopped => Arc::clone(&self.stopped),
         };
         let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -316,11 +331,16 @@ impl Draft {
         Ok(self.builder.register(registration).map_err(detail)?)
     }
 
+    /// Seals a block that is final at `now`.
+    fn seal(&mut self, now: Timestamp) -> Result<(), WorldError> {
+        self.builder.seal(now - FINALITY)?;
+        Ok(self.builder.finalize()?)
+    }
+
     /// Seals a block that is final at `now`. In the chain that is returned a newer one follows, with the pending
     /// records; the next round has another in its place.
     fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
-        self.builder.seal(now - FINALITY)?;
-        self.builder.finalize()?;
+        self.seal(now)?;
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;

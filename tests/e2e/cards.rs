@@ -1,10 +1,10 @@
 //! Cards, published and made, and the records that bind them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alloy_primitives::hex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// A published card.
@@ -33,15 +33,15 @@ impl Card {
     }
 }
 
-/// All cards of a release, sorted by path.
-pub(crate) fn published(release: &Path) -> Vec<Card> {
+/// All cards of a release of a line (`1.0.0`, `1.1.0`), sorted by path.
+pub(crate) fn published(release: &Path, line: &str) -> Vec<Card> {
     let classes = [(Class::Commercial, "commercial"), (Class::Commons, "commons")];
-    classes.into_iter().flat_map(|(class, folder)| published_in(release, class, folder)).collect()
+    let folder = |(class, folder)| published_in(release, class, &format!("agents/v{line}/{folder}"));
+    classes.into_iter().flat_map(folder).collect()
 }
 
 fn published_in(release: &Path, class: Class, folder: &str) -> Vec<Card> {
-    let folder = format!("agents/v1.0.0/{folder}");
-    let entries = fs::read_dir(release.join(&folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    let entries = fs::read_dir(release.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files: Vec<String> =
         entries.map(|entry| entry.expect("a readable folder").file_name().to_string_lossy().into_owned()).collect();
     files.sort();
@@ -60,17 +60,40 @@ pub(crate) fn renamed(model: &Card, name: &str) -> Vec<u8> {
     text.replace(&model.name, name).replace(&label(&model.name), &label(name)).into_bytes()
 }
 
-/// The records that bind `card`: served at `url`, and at `path` under `cid`.
+/// The records that bind `card`, served at `url` and at `path` under `cid`, and those of its schema binding: derived
+/// from the card, since the publisher documents the records of hardly any name.
 pub(crate) fn records(card: &[u8], url: &str, cid: &str, path: &str) -> Value {
     let document: Value = serde_json::from_slice(card).expect("a card is JSON");
-    json!({
+    let mut records = json!({
         "cl.entry": document["entry"],
         "cl.agentcard": url,
         "cl.cid.agentcard": cid,
         "cl.agentcard.mirror.ipfs": format!("ipfs://{cid}/{path}"),
         "cl.checksum.agentcard": format!("sha256:{}", sha256(card)),
         "cl.owner": document["owner"],
-    })
+        "cl.verb": document["implements"][0],
+        "cl.version": document["version"],
+        "cl.schema.request": document["schemas"]["request"],
+        "cl.schema.receipt": document["schemas"]["receipt"],
+    });
+    let location = document["schemas"]["request"].as_str().and_then(|location| location.strip_prefix("ipfs://"));
+    if let Some((release, _)) = location.and_then(|location| location.split_once('/')) {
+        records["cl.cid.schemas"] = release.into();
+        records["cl.schemas.mirror.ipfs"] = format!("ipfs://{release}").into();
+    }
+    records
+}
+
+/// The record sets that the publisher documents, by name.
+pub(crate) fn documented(folder: &Path) -> Map<String, Value> {
+    let files = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let paths = files.map(|file| file.expect("a readable folder").path());
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let set: Value = serde_json::from_slice(&bytes).expect("a record set is JSON");
+        (set["name"].as_str().expect("a name").to_owned(), set["txt"].clone())
+    };
+    paths.filter(|path| path.is_file()).map(read).collect()
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -13,11 +13,13 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::agents::{AGENTS, Agent, Variant};
 use crate::binary::Exit;
-use crate::cards::{Card, published, records, renamed};
+use crate::cards::{Card, documented, published, records, renamed};
 use crate::service::{Service, install};
 
 const CARD_HOST: &str = "commandlayer.org";
 const CCIP_HOST: &str = "ccip.example";
+/// Where the line 1.1.0 binds its schemas. The test world has none of those pages.
+const SCHEMA_HOST_1_1_0: &str = "github.com";
 
 /// Holder of `commandlayer.eth` and its agents.
 const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
@@ -32,10 +34,12 @@ const LARGE_FILE_WORDS: u32 = 600_000;
 
 /// Everything that runs.
 pub(crate) struct World {
-    /// The cards as last released.
+    /// The cards as last released, and the names whose records the publisher documents, with those.
     pub(crate) released: Net,
     /// The cards one commit earlier, and the agents of [`AGENTS`].
     pub entry_v1: Net,
+    /// The cards of the line 1.1.0 as hosted; `verifyagent.eth`, which has none, with its released one.
+    pub(crate) hosted: Net,
     /// Files that the gateway holds in directories of all shapes.
     pub(crate) contents: Vec<Content>,
     _gateway: Service,
@@ -47,6 +51,8 @@ pub(crate) struct Net {
     pub(crate) chain_id: u64,
     /// The published cards.
     pub(crate) cards: Vec<Card>,
+    /// The names of the registry, sorted: those of the cards, and those with documented records.
+    pub(crate) names: Vec<String>,
     chain: Service,
     origin: Service,
     gateway: String,
@@ -93,14 +99,15 @@ impl World {
         // The services read what they need when they start, so the folder may go when they run.
         let scratch = TempDir::new().expect("a temporary folder");
         let tls = Tls::write(scratch.path());
-        let released = Release::read(corpus.join("agent-cards"));
-        let entry_v1 = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"));
+        let released = Release::read(corpus.join("agent-cards"), "1.0.0");
+        let entry_v1 = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
+        let hosted = Release::read(corpus.join("agent-cards-v1.1.0/website/agent-cards"), "1.1.0");
         let model = find(&entry_v1.cards, "summarizeagent.eth");
         let own = OwnFiles::write(scratch.path(), model);
 
-        let folders = [&own.hamt, &own.plain, &released.folder, &entry_v1.folder].map(|folder| text(folder));
-        let gateway = Service::start("gateway.mjs", &["--hamt", folders[0], folders[1], folders[2], folders[3]]);
-        let [hamt, plain, released_cid, entry_v1_cid] = [0, 1, 2, 3].map(|i| cid_of(&gateway, i));
+        let folders = [&own.plain, &released.folder, &entry_v1.folder, &hosted.folder].map(|folder| text(folder));
+        let gateway = Service::start("gateway.mjs", &[&["--hamt", text(&own.hamt)], &folders[..]].concat());
+        let [hamt, plain, released_cid, entry_v1_cid, hosted_cid] = [0, 1, 2, 3, 4].map(|i| cid_of(&gateway, i));
         let contents = vec![
             Content::read(&own.hamt, &hamt, "cards/hamtagent.eth.json"),
             Content::read(&own.plain, &plain, "cards/stranger.eth.json"),
@@ -108,13 +115,31 @@ impl World {
             Content::read(&entry_v1.folder, &entry_v1_cid, &model.path),
         ];
 
-        let released_zone = released.zone(&released_cid);
-        let mut entry_v1_zone = entry_v1.zone(&entry_v1_cid);
-        entry_v1_zone.extend(AGENTS.iter().filter_map(|agent| agent_entry(agent, model, &hamt, &plain)));
-        let start = |chain_id, release, zone| Net::start(chain_id, release, zone, &own.origin, &tls, &gateway);
-        let released = start(1, released, released_zone);
-        let entry_v1 = start(1337, entry_v1, entry_v1_zone);
-        Self { released, entry_v1, contents, _gateway: gateway }
+        let documented = documented(&corpus.join("txt-record-sets"));
+        let documented = documented.into_iter().map(|(name, texts)| (name, held_by_publisher(texts)));
+        let verify = find(&released.cards, "verifyagent.eth");
+        let mut hosted_zone = hosted.zone(&hosted_cid);
+        hosted_zone.extend([released.entry(verify, &released_cid)]);
+        let mut released_zone = released.zone(&released_cid);
+        released_zone.extend(documented);
+        let entry_v1_zone = entry_v1.zone(&entry_v1_cid);
+        let agents = AGENTS.iter().filter_map(|agent| agent_entry(agent, model, &hamt, &plain)).collect();
+
+        let schemas =
+            ["protocol-commons", "protocol-commercial"].map(|layer| corpus.join(layer).join("schemas/v1.0.0"));
+        let schemas = schemas.each_ref().map(|folder| ("/schemas/v1.0.0", folder.as_path()));
+        let cards = |release: &Release| ("/agent-cards", release.folder.clone());
+        let released_cards = cards(&released);
+        let start = |chain_id, release: Release, zone, others| {
+            let (prefix, folder) = cards(&release);
+            // Later mounts win: the origin goes on serving the released cards beside newer ones.
+            let mounts = [(released_cards.0, &*released_cards.1), (prefix, &folder), ("/own", &own.origin)];
+            Net::start(chain_id, release, zone, others, &[&mounts[..], &schemas].concat(), &tls, &gateway)
+        };
+        let hosted = start(2, hosted, hosted_zone, Map::new());
+        let entry_v1 = start(1337, entry_v1, entry_v1_zone, agents);
+        let released = start(1, released, released_zone, Map::new());
+        Self { released, entry_v1, hosted, contents, _gateway: gateway }
     }
 }
 
@@ -122,22 +147,31 @@ impl Net {
     fn start(
         chain_id: u64,
         release: Release,
-        zone: Map<String, Value>,
-        own_origin: &Path,
+        registry: Map<String, Value>,
+        others: Map<String, Value>,
+        mounts: &[(&str, &Path)],
         tls: &Tls,
         gateway: &Service,
     ) -> Self {
+        let mut names: Vec<String> = registry.keys().cloned().collect();
+        names.sort();
+        let publisher = json!({"owner": PUBLISHER, "addr": PUBLISHER, "resolver": "public"});
+        let mut zone = registry;
+        zone.extend([("commandlayer.eth".to_owned(), publisher)]);
+        zone.extend(others);
         let mut zone_file = NamedTempFile::new().expect("a temporary file");
         zone_file.write_all(Value::Object(zone).to_string().as_bytes()).expect("a temporary file takes bytes");
         let identity = ["--cert", text(&tls.certificate), "--key", text(&tls.key)];
         let id = chain_id.to_string();
         let world = ["--zone", text(zone_file.path()), "--chain-id", &id, "--ccip-host", CCIP_HOST];
-        let mounts = [format!("/agent-cards={}", text(&release.folder)), format!("/own={}", text(own_origin))];
+        let mounts: Vec<String> = mounts.iter().map(|(prefix, folder)| format!("{prefix}={}", text(folder))).collect();
+        let mounts: Vec<&str> = mounts.iter().map(String::as_str).collect();
         Self {
             chain_id,
+            names,
             cards: release.cards,
             chain: Service::start("chain.mjs", &[&world[..], &identity].concat()),
-            origin: Service::start("origin.mjs", &[&identity[..], &mounts.each_ref().map(String::as_str)].concat()),
+            origin: Service::start("origin.mjs", &[&identity[..], &mounts].concat()),
             gateway: gateway.ready["url"].as_str().expect("a URL").to_owned(),
             trust_root: tls.trust_root.clone(),
         }
@@ -146,6 +180,11 @@ impl Net {
     /// The published card of `name`.
     pub(crate) fn card(&self, name: &str) -> &Card {
         find(&self.cards, name)
+    }
+
+    /// URL of the chain's node.
+    pub(crate) fn rpc(&self) -> &str {
+        self.chain.ready["rpc"].as_str().expect("a URL")
     }
 
     /// Number of the finalized block.
@@ -171,10 +210,11 @@ impl Net {
         Command::new(env!("CARGO_BIN_EXE_clresolve"))
             .env_clear()
             .args(arguments)
-            .args(["--rpc", self.chain.ready["rpc"].as_str().expect("a URL")])
+            .args(["--rpc", self.rpc()])
             .args(["--chain-id", &self.chain_id.to_string()])
             .args(["--gateway", &self.gateway])
             .args(["--connect-to", &detour(CARD_HOST, &self.origin.ready["port"])])
+            .args(["--connect-to", &detour(SCHEMA_HOST_1_1_0, &self.origin.ready["port"])])
             .args(["--connect-to", &detour(CCIP_HOST, &self.chain.ready["ccip"]["port"])])
             .args(["--ca", text(trust_root.path())])
             .args(["--timeout", "60s"])
@@ -197,21 +237,26 @@ struct Release {
 }
 
 impl Release {
-    fn read(folder: PathBuf) -> Self {
-        let cards = published(&folder);
+    fn read(folder: PathBuf, line: &str) -> Self {
+        let cards = published(&folder, line);
         Self { folder, cards }
     }
 
-    /// The publisher and all cards with the records that bind them.
+    /// All cards with the records that bind them.
     fn zone(&self, cid: &str) -> Map<String, Value> {
-        let publisher = json!({"owner": PUBLISHER, "addr": PUBLISHER, "resolver": "public"});
-        let entry = |card: &Card| {
-            let url = format!("https://{CARD_HOST}/agent-cards/{}", card.path);
-            let texts = records(&card.bytes, &url, cid, &card.path);
-            (card.name.clone(), json!({"owner": PUBLISHER, "resolver": "public", "text": texts}))
-        };
-        [("commandlayer.eth".to_owned(), publisher)].into_iter().chain(self.cards.iter().map(entry)).collect()
+        self.cards.iter().map(|card| self.entry(card, cid)).collect()
     }
+
+    /// A card's name and entry in a zone.
+    fn entry(&self, card: &Card, cid: &str) -> (String, Value) {
+        let url = format!("https://{CARD_HOST}/agent-cards/{}", card.path);
+        (card.name.clone(), held_by_publisher(records(&card.bytes, &url, cid, &card.path)))
+    }
+}
+
+/// The zone's entry for a name of the publisher.
+fn held_by_publisher(texts: Value) -> Value {
+    json!({"owner": PUBLISHER, "resolver": "public", "text": texts})
 }
 
 /// The zone's entry for an agent of [`AGENTS`], unless it is to have none.
@@ -219,7 +264,7 @@ fn agent_entry(agent: &Agent, model: &Card, hamt: &str, plain: &str) -> Option<(
     let cid = if agent.variant == Variant::Hamt { hamt } else { plain };
     let path = card_path(agent);
     let texts = records(&renamed(model, agent.name), &format!("https://{CARD_HOST}/own/{path}"), cid, &path);
-    let mut entry = json!({"owner": PUBLISHER, "resolver": "public", "text": texts});
+    let mut entry = held_by_publisher(texts);
     match agent.variant {
         Variant::Plain | Variant::Hamt | Variant::NoOrigin | Variant::OtherBytes => {}
         Variant::Offchain => entry["resolver"] = "offchain".into(),
@@ -277,11 +322,11 @@ struct Tls {
 }
 
 impl Tls {
-    /// Makes an authority, which forgets its key, and a certificate for both hosts.
+    /// Makes an authority, which forgets its key, and a certificate for all hosts.
     fn write(scratch: &Path) -> Self {
         let authority = authority().expect("a certificate authority");
         let leaf_key = KeyPair::generate().expect("a key");
-        let hosts = vec![CARD_HOST.to_owned(), CCIP_HOST.to_owned()];
+        let hosts = [CARD_HOST, CCIP_HOST, SCHEMA_HOST_1_1_0].map(str::to_owned);
         let leaf = CertificateParams::new(hosts).expect("host names").signed_by(&leaf_key, &authority);
         let (certificate, key) = (scratch.join("cert.pem"), scratch.join("key.pem"));
         write(&certificate, leaf.expect("a certificate").pem().as_bytes());
@@ -320,6 +365,6 @@ fn write(path: &Path, bytes: &[u8]) {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }

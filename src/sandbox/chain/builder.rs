@@ -178,6 +178,8 @@ pub enum BuildError {
 #[derive(Clone)]
 pub struct ChainBuilder {
     state: State,
+    /// The root of the state, where nothing has changed since it was worked out: it takes long.
+    root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,
     /// Registered names by node.
@@ -211,6 +213,7 @@ impl ChainBuilder {
     pub fn new() -> Result<Self, BuildError> {
         let mut builder = Self {
             state: State::default(),
+            root: None,
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
@@ -293,7 +296,8 @@ impl ChainBuilder {
         if parent.is_some_and(|parent| parent.header.timestamp >= seconds) {
             return Err(BuildError::Time(timestamp));
         }
-        let sealed = Sealed::new(header(parent.map(Arc::as_ref), seconds, self.state.root()), self.state.clone());
+        let root = *self.root.get_or_insert_with(|| self.state.root());
+        let sealed = Sealed::new(header(parent.map(Arc::as_ref), seconds, root), self.state.clone());
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -468,6 +472,7 @@ impl ChainBuilder {
     }
 
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
+        self.root = None;
         match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
             Outcome::Returned(output) => Ok(output),
             Outcome::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),

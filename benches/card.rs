@@ -1,0 +1,150 @@
+//! The checks of one card, from its bytes to the verdict's state and reasons, without I/O; beside the three parts that
+//! no judge can do without (hash, strict parse, schema), measured alone in the same run.
+//!
+//! The budget is 30 µs on the machine where the parts take 8.7 µs (`design.md`, §11), so the ratio has the budget of
+//! 30 / 8.7 on any machine. What comes after the checks (the verdict's two digests) is printed too, without a budget.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clresolve::card::Card;
+use clresolve::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve::check::{self, Policy};
+use clresolve::cid::ContentId;
+use clresolve::digest::Digest;
+use clresolve::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
+use clresolve::name::EnsName;
+use clresolve::profile::{DEFAULT, Profile, Profiles};
+use clresolve::records::{Key, Record, RecordSet};
+use clresolve::sandbox::Sandbox;
+use clresolve::{Resolver, State, Verdict};
+use jiff::Timestamp;
+
+use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, timed, undisturbed};
+
+/// 30 µs over the 8.7 µs of the parts.
+const BUDGET: f64 = 30.0 / 8.7;
+
+/// A published card of the corpus, below `CLRESOLVE_CORPUS`.
+const PUBLISHED: &str = "commandlayer/agent-cards/agents/v1.0.0/commons/summarizeagent.eth.json";
+
+fn main() {
+    if !support::asked_to_measure() {
+        return;
+    }
+    let (card, verdict, letter) = sandbox();
+    if let Some(bytes) = published() {
+        let released = Profiles::builtin().get("agent-cards/1.0.0+released").expect("it is built in");
+        measure("a published card", &bytes, &released).print("bench-card");
+    }
+    let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().sealed()), &mut timed(|| verdict.clone())]);
+    println!(
+        "afterwards, without a budget: the verdict's digests {}",
+        micros(undisturbed(&digests[0]) - undisturbed(&digests[1]))
+    );
+    measure("checks of one card, bytes to verdict", &card, &letter).end("bench-card");
+}
+
+/// Judges `card`, whole and in parts.
+fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
+    let evidence = evidence(card);
+    let policy = Policy::default();
+    let judge = || check::judge(&evidence, profile, &policy);
+    let judgement = judge();
+    assert_eq!(judgement.state, State::Trusted, "{:?}", judgement.reasons);
+    let document = Card::parse(card).expect("it was judged");
+    let [whole, hash, parse, schema] = in_turn(
+        ROUNDS,
+        [
+            &mut timed(judge),
+            &mut timed(|| Digest::of(card)),
+            &mut timed(|| Card::parse(card)),
+            &mut timed(|| profile.base_schema().accepts(document.document())),
+        ],
+    );
+    let parts: f64 = [&hash, &parse, &schema].map(|part| undisturbed(part)).iter().sum();
+    println!(
+        "{what}, {} bytes: {}; alone: hash {}, strict parse {}, schema {}",
+        card.len(),
+        micros(undisturbed(&whole)),
+        micros(undisturbed(&hash)),
+        micros(undisturbed(&parse)),
+        micros(undisturbed(&schema)),
+    );
+    Row {
+        what,
+        measured: format!("{} (budget 30 µs)", micros(undisturbed(&whole))),
+        beside: format!("hash, strict parse and schema alone: {}", micros(parts)),
+        ratio: undisturbed(&whole) / parts,
+        budget: BUDGET,
+        good: Good::AtMost,
+    }
+}
+
+/// The card of a good agent, the verdict on it, and the profile behind that, with the manifests of the sandbox.
+fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
+    let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
+    let (resolution, profile) = runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("ports can be had");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
+        let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
+        (resolver.resolve(GOOD).await, profile)
+    });
+    let card = resolution.card.expect("a trusted verdict comes with its card");
+    (card, resolution.verdict.as_ref().clone(), profile)
+}
+
+/// The card from the corpus, if that is at hand.
+fn published() -> Option<Bytes> {
+    let path = Path::new(&std::env::var_os("CLRESOLVE_CORPUS")?).join(PUBLISHED);
+    Some(std::fs::read(path).ok()?.into())
+}
+
+/// What a run gathers about an agent with this card, when everything is in order: served, and walked under its CID.
+fn evidence(card: &Bytes) -> Evidence {
+    let document = Card::parse(card).expect("strict JSON");
+    let text = |member: Option<&str>| member.expect("a text").to_owned();
+    let cid = ContentId::raw_of(card);
+    let url = format!("https://cards.example/{}.json", text(document.ens()));
+    let values = [
+        (Key::Entry, text(document.entry())),
+        (Key::Agentcard, url.clone()),
+        (Key::CidAgentcard, cid.to_string()),
+        (Key::MirrorIpfs, format!("ipfs://{cid}")),
+        (Key::Checksum, Digest::of(card).to_string()),
+        (Key::Owner, text(document.owner())),
+    ];
+    let records: RecordSet = Key::ALL
+        .map(|key| (key, Record::Absent))
+        .into_iter()
+        .chain(values.map(|(key, value)| (key, Record::Text(value))))
+        .collect();
+    let now = Timestamp::now();
+    let answer = Answer::Records(Found { resolver: [1; 20].into(), wildcard: None, offchain: false, records });
+    let reading = Reading {
+        block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
+        latest: Some(Ok(answer.clone())),
+        answer,
+        holder: Some([3; 20].into()),
+        expiry: None,
+        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
+        endpoints: vec!["own".to_owned()],
+        contradicted_by: Vec::new(),
+        failed_endpoints: Vec::new(),
+    };
+    Evidence {
+        name: EnsName::parse(document.ens().expect("a text")).expect("a name"),
+        now,
+        block: BlockSelector::Finalized,
+        reading: Ok(reading),
+        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),
+        https: Source::Body { bytes: card.clone(), url },
+        ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
+        mirror: Walked::NotAsked,
+        liars: Vec::new(),
+        schemas: None,
+    }
+}

@@ -1,0 +1,272 @@
+//! A warm verdict over HTTP from the daemon, `clresolve serve`, beside a bare axum handler that returns the same bytes
+//! with the same settings of the connection. Servers and load are processes of their own; where `taskset` is at hand the
+//! servers have one core and the load has another, so that it is the server that is measured.
+//!
+//! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS PATH SECONDS` asks.
+
+mod support;
+
+use std::convert::Infallible;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+use tower::Service as _;
+
+use support::{GOOD, Good, Row, median, median_ratio, program};
+
+/// At least so much of what the bare handler does.
+const BUDGET: f64 = 0.8;
+
+/// Rounds in which each server is asked once.
+const ROUNDS: usize = 9;
+
+/// How long each is asked for in a round.
+const SECONDS: u64 = 2;
+
+/// Connections that ask at the same time.
+const CONNECTIONS: usize = 32;
+
+/// Longest answer, head and body, in bytes: a verdict has some thousand.
+const MAX_ANSWER: usize = 64 * 1024;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["bare", file] => bare(Path::new(file)),
+        ["load", address, path, seconds] => load(
+            address.parse().expect("an address"),
+            path,
+            Duration::from_secs(seconds.parse().expect("a number of seconds")),
+        ),
+        _ if support::asked_to_measure() => measure(),
+        _ => {}
+    }
+}
+
+fn measure() {
+    let path = format!("/v1/verdicts/{GOOD}");
+    let daemon = Running::start(program(&["serve", "--sandbox", "--listen", "127.0.0.1:0"]));
+    let body = {
+        fetch(daemon.address, &path);
+        let answer = fetch(daemon.address, &path);
+        let at = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
+        answer[at + 4..].to_vec()
+    };
+    assert!(String::from_utf8_lossy(&body).contains("\"state\":\"trusted\""), "the daemon trusts the good agent");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("verdict.json");
+    std::fs::write(&file, &body).expect("the folder can be written");
+    let bare = Running::start(itself(&["bare", &file.display().to_string()]));
+    assert!(fetch(bare.address, &path).ends_with(&body), "both answer with the same bytes");
+
+    let (mut theirs, mut ours) = (Figures::default(), Figures::default());
+    for _ in 0..ROUNDS {
+        ours.add(&daemon, &path);
+        theirs.add(&bare, &path);
+    }
+    for (name, figures) in [("clresolve serve", &ours), ("bare axum handler", &theirs)] {
+        let (rate, cpu) = (median(&figures.rates), median(&figures.micros));
+        println!("{name}: {rate:.0} requests/s, {cpu:.2} µs of processor time each; {} bytes of body", body.len());
+    }
+    println!("by processor time the ratio is {:.2}", median_ratio(&theirs.micros, &ours.micros));
+    Row {
+        what: "warm verdict over HTTP",
+        measured: format!("{:.0} requests/s", median(&ours.rates)),
+        beside: format!("bare axum handler, same bytes: {:.0} requests/s", median(&theirs.rates)),
+        ratio: median_ratio(&ours.rates, &theirs.rates),
+        budget: BUDGET,
+        good: Good::AtLeast,
+    }
+    .end("bench-http");
+}
+
+/// What a server did in each round.
+#[derive(Default)]
+struct Figures {
+    /// Requests per second.
+    rates: Vec<f64>,
+    /// Processor time per request, in microseconds.
+    micros: Vec<f64>,
+}
+
+impl Figures {
+    fn add(&mut self, server: &Running, path: &str) {
+        let before = server.processor_time();
+        let load = itself(&["load", &server.address.to_string(), path, &SECONDS.to_string()]);
+        let output = pinned(load, "1").output().expect("the load runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout);
+        let requests: f64 = said.trim().parse().expect("a number of requests");
+        let spent = server.processor_time().saturating_sub(before);
+        self.rates.push(requests / Duration::from_secs(SECONDS).as_secs_f64());
+        self.micros.push(spent.as_secs_f64() * 1e6 / requests);
+    }
+}
+
+/// A server in a process of its own, which ends with this.
+struct Running {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Running {
+    /// Starts a server that says on stderr where it listens.
+    fn start(command: Command) -> Self {
+        let mut child = pinned(command, "0").stderr(Stdio::piped()).spawn().expect("the server starts");
+        let mut log = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut line = String::new();
+        log.read_line(&mut line).expect("it says something");
+        let address = line.trim().rsplit_once("http://").and_then(|(_, address)| address.parse().ok());
+        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Self { child, address }
+    }
+
+    /// What its threads have had of the processors so far; zero where the system does not tell.
+    fn processor_time(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let nanos = threads.into_iter().flatten().flatten().filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn itself(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the system knows"));
+    command.args(arguments);
+    command
+}
+
+/// `command` on one core, where that can be had.
+fn pinned(command: Command, core: &str) -> Command {
+    let can = Command::new("taskset").args(["-c", core, "true"]).output().is_ok_and(|output| output.status.success());
+    if !can {
+        return command;
+    }
+    let mut on_core = Command::new("taskset");
+    on_core.args(["-c", core]).arg(command.get_program()).args(command.get_args());
+    on_core
+}
+
+/// Serves the bytes of `file` at the path of a verdict.
+fn bare(file: &Path) {
+    let body = Bytes::from(std::fs::read(file).expect("the file is there"));
+    let answer = move || {
+        let body = body.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], body) }
+    };
+    let router: Router = Router::new().route("/v1/verdicts/{name}", get(answer));
+    Runtime::new().expect("threads can be had").block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port can be had");
+        eprintln!("http://{}", listener.local_addr().expect("it is bound"));
+        loop {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            stream.set_nodelay(true).expect("a socket");
+            tokio::spawn(serve(stream, router.clone()));
+        }
+    });
+}
+
+/// As the daemon serves a connection, without its limits on who may ask.
+async fn serve(stream: TcpStream, router: Router) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut router = router.clone();
+        async move { router.call(request.map(Body::new)).await }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 * 1024).max_headers(64);
+    let served: Result<(), hyper::Error> = http.serve_connection(TokioIo::new(stream), service).await;
+    let _: Result<(), Infallible> = served.or(Ok(()));
+}
+
+/// Asks for `path` over and over, and prints how many answers came in the time.
+fn load(address: SocketAddr, path: &str, time: Duration) {
+    let request = request(path);
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let answers = runtime.block_on(async {
+        let mut clients = JoinSet::new();
+        let end = Instant::now() + time;
+        for _ in 0..CONNECTIONS {
+            let request = request.clone();
+            clients.spawn(async move {
+                let mut stream = TcpStream::connect(address).await.expect("the server listens");
+                stream.set_nodelay(true).expect("a socket");
+                let (mut buffer, mut answers) = (vec![0; MAX_ANSWER], 0_u64);
+                while Instant::now() < end {
+                    stream.write_all(&request).await.expect("the server reads");
+                    let length = answer(&mut stream, &mut buffer).await;
+                    assert!(buffer[..length].starts_with(b"HTTP/1.1 200 "), "only 200 counts");
+                    answers += 1;
+                }
+                answers
+            });
+        }
+        clients.join_all().await.into_iter().sum::<u64>()
+    });
+    println!("{answers}");
+}
+
+fn request(path: &str) -> Bytes {
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\n\r\n").into()
+}
+
+/// Reads one answer; its length.
+async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
+    let mut filled = 0;
+    let mut whole = usize::MAX;
+    while filled < whole {
+        let read = stream.read(&mut buffer[filled..]).await.expect("the server answers");
+        assert!(read > 0, "the server closed the connection, or its answer is too long");
+        filled += read;
+        if whole == usize::MAX
+            && let Some(head) = buffer[..filled].windows(4).position(|end| end == b"\r\n\r\n")
+        {
+            whole = head + 4 + content_length(&buffer[..head]);
+        }
+    }
+    whole
+}
+
+fn content_length(head: &[u8]) -> usize {
+    let head = std::str::from_utf8(head).expect("a head is ASCII");
+    let value = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    value.and_then(|length| length.parse().ok()).expect("an answer has a length")
+}
+
+/// One answer, head and body.
+fn fetch(address: SocketAddr, path: &str) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut stream = std::net::TcpStream::connect(address).expect("the server listens");
+    let request = request(path);
+    let closing = [&request[..request.len() - 2], b"connection: close\r\n\r\n"].concat();
+    stream.write_all(&closing).expect("the server reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the server answers");
+    answer
+}

@@ -1,0 +1,80 @@
+//! A warm verdict in the library, beside a hit of a bare moka cache that holds the same value.
+
+mod support;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use clresolve::sandbox::Sandbox;
+use clresolve::verdict::Served;
+use clresolve::{Question, Resolution, Resolver, State};
+use moka::future::Cache;
+use tokio::runtime::Runtime;
+
+use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, undisturbed};
+
+/// At most so many times the bare hit.
+const BUDGET: f64 = 2.0;
+
+/// How the owner of an agent may type its name.
+const TYPED: &str = "SummarizeAgent.eth";
+
+fn main() {
+    if !support::asked_to_measure() {
+        return;
+    }
+    let runtime = Runtime::new().expect("threads can be had");
+    let (_sandbox, resolver) = runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("ports can be had");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
+        (sandbox, resolver)
+    });
+    let bare: Cache<String, Resolution> = Cache::new(10_000);
+    let warm = runtime.block_on(async {
+        resolver.resolve(GOOD).await;
+        let warm = resolver.resolve(GOOD).await;
+        bare.insert(GOOD.to_owned(), warm.clone()).await;
+        warm
+    });
+    assert_eq!((warm.verdict.state, warm.verdict.freshness.served), (State::Trusted, Served::Cached));
+
+    let question = Question::new(GOOD);
+    let [resolve, ask, retyped, get] = in_turn(
+        ROUNDS,
+        [
+            &mut hits(&runtime, async || resolver.resolve(black_box(GOOD)).await),
+            &mut hits(&runtime, async || resolver.ask(black_box(&question)).await),
+            &mut hits(&runtime, async || resolver.resolve(black_box(TYPED)).await),
+            &mut hits(&runtime, async || bare.get(black_box(GOOD)).await),
+        ],
+    );
+    println!(
+        "resolve {}, ask {}, bare moka {}; without a budget: resolve of a name typed as {TYPED} {}",
+        micros(undisturbed(&resolve)),
+        micros(undisturbed(&ask)),
+        micros(undisturbed(&get)),
+        micros(undisturbed(&retyped)),
+    );
+    Row {
+        what: "warm verdict in the library",
+        measured: micros(undisturbed(&resolve)),
+        beside: format!("hit of a bare moka cache: {}", micros(undisturbed(&get))),
+        ratio: undisturbed(&resolve) / undisturbed(&get),
+        budget: BUDGET,
+        good: Good::AtMost,
+    }
+    .end("bench-warm");
+}
+
+/// How long `hit` takes, so many times in one task: what is measured is the hit and not the runtime.
+fn hits<T>(runtime: &Runtime, hit: impl AsyncFn() -> T) -> impl FnMut(u32) -> Duration {
+    move |times| {
+        runtime.block_on(async {
+            let started = Instant::now();
+            for _ in 0..times {
+                black_box(hit().await);
+            }
+            started.elapsed()
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! What is fuzzed: each target reads one kind of foreign input and asserts what must hold of whatever comes out.
+//!
+//! The same functions run over the committed corpora in `tests/fuzz.rs`, without libFuzzer.
+
+mod chain;
+mod content;
+mod text;
+
+#[allow(unused_imports, reason = "what the seeds are made with")]
+pub(crate) use self::{
+    chain::{RESOLVER, aggregate},
+    content::BLANK,
+    text::CARD,
+};
+
+/// One kind of foreign input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    /// Its name, also that of its corpus.
+    pub(crate) name: &'static str,
+    /// Reads one input. Panics when an invariant is broken.
+    pub(crate) run: fn(&[u8]),
+}
+
+impl Target {
+    /// Every target.
+    pub(crate) const ALL: [Self; 8] = [
+        Self { name: "name", run: text::name },
+        Self { name: "records", run: text::records },
+        Self { name: "cid", run: text::cid },
+        Self { name: "car", run: content::car },
+        Self { name: "dag", run: content::dag },
+        Self { name: "card", run: text::card },
+        Self { name: "abi", run: chain::abi },
+        Self { name: "ccip", run: chain::ccip },
+    ];
+
+    /// The target of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name == name)
+    }
+
+    /// The names of all targets.
+    pub(crate) fn names() -> [&'static str; Self::ALL.len()] {
+        Self::ALL.map(|target| target.name)
+    }
+}
+
+/// Cuts an input into pieces, each after its length (two bytes, big-endian). The last one takes what is left.
+pub(crate) fn pieces(mut input: &[u8]) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
+    while let Some((length, rest)) = input.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (piece, rest) = rest.split_at(length);
+        pieces.push(piece);
+        input = rest;
+    }
+    pieces
+}

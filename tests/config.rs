@@ -1,0 +1,365 @@
+//! The configuration: its documentation against the program, the order of its sources, and the files that are shipped.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use clresolve::config::{Config, ConfigError, Layer};
+use serde_json::Value;
+
+/// A key no program has.
+const NO_KEY: &str = "zzz";
+
+/// Flags of every command that are no keys of the file.
+const NO_KEYS: [&str; 3] = ["--config", "--sandbox", "--verbose"];
+
+/// A key in `config.prod.toml`.
+#[derive(Debug)]
+struct Documented {
+    /// The table that it stands in, with its brackets; empty at the top.
+    table: String,
+    key: String,
+    /// As written, in TOML.
+    value: String,
+    /// Whether it stands there without a # before it.
+    set: bool,
+    note: Note,
+}
+
+/// What a line `#: --flag, VARIABLE, default VALUE` says, or `none by default` in the last place.
+#[derive(Clone, Debug, Default)]
+struct Note {
+    flag: Option<String>,
+    variable: Option<String>,
+    default: Option<String>,
+    /// Whether it is left out by default, so that the program may tell by other keys.
+    none: bool,
+}
+
+impl Note {
+    fn parse(text: &str) -> Self {
+        let (names, default) = match text.split_once("default ") {
+            Some((names, default)) => (names, Some(default.to_owned())),
+            None => (text, None),
+        };
+        let mut note = Self { default, ..Self::default() };
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "none by default" => note.none = true,
+                flag if flag.starts_with("--") => note.flag = Some(flag.to_owned()),
+                variable if variable.starts_with("CLRESOLVE_") => note.variable = Some(variable.to_owned()),
+                other => panic!("`{other}` is neither a flag nor a variable"),
+            }
+        }
+        note
+    }
+}
+
+impl Documented {
+    fn is_of_a_list(&self) -> bool {
+        self.table.starts_with("[[")
+    }
+
+    fn path(&self) -> String {
+        let table = self.table.trim_matches(['[', ']']);
+        if table.is_empty() { self.key.clone() } else { format!("{table}.{}", self.key) }
+    }
+
+    /// The default, in TOML.
+    fn default(&self) -> &str {
+        match &self.note.default {
+            Some(default) => default,
+            None => {
+                assert!(!self.set, "{} is set, and its default is not told", self.path());
+                &self.value
+            }
+        }
+    }
+}
+
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
+}
+
+/// The keys in the order of the file. A list of tables (`[[rpc]]`) is also a key by itself, whose note stands before it.
+fn documented() -> Vec<Documented> {
+    let text = std::fs::read_to_string(shipped("config.prod.toml")).expect("the file is there");
+    let (mut keys, mut table, mut note): (Vec<Documented>, _, _) = (Vec::new(), String::new(), Note::default());
+    for line in text.lines() {
+        if let Some(names) = line.strip_prefix("#: ") {
+            note = Note::parse(names);
+            continue;
+        }
+        let (line, set) = line.strip_prefix("# ").map_or((line, true), |rest| (rest, false));
+        let is_word = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+        if line.starts_with('[') && is_word(line.trim_matches(['[', ']'])) {
+            table = line.to_owned();
+            let key = line.trim_matches(['[', ']']).to_owned();
+            let first = !keys.iter().any(|known| known.table.is_empty() && known.key == key);
+            if line.starts_with("[[") && first {
+                let note = std::mem::take(&mut note);
+                keys.push(Documented { table: String::new(), key, value: "[]".to_owned(), set: false, note });
+            }
+        } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| is_word(key)) {
+            let (key, value, note) = (key.to_owned(), value.to_owned(), std::mem::take(&mut note));
+            keys.push(Documented { table: table.clone(), key, value, set, note });
+        }
+    }
+    keys
+}
+
+fn detail(text: &str) -> String {
+    match Layer::from_toml(text, "f.toml") {
+        Err(ConfigError::Invalid { detail, .. }) => detail,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// The keys that an error on an unknown key names, if it is such an error.
+fn known_keys(error: &str) -> Option<Vec<String>> {
+    let known = error.strip_prefix(&format!("unknown field `{NO_KEY}`, expected "))?;
+    Some(known.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+}
+
+/// Every key that the program reads, with its table; those that are refused whatever they hold are left out.
+fn keys_of_the_program() -> BTreeSet<String> {
+    let top = known_keys(&detail(&format!("{NO_KEY} = 1"))).expect("the top knows its keys");
+    assert!(top.len() > 15, "{top:?}");
+    let mut keys = BTreeSet::new();
+    for name in top {
+        let below = |open: &str, close: &str| {
+            let text = format!("{open}{name}{close}\n{NO_KEY} = 1");
+            Layer::from_toml(&text, "f.toml").err().and_then(|_| known_keys(&detail(&text)))
+        };
+        match below("[", "]").or_else(|| below("[[", "]]")) {
+            Some(below) => keys.extend(below.iter().map(|key| format!("{name}.{key}"))),
+            None if detail_of(&name).contains("not available in this version") => {}
+            None => {
+                keys.insert(name);
+            }
+        }
+    }
+    keys
+}
+
+/// What is said of the key when it holds a number below zero, which no key takes.
+fn detail_of(key: &str) -> String {
+    detail(&format!("{key} = -1"))
+}
+
+#[test]
+fn every_key_is_documented_once_and_no_other_is() {
+    let documented = documented();
+    let lists: BTreeSet<_> = documented.iter().filter(|d| d.is_of_a_list()).map(|d| d.table.clone()).collect();
+    let is_list = |d: &&Documented| d.table.is_empty() && lists.contains(&format!("[[{}]]", d.key));
+    let written: BTreeSet<_> = documented.iter().filter(|d| !is_list(d)).map(Documented::path).collect();
+    assert_eq!(written, keys_of_the_program());
+    let mut count: BTreeMap<_, usize> = BTreeMap::new();
+    for key in documented.iter().filter(|d| !d.is_of_a_list()) {
+        *count.entry(key.path()).or_default() += 1;
+    }
+    count.retain(|_, times| *times > 1);
+    assert!(count.is_empty(), "documented twice: {count:?}");
+}
+
+#[test]
+fn what_is_shown_as_a_default_is_the_default() {
+    for key in documented().iter().filter(|d| !d.is_of_a_list()) {
+        if key.value == "[]" && key.note.default.is_none() {
+            // A list that is empty by default; an empty list of manifests cannot be written as a table.
+            continue;
+        }
+        if key.note.none {
+            assert!(!key.set, "{} is left out by default", key.path());
+            continue;
+        }
+        let text = format!("{}\n{} = {}\n", key.table, key.key, key.default());
+        let layer = Layer::from_toml(&text, "default").unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(Config::default().with([layer]).expect("a world"), Config::default(), "{text}");
+    }
+}
+
+#[test]
+fn what_stands_behind_a_number_sign_can_be_set() {
+    let text = std::fs::read_to_string(shipped("config.prod.toml")).expect("the file is there");
+    let is_key = |rest: &str| documented().iter().any(|d| !d.set && rest == format!("{} = {}", d.key, d.value));
+    let opened = |line: &str| match line.strip_prefix("# ") {
+        Some(rest) if is_key(rest) || rest.starts_with("[[") => format!("{rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    let every_key: String = text.lines().map(opened).collect();
+    assert!(every_key.contains("\nmanifest") || every_key.contains("\n[[manifest]]"));
+    Layer::from_toml(&every_key, "every key").unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_environment_is_documented_and_sets_what_it_says() {
+    let asked = RefCell::new(BTreeSet::new());
+    let nothing = Layer::from_environment(|variable| {
+        asked.borrow_mut().insert(variable.to_owned());
+        None
+    });
+    assert_eq!(nothing, Ok(Layer::default()));
+    let documented = documented();
+    let told: BTreeSet<_> = documented.iter().filter_map(|d| d.note.variable.clone()).collect();
+    assert_eq!(told, asked.into_inner());
+    for key in documented.iter().filter(|d| d.note.variable.is_some()) {
+        let value: toml::Table = format!("v = {}", key.default()).parse().expect("the default is TOML");
+        let value = plain(&value["v"]);
+        let layer = Layer::from_environment(|v| (Some(v) == key.note.variable.as_deref()).then(|| value.clone()))
+            .unwrap_or_else(|error| panic!("{}: {error}", key.key));
+        let set = serde_json::to_value(&layer).expect("a layer is JSON");
+        assert_eq!(set.as_object().map(|o| o.keys().collect::<Vec<_>>()), Some(vec![&key.key]));
+        assert_eq!(Config::default().with([layer]).expect("a world"), Config::default(), "{}", key.key);
+    }
+}
+
+/// A value as it is written in the environment.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn the_flags_are_documented_and_are_named_like_their_keys() {
+    let help = run(&["serve", "--help"], &[]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let (own, world) = help.split_once("World:").expect("a heading");
+    let flags = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter_map(|line| line.trim_start().split("--").nth(1).filter(|_| is_option(line)));
+        let names = lines.map(|rest| rest.split([' ', '\t', '.']).next().unwrap_or_default());
+        names.map(|name| format!("--{name}")).collect()
+    };
+    let mut known = flags(world);
+    known.retain(|flag| !NO_KEYS.contains(&flag.as_str()));
+    assert!(flags(own).contains("--listen"), "{own}");
+    known.insert("--listen".to_owned());
+    let documented = documented();
+    let told: BTreeSet<_> = documented.iter().filter_map(|d| d.note.flag.clone()).collect();
+    assert_eq!(told, known);
+    for key in &documented {
+        if let Some(flag) = &key.note.flag {
+            assert_eq!(flag, &format!("--{}", key.key));
+        }
+    }
+}
+
+/// Whether a line of the help begins the description of a flag.
+fn is_option(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("--") || (line.starts_with('-') && line.contains(", --"))
+}
+
+/// The binary under the environment that is named, and no other.
+fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());
+    command.output().expect("the binary runs")
+}
+
+#[test]
+fn the_shipped_files_are_good() {
+    for name in ["config.dev.toml", "config.prod.toml"] {
+        let path = shipped(name).display().to_string();
+        let output = run(&["serve", "--check-config", "--config", &path], &[]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let config = Config::default().with([Layer::from_file(Path::new(&path)).expect("checked above")]);
+        assert!(config.expect("checked above").chain.endpoints[0].own, "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_key_ends_with_its_line_what_was_expected_and_what_is_like_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("f.toml");
+    std::fs::write(&file, "timeout = \"1s\"\n\n[http]\nlisen = \"127.0.0.1:1\"\n").expect("the folder can be written");
+    let file = file.display().to_string();
+    for arguments in [vec!["serve", "--check-config", "--config", &file], vec!["a.eth", "--config", &file]] {
+        let output = run(&arguments, &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), b"".as_slice()), "{said}");
+        for part in ["line 4", "key `lisen`", "did you mean `listen`?", "expected one of `listen`"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}
+
+/// What a question came to under the sources. Nobody answers on the ports, which take no connections on any system.
+struct Asked {
+    profile: String,
+    depth: String,
+    /// Ports of the endpoints that were asked, in order.
+    ports: Vec<u16>,
+}
+
+/// A file that names two endpoints, a profile and a depth.
+const FILE: &str = "profile = \"agent-cards/1.0.0+released\"\ndepth = \"schemas\"\ntimeout = \"20s\"\n\
+    rpc = [\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]\n";
+
+fn ask(flags: &[&str], environment: &[(&str, &str)]) -> Asked {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("f.toml");
+    std::fs::write(&file, FILE).expect("the folder can be written");
+    let mut environment = environment.to_vec();
+    let file = file.display().to_string();
+    environment.push(("CLRESOLVE_CONFIG", &file));
+    let output = run(&[&["a.eth", "-o", "json"], flags].concat(), &environment);
+    let verdict: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let reasons = verdict["reasons"].to_string();
+    let ports = reasons.split("127.0.0.1:").skip(1).map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    let mut ports: Vec<u16> = ports.flatten().filter_map(|port| port.parse().ok()).collect();
+    ports.dedup();
+    assert!(!ports.is_empty(), "{verdict:#}");
+    Asked { profile: text(&verdict["profile"]["id"]), depth: text(&verdict["profile"]["depth"]), ports }
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let environment = [
+        ("CLRESOLVE_PROFILE", "agent-cards/1.1.0"),
+        ("CLRESOLVE_RPC", "http://127.0.0.1:3 http://127.0.0.1:4"),
+        ("CLRESOLVE_DEPTH", ""),
+    ];
+    let file = ask(&[], &[]);
+    assert_eq!((file.profile.as_str(), file.depth.as_str()), ("agent-cards/1.0.0+released", "schemas"));
+    assert_eq!(file.ports, [1, 2]);
+    let by_environment = ask(&[], &environment);
+    assert_eq!((by_environment.profile.as_str(), by_environment.depth.as_str()), ("agent-cards/1.1.0", "schemas"));
+    assert_eq!(by_environment.ports, [3, 4]);
+    let flags = ["--profile", "agent-cards/1.0.0", "--depth", "identity", "--rpc", "http://127.0.0.1:5"];
+    let by_flags = ask(&flags, &environment);
+    assert_eq!((by_flags.profile.as_str(), by_flags.depth.as_str()), ("agent-cards/1.0.0", "identity"));
+    assert_eq!(by_flags.ports, [5]);
+}
+
+/// The depth of an audit's report.
+fn audited(file: &str, flags: &[&str], environment: &[(&str, &str)]) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (names, config) = (folder.path().join("names"), folder.path().join("f.toml"));
+    std::fs::write(&names, "a.eth\n").expect("the folder can be written");
+    std::fs::write(&config, file).expect("the folder can be written");
+    let (names, config) = (names.display().to_string(), config.display().to_string());
+    let arguments = ["audit", "--names", &names, "--config", &config, "--format", "json"];
+    let output = run(&[&arguments, flags].concat(), environment);
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    report["scope"]["depth"].as_str().unwrap_or_else(|| panic!("{report:#}")).to_owned()
+}
+
+#[test]
+fn an_audit_looks_at_schemas_unless_a_source_names_a_depth() {
+    const NOBODY: &str = "rpc = [\"http://127.0.0.1:1\"]\n";
+    let shallow = format!("{NOBODY}depth = \"identity\"\n");
+    let in_environment = [("CLRESOLVE_DEPTH", "identity")];
+    assert_eq!(audited(NOBODY, &[], &[]), "schemas");
+    assert_eq!(audited(NOBODY, &[], &in_environment), "identity");
+    assert_eq!(audited(NOBODY, &["--depth", "schemas"], &in_environment), "schemas");
+    assert_eq!(audited(&shallow, &[], &[]), "identity");
+    assert_eq!(audited(&shallow, &["--depth", "schemas"], &[]), "schemas");
+}

@@ -1,0 +1,127 @@
+//! Audits of the published registry: the report on all its names, of each release under each profile.
+//!
+//! `CLRESOLVE_AUDIT_OUT` names a folder for the reports in every form, so that a person can look at them
+//! (`just audit-registry FOLDER`).
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::binary::Exit;
+use crate::world::{Net, text};
+
+/// What an audit should find.
+pub(crate) struct Expected {
+    /// The profile.
+    pub(crate) profile: &'static str,
+    /// Names that are trusted, untrusted, indeterminate, and those of which two sources differ.
+    pub(crate) counts: [u64; 4],
+    /// How many more would be trusted under which other profile.
+    pub(crate) near_misses: &'static [(&'static str, u64)],
+    /// Effect, code and number of names of each reason, as the report orders them.
+    pub(crate) reasons: &'static [(&'static str, &'static str, u64)],
+}
+
+/// A report in JSON.
+pub(crate) struct Report(Value);
+
+/// Audits all names of `net` under each profile: the reports, whose counts and reasons are the expected ones. `release`
+/// names the files.
+pub(crate) fn audit<const N: usize>(net: &Net, release: &str, expected: [Expected; N]) -> [Report; N] {
+    let scratch = TempDir::new().expect("a temporary folder");
+    let wanted = env::var_os("CLRESOLVE_AUDIT_OUT").map(PathBuf::from);
+    let folder = wanted.as_deref().unwrap_or_else(|| scratch.path());
+    let formats: &[&str] = if wanted.is_some() { &["json", "md", "csv", "html"] } else { &["json"] };
+    fs::create_dir_all(folder).expect("the folder of the reports");
+    let (names, config) = (scratch.path().join("names.txt"), scratch.path().join("config.toml"));
+    fs::write(&names, net.names.join("\n")).expect("a temporary folder takes files");
+    // Every report says that its chain is not mainnet's.
+    let world = format!("world = \"published-cards-in-a-test-world\"\nchain-id = {}\n", net.chain_id);
+    fs::write(&config, format!("{world}rpc = [{:?}]\n", net.rpc())).expect("a temporary folder takes files");
+
+    expected.map(|expected| {
+        let stem = format!("{release}-under-{}", expected.profile.replace('/', "-"));
+        let file = |format: &str| folder.join(format!("{stem}.{format}"));
+        for format in formats {
+            let files = [&names, &config, &file(format)].map(|path| text(path).to_owned());
+            let exit = run(net, expected.profile, format, &files);
+            assert_eq!(exit, expected.exit(), "{stem}");
+        }
+        let report = Report::read(&file("json"));
+        report.holds(&expected);
+        report
+    })
+}
+
+fn run(net: &Net, profile: &str, format: &str, [names, config, out]: &[String; 3]) -> Exit {
+    let list = ["audit", "--names", names, "--format", format, "--out", out];
+    let output = net.run(&[&list[..], &["--profile", profile, "--config", config]].concat());
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.status.code().into()
+}
+
+impl Expected {
+    fn exit(&self) -> Exit {
+        match self.counts {
+            [_, 0, 0, _] => Exit::Trusted,
+            [_, 0, _, _] => Exit::Indeterminate,
+            _ => Exit::Untrusted,
+        }
+    }
+}
+
+impl Report {
+    fn read(file: &Path) -> Self {
+        let bytes = fs::read(file).expect("the audit has written it");
+        Self(serde_json::from_slice(&bytes).expect("a report is JSON"))
+    }
+
+    fn holds(&self, expected: &Expected) {
+        let Self(report) = self;
+        assert_eq!((&report["complete"], &report["scope"]["depth"]), (&json!(true), &json!("schemas")));
+        assert_eq!(report["scope"]["profile"]["id"], expected.profile);
+        let counts = ["trusted", "untrusted", "indeterminate", "drifting"].map(|what| &report["counts"][what]);
+        assert_eq!(counts.map(|count| count.as_u64().expect("a number")), expected.counts, "{}", expected.profile);
+        let near_misses: Value = expected.near_misses.iter().map(|(profile, names)| (*profile, *names)).collect();
+        assert_eq!(report["counts"]["near_misses"], near_misses, "{}", expected.profile);
+        let groups: Vec<_> = report["reasons"]
+            .as_array()
+            .expect("an array")
+            .iter()
+            .map(|group| {
+                let text = |key: &str| group[key].as_str().expect("a text");
+                (text("effect"), text("code"), group["names"].as_u64().expect("a number"))
+            })
+            .collect();
+        assert_eq!(groups, expected.reasons, "{}", expected.profile);
+        let rows = report["rows"].as_array().expect("an array");
+        assert_eq!(rows.len() as u64, expected.counts[..3].iter().sum::<u64>());
+        // No defect of the registry is one that a record proven by a CID mends.
+        assert!(rows.iter().all(|row| row["txt"] == json!([])));
+        assert_eq!(report["resolution"].as_array().map(Vec::len), Some(expected.counts[1] as usize));
+    }
+
+    /// The row of a name: state, codes that fail or leave it undecided, and what the six pairs of sources say.
+    pub(crate) fn row(&self, name: &str) -> (String, Vec<String>, [&str; 6]) {
+        let rows = self.0["rows"].as_array().expect("an array");
+        let row = rows.iter().find(|row| row["input"] == name).unwrap_or_else(|| panic!("no row of {name}"));
+        let reasons = row["reasons"].as_array().expect("an array").iter().filter(|reason| reason["effect"] != "warn");
+        let mut codes: Vec<String> =
+            reasons.map(|reason| reason["code"].as_str().expect("a text").to_owned()).collect();
+        codes.dedup();
+        let pairs = ["txt_https", "txt_ipfs", "https_ipfs", "txt_card", "card_manifest", "schemas_manifest"];
+        let pairs = pairs.map(|pair| row["drift"][pair].as_str().expect("a text"));
+        (row["state"].as_str().expect("a text").to_owned(), codes, pairs)
+    }
+
+    /// The decision and the reason of a name's draft for the governance log.
+    pub(crate) fn draft(&self, name: &str) -> (&str, &str) {
+        let drafts = self.0["resolution"].as_array().expect("an array");
+        let draft =
+            drafts.iter().find(|draft| draft["subject"] == name).unwrap_or_else(|| panic!("no draft for {name}"));
+        (draft["decision"].as_str().expect("a text"), draft["reason"].as_str().expect("a text"))
+    }
+}

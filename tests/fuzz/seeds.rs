@@ -1,0 +1,354 @@
+//! The seeds of every target: small inputs, good and bad, from which a fuzzer finds its way.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, Bytes, U256};
+use alloy_sol_types::{SolValue as _, sol};
+use clresolve::cid::build::{self, Blocks, Dag, Entries, Fanout, Layout};
+use clresolve::cid::{ContentId, MAX_DIGEST_BYTES};
+use clresolve::digest::Digest;
+use clresolve::records::Key;
+
+use crate::targets::{BLANK, CARD, RESOLVER, aggregate};
+
+sol! {
+    error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
+    error ResolverNotFound(bytes name);
+    error ResolverNotContract(bytes name, address resolver);
+    error ResolverError(bytes errorData);
+    error HttpError(uint16 status, string message);
+}
+
+/// The seeds of a target, by file name.
+pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
+    let seeds = match target {
+        "name" => names(),
+        "records" => records(),
+        "cid" => cids(),
+        "car" => cars(),
+        "dag" => dags(),
+        "card" => cards(),
+        "abi" => replies(),
+        "ccip" => look_ups(),
+        other => panic!("no seeds for {other}"),
+    };
+    seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
+}
+
+type Seeds = Vec<(&'static str, Vec<u8>)>;
+
+fn names() -> Seeds {
+    let long = "a".repeat(255);
+    let seeds = [
+        ("plain", "summarizeagent.eth"),
+        ("capitals", "SummarizeAgent.ETH"),
+        ("subname", "alice.wildcard.eth"),
+        ("emoji", "\u{1f468}\u{200d}\u{1f4bb}.eth"),
+        ("emoji-with-selector", "1\u{fe0f}\u{20e3}.eth"),
+        ("mixed-scripts", "\u{441}heckout.eth"),
+        ("greek", "\u{3be}\u{3c2}.eth"),
+        ("combining", "cafe\u{301}.eth"),
+        ("underscores", "__a.eth"),
+        ("hyphens", "xn--a.eth"),
+        ("empty-label", "a..eth"),
+        ("right-to-left", "\u{5d0}\u{202e}.eth"),
+        ("full-width", "\u{ff41}\u{3002}eth"),
+        ("arabic", "\u{664}\u{6f4}.eth"),
+        ("long", &long),
+    ];
+    seeds.map(|(file, text)| (file, text.as_bytes().to_vec())).into()
+}
+
+fn good_records() -> Vec<(Key, String)> {
+    let cid = ContentId::raw_of(CARD.as_bytes());
+    vec![
+        (Key::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
+        (Key::Agentcard, "https://example.org/card.json".to_owned()),
+        (Key::CidAgentcard, cid.to_string()),
+        (Key::MirrorIpfs, format!("ipfs://{cid}")),
+        (Key::Checksum, Digest::of(CARD.as_bytes()).to_string()),
+        (Key::Owner, "publisher.eth".to_owned()),
+    ]
+}
+
+fn records() -> Seeds {
+    let with = |key: Key, value: &[u8]| {
+        let mut lines: Vec<Vec<u8>> = good_records().into_iter().map(|(_, value)| value.into_bytes()).collect();
+        let at = Key::ALL.iter().position(|known| *known == key).expect("a key");
+        lines[at] = value.to_vec();
+        lines.join(&b'\n')
+    };
+    let cid = ContentId::raw_of(CARD.as_bytes());
+    let upper = Digest::of(CARD.as_bytes()).hex().to_ascii_uppercase();
+    vec![
+        ("good", with(Key::Owner, b"publisher.eth")),
+        ("checksum-in-capitals", with(Key::Checksum, upper.as_bytes())),
+        ("checksum-cut", with(Key::Checksum, &upper.as_bytes()[..62])),
+        ("cid-of-another", with(Key::CidAgentcard, ContentId::raw_of(b"x").to_string().as_bytes())),
+        ("cid-version-0", with(Key::CidAgentcard, b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG")),
+        ("cid-inline", with(Key::CidAgentcard, b"bafkqabtimvwgy3yk")),
+        ("mirror-by-gateway", with(Key::MirrorIpfs, format!("https://example.org/ipfs/{cid}").as_bytes())),
+        ("mirror-by-subdomain", with(Key::MirrorIpfs, format!("https://{cid}.ipfs.example.org/").as_bytes())),
+        ("mirror-with-path", with(Key::MirrorIpfs, format!("ipfs://{cid}/a%20b/c.json").as_bytes())),
+        ("mirror-with-dots", with(Key::MirrorIpfs, format!("ipfs://{cid}/../c.json").as_bytes())),
+        ("owner-in-capitals", with(Key::Owner, b"Publisher.eth")),
+        ("owner-with-space", with(Key::Owner, b"publisher.eth ")),
+        ("owner-right-to-left", with(Key::Owner, "publisher.\u{202e}hte".as_bytes())),
+        ("owner-not-utf8", with(Key::Owner, b"publisher.\xff")),
+        ("entry-of-another", with(Key::Entry, b"x402://stranger.eth/summarize/v1")),
+        ("url-not-https", with(Key::Agentcard, b"http://example.org/card.json")),
+        ("no-records", b"\n\n\n\n\n\n".to_vec()),
+    ]
+}
+
+fn cids() -> Seeds {
+    let raw = ContentId::raw_of(b"seed");
+    let node = ContentId::dag_pb_of(b"");
+    let inline = [&[1, 0x55, 0, 5][..], b"hello"].concat();
+    let longest = [&[1, 0x55, 0, 0x80, 1][..], &[b'x'; MAX_DIGEST_BYTES]].concat();
+    let base16: String = raw.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    vec![
+        ("raw", raw.to_string().into_bytes()),
+        ("with-path", format!("{node}\nagents/v1.0.0/a.json").into_bytes()),
+        ("with-escapes", format!("{node}\na%20b/%C3%A9").into_bytes()),
+        ("with-dots", format!("{node}\na/%2e%2e/b").into_bytes()),
+        ("with-slash", format!("{node}\na%2fb%00").into_bytes()),
+        ("version-0", b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG".to_vec()),
+        ("base16", format!("f{base16}").into_bytes()),
+        ("base36", b"k2jmtxseoaac5w4ex4y1kusvgpqzsf81duccxl6oi1z9nqr3uyajj1qr".to_vec()),
+        ("base64", b"mAVUSIA".to_vec()),
+        ("binary", raw.to_bytes()),
+        ("binary-version-0", node.to_bytes()[2..].to_vec()),
+        ("inline", inline),
+        ("inline-longest", longest),
+        ("sha1", b"bafkrcfar62wy5rjkfgckxkx5pq5vczidpboca4q".to_vec()),
+    ]
+}
+
+/// Small files, so that their graphs are.
+fn files(count: usize) -> BTreeMap<String, bytes::Bytes> {
+    (0..count).map(|n| (format!("agents/agent-{n}.json"), format!("{{\"number\": {n}}}\n").into())).collect()
+}
+
+fn sharded() -> Layout {
+    Layout { shard_above: 2, fanout: Fanout::SMALLEST, ..Layout::default() }
+}
+
+fn cars() -> Seeds {
+    let seed = |chunk: u8, root: &ContentId, blocks: &Blocks| {
+        // The root comes first, as gateways send it.
+        let others = blocks.iter().filter(|(cid, _)| *cid != root);
+        [vec![chunk], build::car(root, blocks.get_key_value(root).into_iter().chain(others))].concat()
+    };
+    let mut dag = Dag::default();
+    let file = dag.file(&[b'a'; 300], 64).cid;
+    let file_blocks = dag.into_blocks();
+    let (root, blocks) = build::tree(&files(3), Layout::default());
+    let raw = ContentId::raw_of(b"hello");
+    let hello = Blocks::from([(raw, "hello".into())]);
+    let wrong = Blocks::from([(raw, "hullo".into())]);
+    let one = seed(6, &raw, &hello);
+    let mut cut = one.clone();
+    cut.truncate(one.len() - 2);
+    vec![
+        ("raw", one.clone()),
+        ("raw-cut", cut),
+        ("raw-with-tail", [&one[..], &[0, 0, 0]].concat()),
+        ("raw-twice", [&one[..], &one[1 + 59..]].concat()),
+        ("wrong-block", seed(255, &raw, &wrong)),
+        ("file", seed(10, &file, &file_blocks)),
+        ("tree", seed(80, &root, &blocks)),
+        ("version-2", version_2(&one)),
+        ("header-only", seed(3, &raw, &Blocks::new())),
+    ]
+}
+
+/// The CARv1 of a seed, in the envelope of a CARv2.
+fn version_2(seed: &[u8]) -> Vec<u8> {
+    let inner = &seed[1..];
+    let mut car = vec![seed[0]];
+    car.extend(b"\x0a\xa1\x67version\x02");
+    car.extend([0; 16]);
+    car.extend(51_u64.to_le_bytes());
+    car.extend((inner.len() as u64).to_le_bytes());
+    car.extend(0_u64.to_le_bytes());
+    car.extend(inner);
+    car
+}
+
+fn dags() -> Seeds {
+    let mut dag = Dag::default();
+    let file = dag.file(&[b'a'; 300], 64).cid;
+    let file_blocks = dag.into_blocks();
+    let (tree, tree_blocks) = build::tree(&files(3), Layout::default());
+    let (hamt, hamt_blocks) = build::tree(&files(6), sharded());
+    let mut dag = Dag::default();
+    let leaf = dag.raw("leaf");
+    let inner = dag.directory(&Entries::from([("leaf".to_owned(), leaf)]));
+    let diamond = dag.directory(&Entries::from([("a".to_owned(), inner), ("b".to_owned(), inner)])).cid;
+    let diamond_blocks = dag.into_blocks();
+    let raw = ContentId::raw_of(b"hello");
+    let hello = Blocks::from([(raw, "hello".into())]);
+    vec![
+        ("file", graph("", &file, &file_blocks)),
+        ("tree", graph("agents/agent-1.json", &tree, &tree_blocks)),
+        ("tree-missing", graph("agents/nobody.json", &tree, &tree_blocks)),
+        ("tree-folder", graph("agents", &tree, &tree_blocks)),
+        ("hamt", graph("agents/agent-4.json", &hamt, &hamt_blocks)),
+        ("hamt-missing", graph("agents/nobody.json", &hamt, &hamt_blocks)),
+        ("diamond", graph("b/leaf", &diamond, &diamond_blocks)),
+        ("below-a-file", graph("b/leaf/more", &diamond, &diamond_blocks)),
+        ("raw", graph("", &raw, &hello)),
+        ("symlink", pieces(&[b"", b"\x0a\x0d\x08\x04\x12\x09card.json"])),
+        ("inline-data", pieces(&[b"", b"\x0a\x0b\x08\x02\x12\x05hello\x18\x05"])),
+        ("empty-directory", pieces(&[b"a", b"\x0a\x02\x08\x01"])),
+        ("garbage", pieces(&[b"", b"\x0a\x04\xff\xff\xff\xff"])),
+    ]
+}
+
+/// A graph as the target reads it: blocks from the leaves up, with a number in place of each digest.
+fn graph(path: &str, root: &ContentId, blocks: &Blocks) -> Vec<u8> {
+    let mut order: Vec<ContentId> = Vec::new();
+    place(root, blocks, &mut order);
+    let drafts: Vec<Vec<u8>> = order.iter().map(|cid| draft(cid, blocks, &order)).collect();
+    let parts: Vec<&[u8]> = [path.as_bytes()].into_iter().chain(drafts.iter().map(Vec::as_slice)).collect();
+    pieces(&parts)
+}
+
+/// Puts `cid` after all that it links to.
+fn place(cid: &ContentId, blocks: &Blocks, order: &mut Vec<ContentId>) {
+    if order.contains(cid) {
+        return;
+    }
+    for child in blocks.keys().filter(|child| find(&blocks[cid], child).is_some()) {
+        place(child, blocks, order);
+    }
+    order.push(*cid);
+}
+
+fn draft(cid: &ContentId, blocks: &Blocks, order: &[ContentId]) -> Vec<u8> {
+    let mut draft = blocks[cid].to_vec();
+    for (number, child) in order.iter().enumerate() {
+        while let Some(at) = find(&draft, child) {
+            draft[at + 4..at + 35].copy_from_slice(&BLANK);
+            draft[at + 35] = u8::try_from(number).expect("a seed has few blocks");
+        }
+    }
+    draft
+}
+
+fn find(block: &[u8], cid: &ContentId) -> Option<usize> {
+    let bytes = cid.to_bytes();
+    block.windows(bytes.len()).position(|window| window == bytes)
+}
+
+fn pieces(parts: &[&[u8]]) -> Vec<u8> {
+    let length = |part: &[u8]| u16::try_from(part.len()).expect("a seed is small").to_be_bytes();
+    parts.iter().flat_map(|part| [&length(part)[..], part].concat()).collect()
+}
+
+fn cards() -> Seeds {
+    let with = |from: &str, to: &str| {
+        assert!(CARD.contains(from), "{from}");
+        CARD.replacen(from, to, 1).into_bytes()
+    };
+    vec![
+        ("good", CARD.into()),
+        ("duplicate-key", with("\"id\":", "\"\\u0069d\": 1, \"id\":")),
+        ("byte-order-mark", [b"\xef\xbb\xbf", CARD.as_bytes()].concat()),
+        ("not-utf8", with("long", "l").into_iter().chain([0xff]).collect()),
+        ("numbers", br#"{"a": [0, -1, 1.5, 1e3, 18446744073709551615, -9223372036854775808]}"#.to_vec()),
+        ("escapes", br#"{"\u0061": "\ud83d\ude00\n\u0000", "b/c~d": [{"b/c~d": null}]}"#.to_vec()),
+        ("deep", format!("{}1{}", "{\"a\":".repeat(17), "}".repeat(17)).into_bytes()),
+        ("not-an-object", b"[{}]".to_vec()),
+        ("cut", CARD.as_bytes()[..700].to_vec()),
+        ("private-address", with("agents@example.org", "http://10.0.0.1:8080/")),
+        ("secret", with("\"publisher\":", "\"api_key\": \"ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2\", \"publisher\":")),
+        ("script", with("Makes", "<script>alert(1)</script>")),
+        ("personal-data", with("Makes", "Call +1 (415) 555-2671.")),
+        ("entry-malformed", with("/summarize/v1\"", "/summarize/v1?x#y\"")),
+        ("commercial", with("\"commons\"", "\"commercial\"")),
+        ("date", with("2026-01-05T", "2026-02-30T")),
+    ]
+}
+
+fn word(value: u64) -> Vec<u8> {
+    U256::from(value).to_be_bytes_vec()
+}
+
+/// What the Universal Resolver returns for these answers to the text keys.
+fn resolved(elements: Vec<Bytes>) -> Vec<u8> {
+    let resolver = Address::with_last_byte(RESOLVER);
+    (Bytes::from(elements.abi_encode()), resolver).abi_encode_params()
+}
+
+fn texts() -> Vec<Bytes> {
+    let good: BTreeMap<Key, String> = good_records().into_iter().collect();
+    Key::ALL.map(|key| good.get(&key).cloned().unwrap_or_default().abi_encode().into()).into()
+}
+
+fn first(element: Vec<u8>) -> Vec<u8> {
+    let mut elements = texts();
+    elements[0] = element.into();
+    resolved(elements)
+}
+
+fn error(data: impl alloy_sol_types::SolError) -> Vec<u8> {
+    data.abi_encode()
+}
+
+fn replies() -> Seeds {
+    let kind = |kind: u8, data: Vec<u8>| [vec![kind], data].concat();
+    let refused = |data: Vec<u8>| kind(0, aggregate(false, &data));
+    let resolver = Address::with_last_byte(RESOLVER);
+    vec![
+        ("good", kind(0, aggregate(true, &resolved(texts())))),
+        ("resolver-good", kind(2, resolved(texts()))),
+        ("resolver-no-texts", kind(2, resolved(vec![]))),
+        ("resolver-not-utf8", kind(2, first(Bytes::from_static(b"\xff\xfe").abi_encode()))),
+        ("resolver-http-error", kind(2, first(error(HttpError { status: 502, message: "bad".to_owned() })))),
+        ("resolver-empty-element", kind(2, first(Vec::new()))),
+        ("offset-in-head", kind(2, [word(0), word(5)].concat())),
+        ("offset-far", kind(2, [word(u64::MAX), word(5)].concat())),
+        ("shared-elements", kind(2, [word(64), word(5), word(96), word(32), word(1), word(32)].concat())),
+        ("not-found", refused(error(ResolverNotFound { name: Bytes::new() }))),
+        ("not-contract", refused(error(ResolverNotContract { name: Bytes::new(), resolver }))),
+        ("resolver-error", refused(error(ResolverError { errorData: vec![8, 0xc3, 0x79, 0xa0].into() }))),
+        ("empty", kind(0, Vec::new())),
+        ("reverts", kind(1, error(HttpError { status: 404, message: "x".to_owned() }))),
+        (
+            "body-batch",
+            kind(3, br#"[{"jsonrpc":"2.0","id":0,"result":"0x1"},{"jsonrpc":"2.0","id":1,"result":null}]"#.into()),
+        ),
+        ("body-error", kind(3, br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"limit"}}"#.into())),
+        ("body-html", kind(3, b"<html>".into())),
+    ]
+}
+
+fn look_ups() -> Seeds {
+    let sender = clresolve::chain::UNIVERSAL_RESOLVER;
+    let look_up = |sender: Address, urls: &[&str]| {
+        error(OffchainLookup {
+            sender,
+            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+            callData: vec![1, 2, 3].into(),
+            callbackFunction: [4, 5, 6, 7].into(),
+            extraData: vec![8].into(),
+        })
+    };
+    let url = "https://example.org/{sender}/{data}.json";
+    let good = look_up(sender, &[url]);
+    vec![
+        ("good", pieces(&[&good, b"answer", &resolved(texts())])),
+        ("no-urls", pieces(&[&look_up(sender, &[]), b"answer", &resolved(texts())])),
+        ("another-sender", pieces(&[&look_up(Address::ZERO, &[url]), b"answer", &resolved(texts())])),
+        ("many-urls", pieces(&[&look_up(sender, &[url; 9]), b"", b""])),
+        ("cut", pieces(&[&good[..good.len() - 40], b"answer", b""])),
+        ("body", br#"{"data": "0x00ff"}"#.to_vec()),
+        ("body-no-hex", br#"{"data": "words"}"#.to_vec()),
+        ("body-long", format!("{{\"data\": \"0x{}\"}}", "00".repeat(300)).into_bytes()),
+        ("body-more", br#"{"data": "0x", "data": "0x01", "message": null}"#.to_vec()),
+        ("template", url.as_bytes().to_vec()),
+        ("template-relative", b"//{sender}{sender}?{data}#".to_vec()),
+    ]
+}
