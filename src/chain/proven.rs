@@ -258,8 +258,11 @@ struct Rumours {
     /// Endpoints that told something.
     heard: usize,
     /// A request is a task of its own, so that it goes on while the answer is computed.
-    under_way: FuturesUnordered<JoinHandle<(Arc<Node>, Result<Gossip, Failure>)>>,
+    under_way: FuturesUnordered<JoinHandle<Told>>,
 }
+
+/// What an endpoint told.
+type Told = (Arc<Node>, Result<Gossip, Failure>);
 
 impl Rumours {
     /// Waits for the next endpoint; says whether there was one to wait for.
