@@ -13,7 +13,7 @@ use alloy_primitives::{Address, B256};
 use url::Url;
 
 pub use crate::chain::{BlockSelector, Demand, Endpoint, Grade};
-pub use crate::fetch::ipfs::Gateway;
+pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 
@@ -23,7 +23,7 @@ mod serve;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
-pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer};
+pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
@@ -123,6 +123,8 @@ pub struct NetworkConfig {
     pub ca_pems: Vec<String>,
     /// Addresses that no door ever connects to: this process's own listeners.
     pub denied: Vec<SocketAddr>,
+    /// When an IPFS gateway is asked beside another one.
+    pub hedging: Hedging,
 }
 
 /// Which rules apply.

@@ -7,7 +7,7 @@
 //! | any method `/v1/gate/{name}`, `/v1/gate/{name}/{verb}`, `/v1/envoy/{name}/{verb}/{*ignored}` | 200 empty or 403 |
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
-//! | `GET /livez`, `/readyz` | health |
+//! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
 //! behind a proxy that fails open a 5xx or a 429 would let the request through.
@@ -17,10 +17,14 @@
 mod answer;
 mod cards;
 mod desk;
+mod front;
 mod gate;
+mod head;
 mod listen;
+mod metrics;
 mod problem;
 mod registries;
+mod shares;
 mod stall;
 mod verdicts;
 
@@ -41,6 +45,7 @@ use crate::config::{BlockSelector, Config, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
 
 use self::desk::Desk;
+use self::metrics::Counters;
 use self::verdicts::Rendered;
 
 /// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
@@ -68,6 +73,7 @@ struct Shared {
     gate_requests: Arc<Semaphore>,
     /// Verdicts that were served from the cache, as they are sent, by id.
     rendered: Cache<String, Rendered>,
+    counters: Counters,
     draining: AtomicBool,
 }
 
@@ -110,7 +116,8 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Binds the configured address and builds the resolver. The resolver's doors never lead back to this listener.
+    /// Binds the configured address and builds the resolver. Counts go to the recorder of the process (of the crate
+    /// `metrics`), for which one is installed unless the program has done so. The resolver's doors never lead back to this listener.
     ///
     /// # Errors
     /// When the address cannot be had or must not be, or the resolver cannot be built.
@@ -147,6 +154,7 @@ impl Server {
                 .max_capacity(RENDERED_BYTES)
                 .weigher(|_, rendered: &Rendered| u32::try_from(rendered.json.len()).unwrap_or(u32::MAX))
                 .build(),
+            counters: Counters::new(),
             draining: AtomicBool::new(false),
         };
         Self { listener, address, shared: Arc::new(shared) }
@@ -197,6 +205,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/profiles", get(registries::profiles))
         .route("/livez", get(registries::livez))
         .route("/readyz", get(registries::readyz))
+        .route("/metrics", get(metrics::all))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .with_state(shared)

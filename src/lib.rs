@@ -41,6 +41,7 @@ pub mod report;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;
+pub mod telemetry;
 pub mod text;
 pub mod verdict;
 

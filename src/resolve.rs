@@ -35,6 +35,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
+use crate::telemetry;
 pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
 
@@ -329,8 +330,10 @@ impl Resolver {
         let inner = Arc::clone(&self.0);
         move |failures| {
             let work = async move {
+                let _running = telemetry::run_begins();
                 let run = inner.gather(name, &policy).await;
                 let resolution = report::resolution(&inner.reporter(&profile, &policy), &run, failures);
+                telemetry::verdict(resolution.verdict.state.as_str());
                 log(&resolution.verdict);
                 resolution
             };

@@ -156,6 +156,13 @@ fn explain_lists_every_code_and_explains_each() {
     for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "whoever publishes"] {
         assert!(out(&one).contains(part), "{}", out(&one));
     }
+    let refusal = run(["explain", "deadline-passed"]);
+    assert_eq!(refusal.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&refusal.stdout);
+    assert!(said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("of a request"), "{said}");
+    let refusal = run(["explain", "overloaded", "-o", "json"]);
+    let refusal: Value = serde_json::from_slice(&refusal.stdout).unwrap();
+    assert_eq!(refusal["type"], "urn:clresolve:reason:overloaded");
     let near = run(["explain", "checksum-missmatch"]);
     assert!(err(&near).contains("perhaps checksum-malformed, checksum-mismatch"), "{}", err(&near));
 }

@@ -114,7 +114,8 @@ fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
         let library = stage.library().await;
         let setting = Setting { proof: Some(ProofDemand::StateProof), ..Setting::default() };
         let resolver = stage.resolver(&setting).await;
-        let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| !case.alone && case.ask.session.is_none()).collect();
+        let cases: Vec<&Case> =
+            stage.scenarios.cases.iter().filter(|case| !case.alone && case.ask.session.is_none()).collect();
         let mut wrong = Vec::new();
         let mut anchored = 0;
         for case in &cases {

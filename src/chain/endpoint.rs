@@ -152,7 +152,7 @@ pub(super) enum Failure {
 
 impl Node {
     pub(super) fn new(endpoint: Endpoint, http: Arc<dyn HttpPost>, timeout: Duration) -> Self {
-        let transport = EndpointTransport::new(http, endpoint.url.clone(), timeout);
+        let transport = EndpointTransport::new(http, endpoint.url.clone(), endpoint.label.clone(), timeout);
         Self {
             is_public: endpoint.is_public(),
             label: endpoint.label,

@@ -29,6 +29,7 @@ use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
+use crate::telemetry;
 
 /// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
 const SPARE: usize = 1;
@@ -610,6 +611,7 @@ impl<A: Ask> Poll<A> {
             for (seat, _) in self.tally.against(&agreement) {
                 let Some(node) = self.seats.get(seat) else { continue };
                 node.failed((self.clock)());
+                telemetry::rpc_lied(&node.label);
                 tracing::warn!(
                     endpoint = node.label,
                     block = agreement.block.number,

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 
 use super::args::ServeArgs;
 use super::exit::Exit;
-use super::stop::asked_to_stop;
+use super::stop::{asked_to_stop, asked_to_stop_times};
 use super::world;
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
@@ -29,12 +29,18 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let server = Server::bind(&config).await?;
     anstream::eprintln!("clresolve: listening on http://{}", server.address());
-    match sandbox {
-        None => server.run(asked_to_stop()).await,
-        Some(sandbox) => tokio::select! {
-            () = server.run(asked_to_stop()) => {}
-            () = sandbox.stopped() => {}
-        },
+    let sandbox_ends = async {
+        match sandbox {
+            Some(sandbox) => sandbox.stopped().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = server.run(asked_to_stop()) => Ok(Exit::Trusted),
+        () = sandbox_ends => Ok(Exit::Trusted),
+        () = asked_to_stop_times(2) => {
+            anstream::eprintln!("clresolve: told twice to stop; requests in work are cut");
+            Ok(Exit::Interrupted)
+        }
     }
-    Ok(Exit::Trusted)
 }

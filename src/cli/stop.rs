@@ -2,16 +2,25 @@
 
 /// Ends at Ctrl-C, and on Unix at SIGTERM too.
 pub(super) async fn asked_to_stop() {
+    asked_to_stop_times(1).await;
+}
+
+/// Ends when it was asked so often, the second time by somebody who does not want to wait.
+pub(super) async fn asked_to_stop_times(times: usize) {
     #[cfg(unix)]
     if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+        for _ in 0..times {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
         }
         return;
     }
-    // Without a handler the signal ends the process, which serves as well.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+    for _ in 0..times {
+        // Without a handler the signal ends the process, which serves as well.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::layer::{CacheLayer, Layer};
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{
-    Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_profile, parse_world, quorum,
+    Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_hedging, parse_profile, parse_world, quorum,
 };
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
+use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
 use crate::verdict::Depth;
@@ -209,6 +209,7 @@ struct File {
     cache: Option<CacheLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
+    hedge_after: Option<HedgeAfter>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
     manifest: Option<Vec<ManifestForm>>,
@@ -237,6 +238,7 @@ impl From<File> for Layer {
             cache: file.cache,
             http: file.http,
             gate: file.gate,
+            hedge_after: file.hedge_after.map(|h| h.0),
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
             manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),
@@ -264,6 +266,7 @@ text_forms! {
     Demand(ProofDemand) = str::parse;
     Profile(String) = parse_profile;
     Timeout(Duration) = parse_duration;
+    HedgeAfter(Hedging) = parse_hedging;
     Rule(ConnectTo) = str::parse;
     HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;
@@ -462,6 +465,7 @@ depth = "schemas"
 require-all-sources = true
 allowed-publishers = ["CommandLayer.eth"]
 timeout = "2s"
+hedge-after = "800ms"
 connect-to = ["agent.example:443:127.0.0.1:8443"]
 allow-host = ["agent.example:8443"]
 ca = ["ca.pem"]
@@ -500,6 +504,7 @@ file = "commons.json"
         assert_eq!(config.rules.depth, Depth::Schemas);
         assert!(config.rules.require_all_sources);
         assert_eq!(config.timeout, Duration::from_secs(2));
+        assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
         assert_eq!(config.cache.trusted, 5);
         assert_eq!(config.cache.untrusted, 10_000);
         assert_eq!(config.network.ca_files, [PathBuf::from("ca.pem")]);
@@ -552,7 +557,7 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (3, "gateway"));
         assert_eq!(refused("quorum = 1").1, "quorum");
         assert_eq!(refused("genesis = \"0x12\"").1, "genesis");
-        assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "gateway");
+        assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "operator");
         assert!(refused("proof = \"zero-knowledge\"").2.contains("state-proof"));
         assert_eq!(refused("a b").0, 1);
         assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");

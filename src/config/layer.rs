@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
-    CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, MAINNET, ManifestSource, OriginSpec,
-    ProofDemand, SANDBOX,
+    CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
+    OriginSpec, ProofDemand, SANDBOX,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -86,6 +86,9 @@ pub struct Layer {
     /// The daemon's gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateLayer>,
+    /// When an IPFS gateway is asked beside another one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub hedge_after: Option<Hedging>,
     /// RPC endpoints, in order of preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Vec<Endpoint>>,
@@ -134,6 +137,7 @@ impl Config {
         self.lay_proof(&layer)?;
         replace(&mut self.chain.endpoints, layer.rpc);
         replace(&mut self.gateways, layer.gateway);
+        replace(&mut self.network.hedging, layer.hedge_after);
         replace(&mut self.rules.profile, layer.profile);
         replace(&mut self.rules.depth, layer.depth);
         replace(&mut self.rules.require_all_sources, layer.require_all_sources);
@@ -275,6 +279,7 @@ impl Layer {
             }),
             http: Some(HttpLayer::of(config.http)),
             gate: Some(GateLayer::of(config.gate)),
+            hedge_after: Some(config.network.hedging),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),
             manifest: Some(config.rules.manifests.clone()),

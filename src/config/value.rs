@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use url::Url;
 
-use super::{Endpoint, Gateway};
+use super::{Endpoint, Gateway, Hedging};
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -102,6 +102,17 @@ pub fn parse_duration(s: &str) -> Result<Duration, String> {
         ));
     }
     Ok(duration)
+}
+
+/// When an IPFS gateway is asked beside another one: `learnt`, or after a duration.
+///
+/// # Errors
+/// Says what was expected.
+pub(super) fn parse_hedging(s: &str) -> Result<Hedging, String> {
+    if s == "learnt" {
+        return Ok(Hedging::Learnt);
+    }
+    parse_duration(s).map(Hedging::After).map_err(|error| format!("{error}, or learnt"))
 }
 
 /// The identifier of a profile, such as `agent-cards/1.0.0`. Whether it exists is known once the profiles are loaded.
@@ -230,6 +241,16 @@ fn named(name: String, what: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hedging_is_learnt_or_a_time() {
+        for text in ["learnt", "800ms", "1h"] {
+            assert_eq!(parse_hedging(text).map(|hedging| hedging.to_string()).as_deref(), Ok(text));
+        }
+        let expected = "expected a duration such as 15s, 500ms or 1m 30s, or learnt";
+        assert_eq!(parse_hedging("never").unwrap_err(), expected);
+        assert!(parse_hedging("2h").is_err());
+    }
 
     #[test]
     fn a_gateway_is_named_by_its_base() {

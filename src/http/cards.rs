@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::Noted;
-use super::listen::Client;
+use super::shares::Client;
 use super::verdicts::{cache_headers, is_known_to_client, not_modified};
 use super::{Shared, problem, segment};
 use crate::digest::Digest;

@@ -9,10 +9,11 @@ use axum::extract::{Extension, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
 use super::answer::Noted;
-use super::listen::Client;
+use super::shares::Client;
 use super::{Shared, segment};
 use crate::reason::{Code, Refusal};
 use crate::resolve::Question;
@@ -27,10 +28,40 @@ const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256")
 const PREFIXES: [&str; 2] = ["/v1/gate", "/v1/envoy"];
 
 /// Whether the path is the gate's, be it one of its routes or not.
-pub(super) fn is_gate(uri: &Uri) -> bool {
-    let below =
-        |prefix: &str| uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+pub(super) fn is_gate(path: &str) -> bool {
+    let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     PREFIXES.iter().any(|prefix| below(prefix))
+}
+
+/// Whether a proxy or a framework in front could take the path for one of the gate's, though it is none to the letter:
+/// decoded, with backslashes for slashes, in capitals, with empty or dot segments resolved. No route is looked for then.
+pub(super) fn is_gate_in_disguise(path: &str) -> bool {
+    let is_plain = |(byte, next): (u8, u8)| {
+        !matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z') && (byte != b'/' || !matches!(next, b'/' | b'.'))
+    };
+    let bytes = path.bytes();
+    if bytes.clone().zip(bytes.skip(1).chain([b' '])).all(is_plain) {
+        return false;
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split(['/', '\\']).map(|segment| segment.split(';').next().unwrap_or_default()) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+        if let [first, second] = segments[..]
+            && PREFIXES.iter().any(|prefix| {
+                prefix[1..]
+                    .split_once('/')
+                    .is_some_and(|(a, b)| first.eq_ignore_ascii_case(a) && second.eq_ignore_ascii_case(b))
+            })
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// `/v1/gate/{name}`
@@ -129,10 +160,34 @@ mod tests {
     #[test]
     fn paths_below_the_gate_are_its_own() {
         for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
-            assert!(is_gate(&path.parse().unwrap()), "{path}");
+            assert!(is_gate(path), "{path}");
         }
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a"] {
-            assert!(!is_gate(&path.parse().unwrap()), "{path}");
+            assert!(!is_gate(path) && !is_gate_in_disguise(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_could_be_taken_for_the_gates_is_told() {
+        for path in [
+            "/v1/g%61te/a",
+            "//v1/gate/a",
+            "/v1//gate",
+            "/./v1/envoy/a",
+            "/v1/verdicts/../gate/a",
+            "/v1/verdicts/..%2fgate%2fa.eth",
+            "/v1/verdicts/%2e%2e/gate/a",
+            "/V1/GATE/a",
+            "/v1;x/gate;y/a",
+            "\\v1\\gate",
+            "/v1/%67ate/../verdicts/a",
+        ] {
+            assert!(is_gate_in_disguise(path), "{path}");
+        }
+        for path in
+            ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "/livez", "*", ""]
+        {
+            assert!(!is_gate_in_disguise(path), "{path}");
         }
     }
 }

@@ -88,6 +88,7 @@ const fn status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Refusal::RouteUnknown => StatusCode::NOT_FOUND,
@@ -107,4 +108,24 @@ fn response(status: StatusCode, body: &Value) -> Response {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gate;
+    use super::*;
+
+    #[test]
+    fn the_gate_says_403_to_everything_and_the_report_face_says_what_it_is() {
+        for refusal in Refusal::ALL {
+            let closed = gate::refused(refusal);
+            assert_eq!(closed.status(), StatusCode::FORBIDDEN);
+            assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
+            let problem = refused(refusal, None);
+            assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
+            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue);
+            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining);
+            assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -18,7 +18,7 @@ use url::form_urlencoded;
 
 use super::answer::{InWork, Noted};
 use super::desk::{How, Served};
-use super::listen::Client;
+use super::shares::Client;
 use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
@@ -30,9 +30,6 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// Most names in one request: what a runtime needs to know before it starts, not an audit.
 const MAX_NAMES: usize = 100;
-
-/// Longest body, in bytes: [`MAX_NAMES`] names of 255 bytes, and as much again for escapes.
-const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Names of one request that are asked at the same time, so that one request does not take every run.
 const AT_ONCE: usize = 8;
@@ -72,7 +69,7 @@ pub(super) async fn batch(
     Extension(in_work): Extension<InWork>,
     request: Request,
 ) -> Response {
-    let batch = match timeout(shared.http.read_timeout, Batch::read(request)).await {
+    let batch = match timeout(shared.http.read_timeout, Batch::read(request, shared.http.body_bytes)).await {
         Ok(Ok(batch)) => batch,
         Ok(Err((refusal, detail))) => return problem::refused(refusal, detail.map(Cow::Owned)),
         Err(_) => return problem::refused(Refusal::RequestTimeout, None),
@@ -127,18 +124,26 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request) -> Result<Self, (Refusal, Option<String>)> {
+    async fn read(request: Request, limit: usize) -> Result<Self, (Refusal, Option<String>)> {
         let (head, body) = request.into_parts();
         if !is_json(&head.headers) {
             return Err((Refusal::MediaTypeUnsupported, None));
         }
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {MAX_BODY_BYTES} bytes")));
-        if announced.is_some_and(|length| length > MAX_BODY_BYTES) {
+        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {limit} bytes")));
+        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        if announced.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let bytes = to_bytes(body, MAX_BODY_BYTES).await.map_err(|_| too_large())?;
-        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        let mut bytes = Vec::new();
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| malformed("the body is cut off, or its chunks are malformed".to_owned()))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
         let batch: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(malformed(format!("expected 1 to {MAX_NAMES} names, found {}", batch.names.len())));

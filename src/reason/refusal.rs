@@ -14,6 +14,8 @@ pub enum Refusal {
     RequestMalformed,
     /// The request did not arrive in time.
     RequestTimeout,
+    /// The head of the request is too long, or has too many headers.
+    HeadTooLarge,
     /// The body is too long.
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
@@ -44,9 +46,10 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
+        Self::HeadTooLarge,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
         Self::RouteUnknown,
@@ -81,6 +84,7 @@ impl Refusal {
         match self {
             Self::RequestMalformed => ("request-malformed", "The request is not what the route expects."),
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
+            Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),

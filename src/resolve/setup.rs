@@ -92,7 +92,8 @@ impl HttpPost for OperatorDoor {
 
 /// The content side of the network.
 pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
-    let ipfs = IpfsClient::new(egress, config.gateways.clone()).map_err(|error| invalid("gateway", error))?;
+    let ipfs = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging)
+        .map_err(|error| invalid("gateway", error))?;
     Ok(Network { egress: egress.clone(), ipfs })
 }
 

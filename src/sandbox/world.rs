@@ -19,7 +19,9 @@ use super::gateway::{GatewayManners, Store};
 use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
 use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
-use crate::config::{ChainConfig, Config, ConnectTo, Endpoint, Gateway, ManifestSource, NetworkConfig, RulesConfig};
+use crate::config::{
+    ChainConfig, Config, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig,
+};
 use crate::name::EnsName;
 
 /// Host of the gateway without faults; those with faults are below it.
@@ -33,6 +35,10 @@ const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
 
 /// Port of every https URL.
 const HTTPS: u16 = 443;
+
+/// Its gateways are asked in turn, each for an equal share of the time: what is found out about them must not depend on
+/// how busy the machine is. As long as the configuration can say, and longer than any question.
+const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
 
 /// How far the finalized block is behind the clock: as on mainnet.
 const FINALITY: SignedDuration = SignedDuration::from_mins(13);
@@ -160,6 +166,7 @@ impl World {
             network: NetworkConfig {
                 connect_to: self.connect_to(),
                 ca_pems: vec![self.ca_pem.clone()],
+                hedging: IN_TURN,
                 ..NetworkConfig::default()
             },
             rules: RulesConfig { manifests: self.manifests.iter().map(source).collect(), ..RulesConfig::default() },

@@ -566,7 +566,12 @@ mod wire {
             let http = reqwest::Client::builder().no_proxy().build().unwrap();
             let door = Arc::new(Door { http, posts: AtomicUsize::new(0), change: Box::new(change) });
             let http: Arc<dyn HttpPost> = Arc::clone(&door) as _;
-            let transport = EndpointTransport::new(http, server.url().parse().unwrap(), Duration::from_secs(20));
+            let transport = EndpointTransport::new(
+                http,
+                server.url().parse().unwrap(),
+                "sandbox".to_owned(),
+                Duration::from_secs(20),
+            );
             let rpc = RpcClient::new(transport, true);
             let header: Header = rpc.request("eth_getBlockByNumber", ("finalized", false)).await.unwrap();
             let header = Arc::new(HashedHeader::checked(header.inner, header.hash).unwrap());
