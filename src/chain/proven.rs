@@ -31,6 +31,7 @@ use super::tally::{Standing, Tally};
 use super::transport::TransportFault;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
+use crate::telemetry;
 
 /// Headers that are remembered for questions about an earlier reading's block.
 const KNOWN_HEADERS: u64 = 64;
@@ -323,6 +324,7 @@ impl Computer {
             };
             if error.is_lie() {
                 tracing::warn!(endpoint = node.label, "an endpoint's proof is refused: {error}");
+                telemetry::rpc_lied(&node.label);
                 lies.push((node.label.clone(), error.to_string()));
             } else if let ProofError::Endpoint(failure) = &error {
                 failures.push((node.label.clone(), format!("it gave no proof: {failure}")));
