@@ -180,7 +180,7 @@ impl Node {
     ) -> Result<Observation<Findings>, Failure> {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
-        let introduction = self.ask_identity(&mut batch)?;
+        let chain = self.ask_chain(&mut batch)?;
         let header =
             batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
         let pinned =
@@ -189,6 +189,7 @@ impl Node {
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose()
             .map_err(|e| self.failure(&e))?;
+        let introduction = self.ask_first(&mut batch, chain)?;
         batch.await.map_err(|e| self.failure(&e))?;
 
         let genesis = self.identify(introduction, identity).await?;
@@ -216,10 +217,11 @@ impl Node {
         identity: ChainIdentity,
     ) -> Result<Observation<HashedHeader>, Failure> {
         let mut batch = self.rpc.new_batch();
-        let introduction = self.ask_identity(&mut batch)?;
+        let chain = self.ask_chain(&mut batch)?;
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
             .map_err(|e| self.failure(&e))?;
+        let introduction = self.ask_first(&mut batch, chain)?;
         batch.await.map_err(|e| self.failure(&e))?;
         let genesis = self.identify(introduction, identity).await?;
         let header = checked_header(header.await.map_err(|e| self.failure(&e))?, selector)?;
@@ -278,13 +280,17 @@ impl Node {
         Ok(Gossip { touched, latest })
     }
 
-    /// Adds to a batch what identifies the chain, where that is not known yet.
-    fn ask_identity(&self, batch: &mut BatchRequest<'_>) -> Result<Introduction, Failure> {
-        if self.is_identified.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
+    /// Adds to a batch the question for the chain's id, where that is not known yet.
+    fn ask_chain(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, Failure> {
         let no_params: NoParams = [];
-        let chain = batch.add_call::<_, U64>("eth_chainId", &no_params).map_err(|e| self.failure(&e))?;
+        let is_new = !self.is_identified.load(Ordering::Relaxed);
+        let chain = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
+        chain.map_err(|e| self.failure(&e))
+    }
+
+    /// Adds to a batch the question for block 0, where the chain's id is asked for too.
+    fn ask_first(&self, batch: &mut BatchRequest<'_>, chain: Option<Waiter<U64>>) -> Result<Introduction, Failure> {
+        let Some(chain) = chain else { return Ok(None) };
         let first = (BlockNumberOrTag::Number(0), false);
         let first = batch.add_call::<_, Option<First>>("eth_getBlockByNumber", &first).map_err(|e| self.failure(&e))?;
         Ok(Some((chain, first)))
