@@ -131,7 +131,9 @@ impl Bundle {
             return Err(BundleError::Format(excerpt(format)));
         }
         let members = value.as_object_mut().ok_or_else(|| BundleError::Shape("not an object".to_owned()))?;
-        let expected = members.remove("digest").and_then(|digest| digest.as_str()?.parse::<Digest>().ok());
+        let written = members.remove("digest");
+        let written = written.as_ref().and_then(Value::as_str);
+        let expected = written.and_then(|text| text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text));
         let expected = expected.ok_or_else(|| BundleError::Shape("it has no digest".to_owned()))?;
         let observed = digest_of(&value)?;
         if observed != expected {

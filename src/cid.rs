@@ -56,6 +56,6 @@ mod walk;
 
 pub use car::{CarFeed, Progress, cat_car};
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
-pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
 pub use outcome::Outcome;
+pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
 pub use walk::{Bound, Budget, Proven, Walk, WalkError, WalkedBlocks};

@@ -16,8 +16,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use crate::cache::Standing;
 use crate::bundle::{Bundle, BundleError};
+pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
 pub use crate::chain::{Answer, ChainError, Reading};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
 const PURE: [&str; 17] = [
-    "address", "bundle", "card", "check", "cid", "evidence", "lint", "manifest", "name", "plan", "profile", "reason", "records",
-    "report", "schema", "seal", "verdict",
+    "address", "bundle", "card", "check", "cid", "evidence", "lint", "manifest", "name", "plan", "profile", "reason",
+    "records", "report", "schema", "seal", "verdict",
 ];
 
 /// What a pure module must not name.

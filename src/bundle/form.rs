@@ -261,8 +261,7 @@ impl Document {
 
 impl Question {
     pub(super) fn of(name: &EnsName, block: BlockSelector, profile: &Profile, policy: &Policy) -> Self {
-        let pinned =
-            |id: &str, digest: crate::digest::Digest| Pinned { id: id.to_owned(), digest: digest.to_string() };
+        let pinned = |id: &str, digest: crate::digest::Digest| Pinned { id: id.to_owned(), digest: digest.to_string() };
         Self {
             name: name.clone(),
             block: block.to_string(),

@@ -12,6 +12,7 @@ use crate::chain::{BlockSelector, Grade, Reading};
 use crate::check::Policy;
 use crate::cid::car::{CarLimits, CarReader};
 use crate::cid::{Budget, ContentId, ContentPath, Outcome, Walk, build};
+use crate::config::RESERVED_WORLDS;
 use crate::digest::Digest;
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use crate::name::EnsName;
@@ -30,6 +31,10 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
         return Err(BundleError::Inconsistent("a header without a reading"));
     }
     consistent(&evidence, &policy)?;
+    let world = (document.run.world.as_str(), document.run.chain_id);
+    if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
+        return Err(BundleError::Inconsistent("the world has another chain"));
+    }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
     let run = Run { evidence, milliseconds };
@@ -104,11 +109,7 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
 }
 
 /// The walk from the CID and path that the records name, block by block.
-fn walked(
-    walk: &'static str,
-    form: &WalkForm,
-    from: Option<(ContentId, &ContentPath)>,
-) -> Result<Walked, BundleError> {
+fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &ContentPath)>) -> Result<Walked, BundleError> {
     let refused = |detail: String| BundleError::Blocks { walk, detail };
     let (root, path) = match (form, from) {
         (WalkForm::NotAsked, None) => return Ok(Walked::NotAsked),
@@ -122,7 +123,8 @@ fn walked(
         WalkForm::NotAsked => return Ok(Walked::NotAsked),
     };
     let budget = Budget::card();
-    let mut reader = CarReader::new(CarLimits { block_size: budget.block_size, bytes: car.len(), sections: budget.visits });
+    let mut reader =
+        CarReader::new(CarLimits { block_size: budget.block_size, bytes: car.len(), sections: budget.visits });
     reader.push(car.clone());
     let mut used = Vec::new();
     let mut walking = Walk::new(root, path, budget);
@@ -201,9 +203,8 @@ pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
             names.into_iter().find_map(|name| below(name, one.get(name), other.get(name)))
         }
-        (Value::Array(one), Value::Array(other)) => {
-            (0..one.len().max(other.len())).find_map(|place| below(&place.to_string(), one.get(place), other.get(place)))
-        }
+        (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
+            .find_map(|place| below(&place.to_string(), one.get(place), other.get(place))),
         (one, other) => (one != other).then(String::new),
     }
 }
