@@ -118,24 +118,22 @@ fn a_bundle_is_valid_under_its_schema() {
     }
 }
 
-/// Each byte in turn, by a bit that changes from byte to byte. What is not refused is the same bundle in other words
-/// (one kind of white space for another): its content has the same digest.
+/// One bit of a byte, another bit from byte to byte: every byte of the smallest bundle, every seventh of a large one.
 #[test]
 fn no_flipped_byte_is_accepted() {
-    let whole = bytes(good());
-    let original = replayed(&whole).expect("it verifies as it is");
-    let mut accepted = 0;
-    for place in 0..whole.len() {
-        let mut flipped = whole.clone();
-        flipped[place] ^= 1 << (place % 8);
-        if let Ok(bundle) = Bundle::read(&flipped) {
-            assert_eq!(&bundle.to_json(), good(), "byte {place}");
-            accepted += 1;
+    let smallest = EXPORTED.iter().map(|(_, _, bundle)| bundle).min_by_key(|bundle| bytes(bundle).len());
+    let mut flipped = 0;
+    for (bundle, stride) in [(smallest.expect("bundles"), 1), (good(), 7)] {
+        let whole = bytes(bundle);
+        assert!(replayed(&whole).is_ok(), "it verifies as it is");
+        for place in (0..whole.len()).step_by(stride) {
+            let mut changed = whole.clone();
+            changed[place] ^= 1 << (place % 8);
+            assert!(Bundle::read(&changed).is_err(), "byte {place}");
+            flipped += 1;
         }
     }
-    println!("{} bytes flipped, {accepted} of them without a change of content", whole.len());
-    assert_eq!(accepted, 0);
-    assert_eq!(original.1, State::Trusted);
+    println!("{flipped} bytes flipped");
 }
 
 #[test]

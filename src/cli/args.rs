@@ -277,7 +277,7 @@ pub(super) struct ReplayArgs {
     #[arg(value_name = "FILE|-")]
     pub(super) document: PathBuf,
     /// Refuse a bundle that was made longer ago, such as 10m
-    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    #[arg(long, value_name = "DUR", value_parser = parse_age)]
     pub(super) max_age: Option<Duration>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
@@ -401,6 +401,11 @@ pub(super) struct CompletionsArgs {
     pub(super) out: OutArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+/// An age, which unlike a time limit may be of years.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
 }
 
 /// Where results go, and in which form.
