@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
+use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
@@ -84,6 +85,8 @@ pub struct VerdictCache {
     other: Cache<Key, Arc<Entry>>,
     failures: Cache<Key, Arc<Entry>>,
     flights: Arc<Mutex<HashMap<Key, Flight>>>,
+    /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
+    hits: [OnceLock<Counter>; 3],
 }
 
 type Flight = Shared<BoxFuture<'static, Option<Resolution>>>;
@@ -110,6 +113,7 @@ impl VerdictCache {
             other: pool(Pool::Untrusted, config.untrusted),
             failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
+            hits: Default::default(),
         }
     }
 
@@ -166,9 +170,9 @@ impl VerdictCache {
     /// The verdict under `key` that is fresh at `now`, if there is one.
     pub async fn fresh(&self, key: &Key, now: Timestamp) -> Option<Resolution> {
         let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
-        for (pool, entries) in pools {
+        for ((pool, entries), hits) in pools.into_iter().zip(&self.hits) {
             if let Some(entry) = entries.get(key).await.filter(|entry| now < entry.fresh_until) {
-                telemetry::cache_hit(pool);
+                hits.get_or_init(|| telemetry::cache_hits(pool)).increment(1);
                 return Some(entry.resolution.clone());
             }
         }

@@ -191,7 +191,12 @@ pub fn verdict(state: &'static str) {
 
 /// The cache had the answer.
 pub fn cache_hit(pool: Pool) {
-    counter!(CACHE_HITS, "pool" => pool.as_str()).increment(1);
+    cache_hits(pool).increment(1);
+}
+
+/// The counter of answers from a pool, for where looking it up would cost more than the answer.
+pub fn cache_hits(pool: Pool) -> Counter {
+    counter!(CACHE_HITS, "pool" => pool.as_str())
 }
 
 /// The cache did not have the answer.

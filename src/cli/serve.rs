@@ -28,6 +28,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Trusted);
     }
     let server = Server::bind(&config).await?;
+    let (told, told_twice) = (asked_to_stop(), asked_to_stop_times(2));
     anstream::eprintln!("clresolve: listening on http://{}", server.address());
     let sandbox_ends = async {
         match sandbox {
@@ -36,9 +37,9 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     tokio::select! {
-        () = server.run(asked_to_stop()) => Ok(Exit::Trusted),
+        () = server.run(told) => Ok(Exit::Trusted),
         () = sandbox_ends => Ok(Exit::Trusted),
-        () = asked_to_stop_times(2) => {
+        () = told_twice => {
             anstream::eprintln!("clresolve: told twice to stop; requests in work are cut");
             Ok(Exit::Interrupted)
         }

@@ -20,7 +20,7 @@ use super::shares::Client;
 use super::{Shared, gate, problem};
 use crate::reason::Refusal;
 use crate::text::Foreign;
-use crate::verdict::{Served, State, Verdict};
+use crate::verdict::{Served, Verdict};
 
 /// What runs nothing, should a browser show an answer.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
@@ -32,9 +32,9 @@ pub(super) struct InWork(#[expect(dead_code, reason = "held for its end")] Arc<O
 /// What the log says of an answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noted {
+    verdict: Option<Arc<Verdict>>,
+    /// The name of a request that was refused.
     name: Option<String>,
-    state: Option<State>,
-    served: Option<Served>,
     code: Option<&'static str>,
 }
 
@@ -45,10 +45,9 @@ impl Noted {
     }
 
     /// A verdict was given.
-    pub(super) fn verdict(verdict: &Verdict) -> Self {
+    pub(super) fn verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
-        let served = Some(verdict.freshness.served);
-        Self { name: Some(verdict.name.input.clone()), state: Some(verdict.state), served, code }
+        Self { verdict: Some(Arc::clone(verdict)), name: None, code }
     }
 
     /// A request was refused.
@@ -166,16 +165,19 @@ fn is_health(uri: &Uri) -> bool {
 /// asks for more than runs and refusals: at some ten thousand lines a second the log would cost more than the answers.
 fn log(method: &Method, uri: &Uri, client: Client, response: &Response, started: Instant) {
     let nothing = Noted::default();
-    let Noted { name, state, served, code } = response.extensions().get().unwrap_or(&nothing);
-    let routine = is_health(uri) || (*served == Some(Served::Cached) && !response.status().is_client_error());
+    let Noted { verdict, name, code } = response.extensions().get().unwrap_or(&nothing);
+    let verdict = verdict.as_deref();
+    let is_cached = verdict.is_some_and(|verdict| verdict.freshness.served == Served::Cached);
+    let routine = is_health(uri) || (is_cached && !response.status().is_client_error());
     if routine && !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
     let status = response.status().as_u16();
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let path = Foreign::new(uri.path());
-    let name = name.as_deref().map(|name| tracing::field::display(Foreign::new(name)));
-    let state = state.map(State::as_str);
+    let name = verdict.map(|verdict| verdict.name.input.as_str()).or(name.as_deref());
+    let name = name.map(|name| tracing::field::display(Foreign::new(name)));
+    let state = verdict.map(|verdict| verdict.state.as_str());
     if routine {
         tracing::debug!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
     } else {

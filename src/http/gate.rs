@@ -110,7 +110,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(shared: &Shared, verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
+fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, implements: impl Fn(&Verdict) -> bool) -> Response {
     let objection = objection(shared, verdict, implements);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();

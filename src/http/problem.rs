@@ -1,6 +1,7 @@
 //! Problems (RFC 9457): what the report face says where it has no verdict to give.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -60,7 +61,7 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
 }
 
 /// There is no card to hand out, since the name is not trusted (CL-66).
-pub(super) fn not_trusted(verdict: &Verdict) -> Response {
+pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
     let (uri, title, code) = match codes.first() {
         Some(code) => (code.uri(), code.entry().title, code.slug()),

@@ -23,7 +23,7 @@ use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::text::Foreign;
-use crate::verdict::{self, Depth, Verdict};
+use crate::verdict::{self, Depth, Freshness, Verdict};
 
 /// RFC 9211.
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -33,6 +33,9 @@ const MAX_NAMES: usize = 100;
 
 /// Names of one request that are asked at the same time, so that one request does not take every run.
 const AT_ONCE: usize = 8;
+
+/// Headers of a verdict's answer, those that every answer has among them.
+const HEADERS: usize = 10;
 
 /// Longest query, in parameters; there are two.
 const MAX_PARAMETERS: usize = 8;
@@ -194,6 +197,7 @@ fn demands_run(headers: &HeaderMap) -> bool {
 pub(super) struct Rendered {
     pub(super) json: Bytes,
     tag: HeaderValue,
+    lease: Lease,
 }
 
 impl Rendered {
@@ -201,22 +205,63 @@ impl Rendered {
         // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
         let tag = format!("W/\"{}\"", verdict.id);
         let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        Self { json: serde_json::to_vec(verdict).unwrap_or_default().into(), tag }
+        let json = serde_json::to_vec(verdict).unwrap_or_default().into();
+        Self { json, tag, lease: Lease::of(&verdict.freshness) }
     }
+}
+
+/// From when and for how long an answer may be relied on, as the headers of a cache say it.
+#[derive(Clone)]
+pub(super) struct Lease {
+    checked_at: Option<Timestamp>,
+    /// In seconds.
+    lifetime: u64,
+    control: HeaderValue,
+}
+
+impl Lease {
+    pub(super) fn of(freshness: &Freshness) -> Self {
+        let lifetime = freshness.lifetime().as_secs();
+        let control = header(&format!("private, max-age={lifetime}"));
+        Self { checked_at: freshness.checked_at.parse().ok(), lifetime, control }
+    }
+
+    /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that came about in this way.
+    pub(super) fn declare(&self, headers: &mut HeaderMap, how: How, now: Timestamp) {
+        let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
+        let age = u64::try_from(age).unwrap_or(0);
+        let ttl = self.lifetime.saturating_sub(age);
+        let status = match how {
+            // A name that is none is judged each time and never kept.
+            How::Known | How::ForceRefused if self.lifetime == 0 => HeaderValue::from_static("clresolve; fwd=bypass"),
+            How::Known => header(&format!("clresolve; hit; ttl={ttl}")),
+            How::Run => HeaderValue::from_static("clresolve; fwd=miss; stored"),
+            How::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
+            How::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
+        };
+        headers.insert(CACHE_CONTROL, self.control.clone());
+        headers.insert(AGE, age.into());
+        headers.insert(CACHE_STATUS, status);
+    }
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digits and tokens are a header value")
 }
 
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
-    let Rendered { json, tag } = rendered(shared, verdict).await;
+    let Rendered { json, tag, lease } = rendered(shared, verdict).await;
     let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(json));
+        response.headers_mut().reserve(HEADERS);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
-    cache_headers(response.headers_mut(), served, shared.resolver.now());
+    lease.declare(response.headers_mut(), served.how, shared.resolver.now());
     response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
@@ -236,25 +281,6 @@ async fn rendered(shared: &Shared, verdict: &Verdict) -> Rendered {
     let rendered = Rendered::of(verdict);
     shared.rendered.insert(verdict.id.clone(), rendered.clone()).await;
     rendered
-}
-
-/// `Cache-Control`, `Age` and `Cache-Status` of an answer.
-pub(super) fn cache_headers(headers: &mut HeaderMap, served: &Served, now: Timestamp) {
-    let freshness = &served.resolution.verdict.freshness;
-    let (lifetime, age) = (freshness.lifetime().as_secs(), freshness.age(now).as_secs());
-    let ttl = lifetime.saturating_sub(age);
-    let status = match served.how {
-        // A name that is none is judged each time and never kept.
-        How::Known | How::ForceRefused if lifetime == 0 => "clresolve; fwd=bypass".to_owned(),
-        How::Known => format!("clresolve; hit; ttl={ttl}"),
-        How::Run => "clresolve; fwd=miss; stored".to_owned(),
-        How::Forced => "clresolve; fwd=request; stored".to_owned(),
-        How::ForceRefused => format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused"),
-    };
-    let control = format!("private, max-age={lifetime}");
-    for (name, value) in [(CACHE_CONTROL, control), (AGE, age.to_string()), (CACHE_STATUS, status)] {
-        headers.insert(name, HeaderValue::from_str(&value).expect("digits and tokens are a header value"));
-    }
 }
 
 /// Whether `If-None-Match` names the tag; compared weakly (RFC 9110, 13.1.2).
