@@ -16,7 +16,9 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod gate;
 mod lint;
+mod memory;
 mod name;
 mod output;
 mod plan;
@@ -62,6 +64,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Trace(args) => trace::run(args),
         Command::Records(args) => records::run(args),
         Command::Card(args) => card::run(args),
+        Command::Gate(args) => gate::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
@@ -69,6 +72,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::run(args),

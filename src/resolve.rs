@@ -3,6 +3,7 @@
 //! [`Resolver::resolve`] asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and
 //! seals the verdict. It gathers all reasons and stops only where a step is moot.
 
+mod continuity;
 mod network;
 mod setup;
 
@@ -27,10 +28,12 @@ use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::evidence::continuity::Continuity;
 use crate::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
 use crate::manifest::Side;
+use crate::memory::Memory;
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
@@ -88,6 +91,7 @@ struct Inner {
     proven: ContentCache,
     /// The blocks of the walks, in a run that is to be exported.
     kept: Option<Arc<Mutex<WalkedBlocks>>>,
+    memory: Option<Memory>,
     config: Config,
     policy: Policy,
     world: Arc<str>,
@@ -157,7 +161,7 @@ impl Resolver {
     /// Builds a resolver from its parts.
     ///
     /// # Errors
-    /// When the configured profile does not exist.
+    /// When the configured profile does not exist, or the file of the memory cannot be used.
     pub fn with_parts(
         config: Config,
         profiles: Profiles,
@@ -173,6 +177,7 @@ impl Resolver {
             depth: config.rules.depth,
             require_all_sources: config.rules.require_all_sources,
             allowed_publishers: config.rules.allowed_publishers.clone(),
+            record_rest: config.memory.record_rest,
             without: Vec::new(),
         };
         Ok(Self(Arc::new(Inner {
@@ -183,6 +188,7 @@ impl Resolver {
             cache: Arc::new(VerdictCache::new(config.cache)),
             proven: ContentCache::new(config.cache.content_bytes),
             kept: None,
+            memory: setup::memory(&config)?,
             world: world_digest(&config),
             policy,
             config,
@@ -212,6 +218,7 @@ impl Resolver {
             cache: Arc::new(VerdictCache::new(inner.config.cache)),
             proven: ContentCache::new(inner.config.cache.content_bytes),
             kept: inner.kept.clone(),
+            memory: inner.memory.clone(),
             config: inner.config.clone(),
             policy: inner.policy.clone(),
             world: Arc::clone(&inner.world),
@@ -307,7 +314,10 @@ impl Resolver {
         let (profile, policy) = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
-        let Self(inner) = self.changed(|inner| inner.kept = Some(Arc::clone(&kept)));
+        let Self(inner) = self.changed(|inner| {
+            inner.kept = Some(Arc::clone(&kept));
+            inner.memory = None;
+        });
         let run = inner.gather(name, &policy).await;
         let header = match &run.evidence.reading {
             Ok(reading) => {
@@ -374,8 +384,13 @@ impl Resolver {
         move |failures| {
             let work = async move {
                 let _running = telemetry::run_begins();
-                let run = inner.gather(name, &policy).await;
-                let resolution = seal::resolution(&inner.reporter(&profile, &policy), &run, failures);
+                let mut run = inner.gather(name, &policy).await;
+                let sealed = |run: &Run| seal::resolution(&inner.reporter(&profile, &policy), run, failures);
+                let mut resolution = sealed(&run);
+                if let Err(error) = inner.remember(&run.evidence, &resolution.verdict).await {
+                    run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
+                    resolution = sealed(&run);
+                }
                 telemetry::verdict(resolution.verdict.state.as_str());
                 log(&resolution.verdict);
                 resolution
@@ -438,7 +453,9 @@ impl Inner {
             mirror: Walked::NotAsked,
             liars: Vec::new(),
             schemas: None,
+            continuity: Continuity::NotAsked,
         };
+        evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
             return Run { evidence, milliseconds };
         };

@@ -24,7 +24,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 30] = [
     "address",
     "cid",
     "clock",
@@ -42,6 +42,7 @@ const ORDER: [&str; 29] = [
     "config",
     "manifest",
     "schema",
+    "memory",
     "cache",
     "profile",
     "sandbox",

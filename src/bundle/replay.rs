@@ -14,6 +14,7 @@ use crate::cid::car::{CarLimits, CarReader};
 use crate::cid::{Budget, ContentId, ContentPath, Outcome, Walk, build};
 use crate::config::RESERVED_WORLDS;
 use crate::digest::Digest;
+use crate::evidence::continuity::Continuity;
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
@@ -68,7 +69,8 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
         depth: question.depth,
         require_all_sources: question.require_all_sources,
         allowed_publishers: question.allowed_publishers.clone(),
-        without: Vec::new(),
+        // An export remembers nothing, so what is judged by the memory is not judged.
+        ..Policy::default()
     };
     let known = Question::of(&question.name, selector(question)?, &profile, &policy);
     if let Some(manifest) = question.manifests.iter().find(|manifest| !known.manifests.contains(manifest)) {
@@ -99,6 +101,7 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
         mirror: Walked::NotAsked,
         liars: document.liars.clone(),
         schemas: document.schemas.clone().map(Into::into),
+        continuity: Continuity::NotAsked,
     };
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     let ipfs = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));

@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
+use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{
     Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_hedging, parse_profile, parse_world, quorum,
@@ -54,6 +55,11 @@ impl Layer {
         let join = |path: &mut PathBuf| *path = folder.join(&*path);
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
+        self.memory
+            .iter_mut()
+            .filter_map(|memory| memory.path.as_mut())
+            .filter(|path| !path.as_os_str().is_empty())
+            .for_each(join);
         for manifest in self.manifest.iter_mut().flatten() {
             if let ManifestSource::File(path) = manifest {
                 join(path);
@@ -80,6 +86,7 @@ impl Config {
         let kept = usize::from(!self.network.ca_pems.is_empty());
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
+        layer.memory.iter_mut().filter_map(|memory| memory.path.as_mut()).for_each(absolute);
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -207,6 +214,7 @@ struct File {
     allow_host: Vec<HostPort>,
     ca: Vec<PathBuf>,
     cache: Option<CacheLayer>,
+    memory: Option<MemoryLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
     hedge_after: Option<HedgeAfter>,
@@ -236,6 +244,7 @@ impl From<File> for Layer {
             allow_host: file.allow_host.into_iter().map(|h| h.0).collect(),
             ca: file.ca,
             cache: file.cache,
+            memory: file.memory,
             http: file.http,
             gate: file.gate,
             hedge_after: file.hedge_after.map(|h| h.0),
@@ -542,9 +551,12 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (2, "timeuot"));
         assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
-        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `min-proof`");
+        assert_eq!(
+            detail,
+            "unknown field `dedline`, did you mean `deadline`? expected one of `deadline`, `deny`, `min-proof`"
+        );
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `min-proof`");
+        assert_eq!(detail, "unknown field `xyz`, expected one of `deadline`, `deny`, `min-proof`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
+use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
@@ -80,6 +81,9 @@ pub struct Layer {
     /// Sizes of the caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheLayer>,
+    /// What is remembered of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryLayer>,
     /// The daemon's listener and its limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpLayer>,
@@ -154,7 +158,8 @@ impl Config {
             self.cache = cache.over(self.cache);
         }
         self.http = layer.http.unwrap_or_default().over(self.http);
-        self.gate = layer.gate.unwrap_or_default().over(self.gate);
+        layer.memory.unwrap_or_default().lay(&mut self.memory);
+        layer.gate.unwrap_or_default().lay(&mut self.gate);
         Ok(())
     }
 
@@ -275,7 +280,8 @@ impl Layer {
                 content_bytes: Some(config.cache.content_bytes),
             }),
             http: Some(HttpLayer::of(config.http)),
-            gate: Some(GateLayer::of(config.gate)),
+            memory: Some(MemoryLayer::of(&config.memory)),
+            gate: Some(GateLayer::of(&config.gate)),
             hedge_after: Some(config.network.hedging),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),
