@@ -17,7 +17,7 @@ pub mod transport;
 use std::fmt;
 use std::str::FromStr;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -39,6 +39,12 @@ pub trait Chain: Send + Sync {
     /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
     /// `endpoints` (labels) that gave it: the word of others would be vouched for by nobody.
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
+
+    /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels): its bytes hash to it.
+    /// Nothing, where nobody gives one that does.
+    async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
+        None
+    }
 }
 
 /// Which block to read.
@@ -82,7 +88,7 @@ impl FromStr for BlockSelector {
 }
 
 /// The header of the block that was read, as far as the walk needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Block {
     /// Height.
     pub number: u64,
@@ -118,7 +124,8 @@ pub struct Reading {
 }
 
 /// What a resolver says about a name at one block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Proven: nobody owns the name and no ancestor's resolver answers for it.
     Unregistered,
@@ -129,7 +136,7 @@ pub enum Answer {
 }
 
 /// The records of a name and where they came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
     /// The resolver that answered.
     pub resolver: Address,
@@ -142,7 +149,7 @@ pub struct Found {
 }
 
 /// Address and holder of the name in `cl.owner`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Holding {
     /// `addr(owner)`, when set.
     pub address: Option<Address>,
@@ -203,7 +210,8 @@ pub enum Demand {
 }
 
 /// Why nothing is known about a name. None of these means that something is absent.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ChainError {
     /// No endpoint gave a usable answer; the cause of each, by label.

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 mod args;
 mod audit;
+mod bundle;
 mod card;
 mod cat;
 mod completions;
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
+        Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Plan(args) => plan::run(args),

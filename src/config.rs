@@ -34,6 +34,9 @@ const MAINNET: u64 = 1;
 /// Chain id of the embedded world; no real network uses it.
 const SANDBOX: u64 = 31_337;
 
+/// What no world may be called unless it is that one: the name, and its chain.
+pub(crate) const RESERVED_WORLDS: [(&str, u64); 2] = [("mainnet", MAINNET), ("sandbox", SANDBOX)];
+
 /// The profile in force unless another is chosen: the letter of the specification.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 

@@ -9,9 +9,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::chain::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
-use crate::cid::{CidError, ContentId, ContentPath, PathError};
+use crate::cid::{CidError, ContentId, ContentPath, Outcome, PathError};
 use crate::name::EnsName;
 use crate::records::{Key, Record, RecordSet};
 use crate::text;
@@ -63,7 +64,8 @@ pub struct BoundSchema {
 }
 
 /// Who holds the name in `cl.owner`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OwnerEvidence {
     /// Not asked, because there was nothing to ask for.
     NotAsked,
@@ -139,7 +141,8 @@ pub enum Walked {
 }
 
 /// What proven bytes were hashed from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProvenBy {
     /// Blocks that gateways sent in this run.
     Gateway,
@@ -150,6 +153,19 @@ pub enum ProvenBy {
 }
 
 impl Walked {
+    /// What the end of a walk says. `causes` say why blocks were not to be had, by gateway label.
+    pub fn of(outcome: Outcome, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
+        match outcome {
+            Outcome::Proven(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
+            Outcome::PathMissing(detail) => Self::PathMissing(detail),
+            Outcome::NotFile => Self::NotFile,
+            Outcome::Invalid { class, detail } => Self::Invalid { class, detail },
+            Outcome::HashForbidden(detail) => Self::HashForbidden(detail),
+            Outcome::Oversize { limit, .. } => Self::Oversize(limit as u64),
+            Outcome::Unproven => Self::Unproven(causes),
+        }
+    }
+
     /// The stable error class, as `clresolve cat` prints it; `None` when the bytes are proven.
     pub fn class(&self) -> Option<&'static str> {
         match self {
@@ -233,6 +249,34 @@ impl<'a> Usable<'a> {
         match self {
             Self::Text(text) => Some(text),
             Self::Absent | Self::Unsafe => None,
+        }
+    }
+}
+
+/// Where records say that the card is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Targets {
+    /// Its https URL.
+    pub url: Option<String>,
+    /// Its CID.
+    pub cid: Option<ContentId>,
+    /// The path below that CID, which the mirror's record names.
+    pub path: ContentPath,
+    /// The mirror, where it names another CID.
+    pub mirror: Option<Mirror>,
+}
+
+impl Targets {
+    /// Those in `records`, as far as they are usable.
+    pub fn of(records: &RecordSet) -> Self {
+        let text = |key| Usable::of(records, key).text();
+        let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+        let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
+        Self {
+            url: text(Key::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
+            path: mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default(),
+            mirror: mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid)),
+            cid,
         }
     }
 }

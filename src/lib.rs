@@ -18,6 +18,7 @@
 //! by task; `ARCHITECTURE.md` has the map.
 
 pub mod address;
+pub mod bundle;
 pub mod cache;
 pub mod card;
 pub mod chain;
@@ -42,6 +43,7 @@ pub mod report;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;
+mod seal;
 pub mod telemetry;
 pub mod text;
 pub mod verdict;

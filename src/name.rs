@@ -90,6 +90,21 @@ pub fn normalize(input: &str) -> Result<String, NameError> {
     ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string()))
 }
 
+impl serde::Serialize for EnsName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for EnsName {
+    /// Only what is in normal form already.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let name = Self::parse(&text).map_err(serde::de::Error::custom)?;
+        if name.as_str() == text { Ok(name) } else { Err(serde::de::Error::custom("the name is not in normal form")) }
+    }
+}
+
 impl fmt::Display for EnsName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text record that the walk reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +102,7 @@ impl fmt::Display for Key {
 }
 
 /// What the resolver answered for one key. A failed read is none of these: it fails the whole reading.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Record {
     /// The resolver answered that the record is not set (ENSIP-5: the empty string).
@@ -140,5 +140,22 @@ impl RecordSet {
 impl FromIterator<(Key, Record)> for RecordSet {
     fn from_iter<I: IntoIterator<Item = (Key, Record)>>(iter: I) -> Self {
         Self(iter.into_iter().collect())
+    }
+}
+
+impl Serialize for RecordSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(key, record)| (key.as_str(), record)))
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let named = BTreeMap::<String, Record>::deserialize(deserializer)?;
+        let known = named.into_iter().map(|(name, record)| match Key::from_name(&name) {
+            Some(key) => Ok((key, record)),
+            None => Err(serde::de::Error::custom(format_args!("{name} is no record of ours"))),
+        });
+        known.collect()
     }
 }

@@ -5,11 +5,10 @@
 
 mod continuity;
 mod network;
-mod report;
 mod setup;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +17,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::bundle::{Bundle, BundleError};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
@@ -25,19 +25,20 @@ pub use crate::chain::{Answer, ChainError, Reading};
 use crate::chain::{Chain, Found};
 use crate::check::Policy;
 use crate::check::verbs::holds_placeholder;
-use crate::cid::{Budget, ContentId, ContentPath};
+use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::{
-    self, BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Usable, Walked,
+    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
 use crate::manifest::Side;
 use crate::memory::Memory;
-use crate::name::EnsName;
+use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
+use crate::seal::{self, Run};
 use crate::telemetry;
 pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
@@ -73,6 +74,8 @@ pub struct Walk {
     pub walked: Walked,
     /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
     pub liars: Vec<(String, String)>,
+    /// The blocks that were proven on the way.
+    pub blocks: WalkedBlocks,
 }
 
 /// Answers questions about names. Cheap to clone; one per process.
@@ -86,6 +89,8 @@ struct Inner {
     profiles: Profiles,
     cache: Arc<VerdictCache>,
     proven: ContentCache,
+    /// The blocks of the walks, in a run that is to be exported.
+    kept: Option<Arc<Mutex<WalkedBlocks>>>,
     memory: Option<Memory>,
     config: Config,
     policy: Policy,
@@ -123,6 +128,21 @@ pub enum SetupError {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+/// Why a verdict cannot be exported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The question names no profile.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// Not a name: nobody is asked about it, so there is no evidence.
+    #[error("this is not an ENS name: {0}")]
+    Name(#[from] NameError),
+    /// The evidence does not give the verdict again.
+    #[error("the run cannot be replayed: {0}")]
+    Bundle(#[from] BundleError),
 }
 
 impl Resolver {
@@ -167,6 +187,7 @@ impl Resolver {
             profiles,
             cache: Arc::new(VerdictCache::new(config.cache)),
             proven: ContentCache::new(config.cache.content_bytes),
+            kept: None,
             memory: setup::memory(&config)?,
             world: world_digest(&config),
             policy,
@@ -196,6 +217,7 @@ impl Resolver {
             profiles: inner.profiles.clone(),
             cache: Arc::new(VerdictCache::new(inner.config.cache)),
             proven: ContentCache::new(inner.config.cache.content_bytes),
+            kept: inner.kept.clone(),
             memory: inner.memory.clone(),
             config: inner.config.clone(),
             policy: inner.policy.clone(),
@@ -230,7 +252,7 @@ impl Resolver {
         let (profile, policy) = self.rules(question)?;
         let name = match EnsName::parse(&question.input) {
             Ok(name) => name,
-            Err(error) => return Ok(report::invalid_name(&question.input, &error, &profile, &policy, self.now())),
+            Err(error) => return Ok(seal::invalid_name(&question.input, &error, &profile, &policy, self.now())),
         };
         let key = self.key(name, &profile, &policy);
         let run = self.run(key.name.clone(), profile, policy);
@@ -246,7 +268,7 @@ impl Resolver {
         let name = match EnsName::parse(&question.input) {
             Ok(name) => name,
             Err(error) => {
-                let resolution = report::invalid_name(&question.input, &error, &profile, &policy, self.now());
+                let resolution = seal::invalid_name(&question.input, &error, &profile, &policy, self.now());
                 return Ok(Standing::Known(resolution));
             }
         };
@@ -284,6 +306,30 @@ impl Resolver {
         Ok((profile, policy))
     }
 
+    /// The verdict of a run of its own, in a bundle with all that it rests on. Nothing of an earlier run is used.
+    ///
+    /// # Errors
+    /// [`ExportError`]: for what is no name or no profile, and where the evidence would not stand for itself.
+    pub async fn export(&self, question: &Question) -> Result<Bundle, ExportError> {
+        let (profile, policy) = self.rules(question)?;
+        let name = EnsName::parse(&question.input)?;
+        let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
+        let Self(inner) = self.changed(|inner| {
+            inner.kept = Some(Arc::clone(&kept));
+            inner.memory = None;
+        });
+        let run = inner.gather(name, &policy).await;
+        let header = match &run.evidence.reading {
+            Ok(reading) => {
+                let header = inner.chain.header(&reading.block, &reading.endpoints);
+                tokio::time::timeout(inner.config.timeout, header).await.ok().flatten()
+            }
+            Err(_) => None,
+        };
+        let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, header, &blocks)?)
+    }
+
     /// The records of a name, judged by nothing.
     ///
     /// # Errors
@@ -306,7 +352,7 @@ impl Resolver {
         let now = self.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return report::invalid_name(input, &error, &profile, &policy, now),
+            Err(error) => return seal::invalid_name(input, &error, &profile, &policy, now),
         };
         let key = self.key(name, &profile, &policy);
         if let Some(known) = self.0.cache.fresh(&key, now).await {
@@ -339,7 +385,7 @@ impl Resolver {
             let work = async move {
                 let _running = telemetry::run_begins();
                 let mut run = inner.gather(name, &policy).await;
-                let sealed = |run: &Run| report::resolution(&inner.reporter(&profile, &policy), run, failures);
+                let sealed = |run: &Run| seal::resolution(&inner.reporter(&profile, &policy), run, failures);
                 let mut resolution = sealed(&run);
                 if let Err(error) = inner.remember(&run.evidence, &resolution.verdict).await {
                     run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
@@ -379,15 +425,15 @@ impl Resolution {
     }
 }
 
-/// Evidence, and how long each step took.
-struct Run {
-    evidence: Evidence,
-    milliseconds: BTreeMap<Step, u64>,
-}
-
 impl Inner {
-    fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> report::Reporter<'a> {
-        report::Reporter { chain: &self.config.chain, profiles: &self.profiles, profile, policy }
+    fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> seal::Reporter<'a> {
+        seal::Reporter {
+            world: &self.config.chain.world,
+            chain_id: self.config.chain.id,
+            profiles: &self.profiles,
+            profile,
+            policy,
+        }
     }
 
     /// Gathers all evidence about a name.
@@ -453,12 +499,7 @@ impl Inner {
 
     /// Asks the card's URL and the gateways, at the same time where one does not need the other.
     async fn sources(&self, found: &Found, all: bool, limit: Duration) -> Sources {
-        let text = |key| Usable::of(&found.records, key).text();
-        let url = text(Key::Agentcard).filter(|url| evidence::is_https_url(url));
-        let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-        let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
-        let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
-        let other = mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid));
+        let Targets { url, cid, path, mirror: other } = Targets::of(&found.records);
 
         let started = Instant::now();
         // A raw CID is checked against bytes in hand, so a gateway is asked only where those are not its content. A host
@@ -466,7 +507,7 @@ impl Inner {
         let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = async {
-            let source = match url {
+            let source = match &url {
                 Some(url) => self.content.card(url, https_limit).await,
                 None => Source::NotAsked,
             };
@@ -494,20 +535,27 @@ impl Inner {
     async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Walk {
         let Some(cid) = cid else { return Walk::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
-            return Walk {
-                walked: Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 },
-                liars: Vec::new(),
-            };
+            self.keep(|kept| kept.add(cid, bytes.clone()));
+            return Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
         }
         if let Some(bytes) = self.proven.get(cid, path).await {
-            return Walk { walked: Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }, liars: Vec::new() };
+            return Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
-        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        let mut walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        let blocks = std::mem::take(&mut walk.blocks);
+        self.keep(|kept| kept.extend(blocks));
         if let Some(bytes) = walk.walked.bytes() {
             self.proven.insert(cid, path, bytes.clone()).await;
         }
         walk
+    }
+
+    /// Keeps blocks, in a run that is to be exported.
+    fn keep(&self, keep: impl FnOnce(&mut WalkedBlocks)) {
+        if let Some(kept) = &self.kept {
+            keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// Where the gateways gave all but the last block, the bytes that https served may be that block.
@@ -522,7 +570,7 @@ impl Inner {
         match (&walk.walked, https.bytes()) {
             (Walked::Unproven(_), Some(bytes)) if cid.is_some_and(|cid| !cid.is_raw()) => {
                 let again = self.walk(cid, path, Some(bytes), limit).await;
-                Walk { walked: again.walked, liars: [walk.liars, again.liars].concat() }
+                Walk { liars: [walk.liars, again.liars].concat(), ..again }
             }
             _ => walk,
         }
@@ -568,7 +616,14 @@ struct Sources {
 
 impl Walk {
     fn not_asked() -> Self {
-        Self { walked: Walked::NotAsked, liars: Vec::new() }
+        Walked::NotAsked.into()
+    }
+}
+
+impl From<Walked> for Walk {
+    /// What nobody lied about, with no block that was not known before.
+    fn from(walked: Walked) -> Self {
+        Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }
     }
 }
 
@@ -608,6 +663,6 @@ pub(crate) mod testing {
 
     /// A resolution of this state, made at `now` after `failures` failures in a row.
     pub(crate) fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
-        report::empty(state, now, failures)
+        seal::empty(state, now, failures)
     }
 }

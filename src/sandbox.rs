@@ -19,11 +19,16 @@ mod tests;
 use serde::Serialize;
 
 pub use self::gateway::GatewayManners;
+use self::schemas::Schemas;
 pub use self::web::Manners;
 use self::world::{World, WorldError};
 use crate::config::Config;
+use crate::profile::Profiles;
 use crate::reason::Code;
 use crate::verdict::State;
+
+/// `anchor.world` of the sandbox's verdicts.
+pub const WORLD: &str = "sandbox";
 
 /// The sandbox, running. It stops when this is dropped.
 pub struct Sandbox {
@@ -75,6 +80,16 @@ impl Sandbox {
     /// Every name of the sandbox with the verdict that it should get, good agents first, then by name.
     pub fn expected() -> Vec<Expected> {
         agents::expected()
+    }
+
+    /// The rules by which its names are judged: the built-in profiles with the manifests of its own schemas. Nothing is
+    /// started.
+    pub fn profiles() -> Profiles {
+        let mut profiles = Profiles::builtin();
+        for manifest in Schemas::publish(&agents::spec().schemas).manifests() {
+            profiles.replace_manifest(&manifest.bytes).expect("its manifests have the ids of the built-in ones");
+        }
+        profiles
     }
 
     /// Keeps the sandbox running, and its chain growing, for as long as this is awaited.

@@ -6,9 +6,11 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use clresolve::bundle::Bundle;
 use clresolve::config::ProofDemand;
+use clresolve::name::EnsName;
 use clresolve::reason::Code;
-use clresolve::resolve::Resolver;
+use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
 use clresolve::verdict::State;
 use serde_json::Value;
@@ -57,6 +59,32 @@ fn scenarios_hold_through_the_program() {
             }
         }
         report("through the program", cases.len(), &wrong);
+    });
+}
+
+#[test]
+fn scenarios_replay_from_their_bundles() {
+    on_stage(async |stage| {
+        let library = stage.library().await;
+        let asked = |case: &&Case| case.ask.session.is_none() && EnsName::parse(&case.ask.name).is_ok();
+        let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(asked).collect();
+        let mut wrong = Vec::new();
+        for case in &cases {
+            let resolver = stage.resolver(&case.ask.setting).await;
+            let bundle = match resolver.export(&Question::new(case.ask.name.as_str())).await {
+                Ok(bundle) => serde_json::to_vec(&bundle.to_json()).expect("JSON"),
+                Err(error) => {
+                    wrong.push(format!("{}\n    not exported: {error}", case.id));
+                    continue;
+                }
+            };
+            match Bundle::read(&bundle).and_then(|bundle| bundle.verify(resolver.profiles())) {
+                Ok(verified) if library[&case.id]["conclusion"] == verified.resolution.verdict.conclusion => {}
+                Ok(_) => wrong.push(format!("{}\n    library and bundle conclude differently", case.id)),
+                Err(error) => wrong.push(format!("{}\n    refused: {error}", case.id)),
+            }
+        }
+        report("from bundles", cases.len(), &wrong);
     });
 }
 

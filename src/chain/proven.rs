@@ -248,6 +248,10 @@ impl Chain for ProvenChain {
         let findings = self.findings(&computer, &asked, block, None).await?;
         self.endpoints.held(&computer.client(), &asked, findings, block).await
     }
+
+    async fn header(&self, block: &Block, _endpoints: &[String]) -> Option<Bytes> {
+        Some(self.header_of(block).await.ok()?.rlp())
+    }
 }
 
 /// What endpoints tell without proof.

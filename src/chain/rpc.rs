@@ -9,9 +9,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rpc_client::RpcClient;
-use alloy_rpc_types_eth::{BlockId, TransactionRequest};
+use alloy_rpc_types_eth::{BlockId, Header, TransactionRequest};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::future::{OptionFuture, join};
@@ -312,6 +312,21 @@ impl Chain for RpcChain {
         let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
         let findings = decode_at(&asked.subject, block, &data).map_err(failed)?;
         self.held(&voices, &asked, findings, block).await
+    }
+
+    async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
+        for node in self.nodes.iter().filter(|node| endpoints.contains(&node.label)) {
+            let voice = RpcClient::new(Chorus::new(vec![Arc::clone(node)], 1), false);
+            let header = voice.request::<_, Option<Header>>("eth_getBlockByHash", (block.hash, false)).await;
+            // A fork may have members that this program does not know: their header's hash comes out differently.
+            if let Ok(Some(header)) = header {
+                let rlp = alloy_rlp::encode(&header.inner);
+                if keccak256(&rlp) == block.hash {
+                    return Some(rlp.into());
+                }
+            }
+        }
+        None
     }
 }
 

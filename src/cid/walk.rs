@@ -116,6 +116,11 @@ impl Walk {
         }
     }
 
+    /// Takes out the blocks that were supplied. For a walk that is over, or given up.
+    pub fn take_blocks(&mut self) -> WalkedBlocks {
+        WalkedBlocks(std::mem::take(&mut self.proven))
+    }
+
     /// Whether the bytes that `cid` names were supplied already.
     pub fn has(&self, cid: &ContentId) -> bool {
         self.proven.contains_key(&cid.multihash())
@@ -338,6 +343,29 @@ fn not_found(name: &str) -> WalkError {
 fn excerpt(name: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
+}
+
+/// Blocks that walks were supplied with, each with its hash proven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
+
+impl WalkedBlocks {
+    /// The block, when it is among them.
+    pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
+        self.0.get(&cid.multihash())
+    }
+
+    /// Adds the block of a CID that was not walked, if it is its content.
+    pub fn add(&mut self, cid: &ContentId, block: Bytes) {
+        if cid.verify(&block) {
+            self.0.insert(cid.multihash(), block);
+        }
+    }
+
+    /// Adds those of another walk.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
 }
 
 /// What a walk proved.

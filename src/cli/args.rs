@@ -26,6 +26,7 @@ Examples:
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
   clresolve lint card.json                   is this card fit to be published?
   clresolve plan agents/                     which CID, which records; would it pass?
+  clresolve bundle export a.eth > b.json     the verdict with all its evidence
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
@@ -85,6 +86,7 @@ impl Command {
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
             Self::Audit(args) => args.world.verbose,
+            Self::Bundle(args) => args.command.verbosity(),
             Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
@@ -122,6 +124,8 @@ pub(super) enum Command {
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
     Cat(CatArgs),
+    /// Put a verdict with all its evidence into a file, or replay one without a network
+    Bundle(BundleArgs),
     /// Judge a list of names and write a report
     Audit(AuditArgs),
     /// Show or forget what is remembered of names
@@ -288,6 +292,66 @@ pub(super) struct PlanArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct BundleArgs {
+    #[command(subcommand)]
+    pub(super) command: BundleCommand,
+}
+
+/// What is done with a bundle.
+#[derive(Debug, Subcommand)]
+pub(super) enum BundleCommand {
+    /// Judge a name anew and write the verdict with all that it rests on, whatever its state
+    Export(ExportArgs),
+    /// Judge the evidence in a bundle again; no network is touched
+    Verify(ReplayArgs),
+}
+
+impl BundleCommand {
+    const fn verbosity(&self) -> u8 {
+        match self {
+            Self::Export(args) => args.world.verbose,
+            Self::Verify(args) => args.world.verbose,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 written, whatever the verdict; 1 no name, or nothing that could be
+replayed; 2 usage.")]
+pub(super) struct ExportArgs {
+    /// The ENS name
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shown here: the header's hash, the card under its CID block by block, the checksum,
+and that the verdict follows. The records are the word of whoever made the bundle:
+a bundle is as good as its source. The world options change nothing.
+
+Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
+3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
+pub(super) struct ReplayArgs {
+    /// The bundle; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) document: PathBuf,
+    /// Refuse a bundle that was made longer ago, such as 10m
+    #[arg(long, value_name = "DUR", value_parser = parse_age)]
+    pub(super) max_age: Option<Duration>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = "\
 Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
 3 incomplete or unreachable. The error is `class: message`.")]
@@ -401,6 +465,11 @@ pub(super) struct CompletionsArgs {
     pub(super) out: OutArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+/// An age, which unlike a time limit may be of years.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
 }
 
 /// Where results go, and in which form.

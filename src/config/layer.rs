@@ -13,7 +13,7 @@ use super::serve::{GateLayer, HttpLayer};
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
     CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
-    OriginSpec, ProofDemand, SANDBOX,
+    OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -197,11 +197,8 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         let Self { chain, .. } = self;
-        if chain.world == "mainnet" && chain.id != MAINNET {
-            return Err(conflict("world", format!("mainnet is chain {MAINNET}, not {}", chain.id)));
-        }
-        if chain.world == "sandbox" && chain.id != SANDBOX {
-            return Err(conflict("world", format!("the sandbox is chain {SANDBOX}, not {}", chain.id)));
+        if let Some((world, id)) = RESERVED_WORLDS.iter().find(|(world, id)| chain.world == *world && chain.id != *id) {
+            return Err(conflict("world", format!("{world} is chain {id}, not {}", chain.id)));
         }
         if chain.endpoints.is_empty() {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));

@@ -31,7 +31,8 @@ pub use self::score::Hedging;
 use self::score::Scores;
 use super::egress::{Egress, deadline_in};
 use super::{Cause, FetchError, Refusal};
-use crate::cid::{Bound, Budget, ContentId, ContentPath, Proven, WalkError};
+pub use crate::cid::Outcome;
+use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 
 /// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
 /// enough that a repaired one comes back within the hour.
@@ -152,54 +153,8 @@ pub struct Retrieval {
     pub failures: Vec<(String, GatewayFault)>,
     /// Requests made; one that the guard refused counts too.
     pub requests: u32,
-}
-
-/// The result of a retrieval. All but [`Outcome::Unproven`] follow from hashed blocks and the request alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The file, proven block by block.
-    Proven(Proven),
-    /// A directory on the way was read and has no such entry, or the path goes on below a file.
-    PathMissing(String),
-    /// The path ends at a directory.
-    NotFile,
-    /// The content breaks the formats or goes beyond a bound.
-    Invalid {
-        /// Stable name of the kind of error, see [`WalkError::class`].
-        class: &'static str,
-        /// In words.
-        detail: String,
-    },
-    /// A link on the way has a hash that proves nothing. In words.
-    HashForbidden(String),
-    /// The file is larger than [`Budget::total_bytes`], as its own root says.
-    Oversize {
-        /// Bytes of the file.
-        size: u64,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// No gateway gave the blocks that are needed; [`Retrieval::failures`] says why.
-    Unproven,
-}
-
-impl Outcome {
-    fn of(ended: Result<Proven, WalkError>) -> Self {
-        let error = match ended {
-            Ok(proven) => return Self::Proven(proven),
-            Err(error) if !error.is_final() => return Self::Unproven,
-            Err(error) => error,
-        };
-        match &error {
-            WalkError::NotFound { .. } | WalkError::NotADirectory { .. } => Self::PathMissing(error.to_string()),
-            WalkError::IsADirectory => Self::NotFile,
-            WalkError::HashNotAllowed(_) | WalkError::Limit(Bound::InlineContent) => {
-                Self::HashForbidden(error.to_string())
-            }
-            WalkError::TooLarge { size, limit } => Self::Oversize { size: *size, limit: *limit },
-            _ => Self::Invalid { class: error.class(), detail: error.to_string() },
-        }
-    }
+    /// The blocks that were proven on the way.
+    pub blocks: WalkedBlocks,
 }
 
 /// Why a gateway did not finish a walk.

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Content, Walk};
-use crate::cid::{Budget, ContentId, ContentPath};
+use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{Mirror, ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
-use crate::fetch::ipfs::{IpfsClient, Outcome, Retrieval, Want};
+use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
 use crate::telemetry::{self, Upstream};
 
@@ -50,7 +50,8 @@ impl Content for Network {
         let want = Want { cid: *cid, path, known, budget, total: limit };
         let retrieval = self.ipfs.retrieve(&want, Instant::now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
-        Walk { walked: walked(retrieval), liars }
+        let (walked, blocks) = walked(retrieval);
+        Walk { walked, liars, blocks }
     }
 
     async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
@@ -66,20 +67,8 @@ impl Content for Network {
     }
 }
 
-fn walked(retrieval: Retrieval) -> Walked {
-    match retrieval.outcome {
-        Outcome::Proven(proven) => {
-            let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
-            Walked::Proven { bytes: proven.bytes, by, blocks: proven.blocks }
-        }
-        Outcome::PathMissing(detail) => Walked::PathMissing(detail),
-        Outcome::NotFile => Walked::NotFile,
-        Outcome::Invalid { class, detail } => Walked::Invalid { class, detail },
-        Outcome::HashForbidden(detail) => Walked::HashForbidden(detail),
-        Outcome::Oversize { limit, .. } => Walked::Oversize(limit as u64),
-        Outcome::Unproven => {
-            let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
-            Walked::Unproven(causes.collect())
-        }
-    }
+fn walked(retrieval: Retrieval) -> (Walked, WalkedBlocks) {
+    let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
+    let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
+    (Walked::of(retrieval.outcome, by, causes.collect()), retrieval.blocks)
 }

@@ -155,7 +155,7 @@ impl World {
         };
         Config {
             chain: ChainConfig {
-                world: "sandbox".to_owned(),
+                world: super::WORLD.to_owned(),
                 id: CHAIN_ID,
                 genesis: Some(self.site.chain().genesis().hash),
                 endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],

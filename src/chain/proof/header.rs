@@ -3,7 +3,7 @@
 use std::fmt;
 
 use alloy_consensus::Header;
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
 use jiff::Timestamp;
 use revm::context::{BlockEnv, CfgEnv};
@@ -47,6 +47,11 @@ impl HashedHeader {
         } else {
             Err(ProofError::Header { expected: agreed, observed: hashed.hash })
         }
+    }
+
+    /// Its RLP, which has that hash.
+    pub(in crate::chain) fn rlp(&self) -> Bytes {
+        alloy_rlp::encode(&self.header).into()
     }
 
     /// The hash, as computed here.

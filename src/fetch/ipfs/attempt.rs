@@ -71,6 +71,7 @@ impl<'a> Retrieving<'a> {
         });
         Retrieval {
             liars: liars.collect(),
+            blocks: shared.walk.take_blocks(),
             outcome: Outcome::of(shared.walk.finish()),
             requests: shared.requests,
             failures: shared.failures.into_iter().map(|(gateway, fault)| (label(gateway), fault)).collect(),

@@ -1,17 +1,16 @@
 //! From evidence to a sealed verdict. Pure.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::hex;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Resolution, Run};
 use crate::cache::fresh_for;
 use crate::card::Card;
 use crate::chain::{Answer, ChainError, Grade, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
-use crate::config::ChainConfig;
 use crate::digest::Digest;
 use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
@@ -20,23 +19,33 @@ use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Effect, Reason, Step};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{
-    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served,
-    State, Status, StepReport, Tool, Verdict, canonical_digest,
+    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, Owner, Pinned, ProfileUsed, Resolution,
+    SCHEMA, Served, State, Status, StepReport, Tool, Verdict, canonical_digest,
 };
 
 /// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
 const MAX_RECORD_BYTES: usize = 2048;
 
+/// Evidence, and how long each step took.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) evidence: Evidence,
+    pub(crate) milliseconds: BTreeMap<Step, u64>,
+}
+
 /// What a report needs to know beside the evidence.
-pub(super) struct Reporter<'a> {
-    pub(super) chain: &'a ChainConfig,
-    pub(super) profiles: &'a Profiles,
-    pub(super) profile: &'a Profile,
-    pub(super) policy: &'a Policy,
+pub(crate) struct Reporter<'a> {
+    /// `anchor.world`.
+    pub(crate) world: &'a str,
+    /// EIP-155 chain id.
+    pub(crate) chain_id: u64,
+    pub(crate) profiles: &'a Profiles,
+    pub(crate) profile: &'a Profile,
+    pub(crate) policy: &'a Policy,
 }
 
 /// The verdict on a run, for a name typed in normal form; `failures` failures in a row came before it.
-pub(super) fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
+pub(crate) fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let evidence = &run.evidence;
     let judgement = check::judge(evidence, reporter.profile, reporter.policy);
     let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
@@ -52,7 +61,7 @@ pub(super) fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> R
         state: judgement.state,
         summary: summary(&judgement, &evidence.name),
         identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
-        anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter.chain, evidence, reading)),
+        anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
         steps: steps(evidence, &judgement, run),
         freshness: freshness(judgement.state, evidence.now, failures),
@@ -63,7 +72,7 @@ pub(super) fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> R
 }
 
 /// The verdict on an input that is no name: never cached, nothing was asked.
-pub(super) fn invalid_name(
+pub(crate) fn invalid_name(
     input: &str,
     error: &NameError,
     profile: &Profile,
@@ -175,11 +184,11 @@ fn card_digest(evidence: &Evidence) -> CardDigest {
     }
 }
 
-fn anchor(chain: &ChainConfig, evidence: &Evidence, reading: &Reading) -> Anchor {
+fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> Anchor {
     let found = evidence.found();
     Anchor {
-        world: chain.world.clone(),
-        chain: format!("eip155:{}", chain.id),
+        world: reporter.world.to_owned(),
+        chain: format!("eip155:{}", reporter.chain_id),
         block: AnchorBlock {
             number: reading.block.number,
             hash: hex::encode_prefixed(reading.block.hash),
@@ -415,7 +424,7 @@ fn continuity_evidence(evidence: &Evidence) -> Value {
 
 /// A resolution without evidence, for tests of what keeps resolutions.
 #[cfg(test)]
-pub(super) fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
+pub(crate) fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
     let profiles = Profiles::builtin();
     let profile = profiles.iter().next().expect("a built-in profile");
     let bare = invalid_name("", &NameError::Empty, profile, &Policy::default(), now);

@@ -1,0 +1,167 @@
+//! `bundle`: a verdict with its evidence in one file, and its replay without a network.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs};
+use super::exit::Exit;
+use super::output::{Output, Results, json_line};
+use super::progress::Progress;
+use super::render;
+use super::verify::{exit_of, report_unmet, waiting_for};
+use super::world::World;
+use crate::bundle::{Bundle, BundleError, MAX_BYTES, Verified};
+use crate::profile::Profiles;
+use crate::resolve::{ExportError, Question};
+use crate::sandbox::{Sandbox, WORLD};
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// How far the clocks of two honest machines may be apart.
+const CLOCK_SKEW: Duration = Duration::from_secs(300);
+
+pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
+    match command {
+        BundleCommand::Export(args) => super::run_async(export(args)),
+        BundleCommand::Verify(args) => replay(args),
+    }
+}
+
+async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open(&args.world).await?;
+    let exported = world.resolver.export(&Question::new(args.name)).await;
+    drop(progress);
+    match exported {
+        Ok(bundle) => {
+            output.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
+            Ok(Exit::Trusted)
+        }
+        Err(ExportError::Setup(error)) => Err(error.into()),
+        Err(error) => {
+            anstream::eprintln!("clresolve: nothing is exported: {}", Foreign::new(&error.to_string()));
+            Ok(Exit::Untrusted)
+        }
+    }
+}
+
+/// No runtime is started and no resolver is built: there is nothing here that could reach a network.
+fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.output.out)?;
+    let bytes = read(&args.document)?;
+    let mut results = Results::new(output, args.output.format, false);
+    let verified = match verified(&bytes, args.max_age, Timestamp::now()) {
+        Ok(verified) => verified,
+        Err(refusal) => {
+            anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
+            return Ok(Exit::Untrusted);
+        }
+    };
+    let verdict = &verified.resolution.verdict;
+    let unmet = args.expect.unmet(verdict);
+    if args.output.format != Format::Text {
+        report_unmet(verdict, &unmet);
+    }
+    results.push(&for_programs(&verified), |format| match format {
+        Format::Short => render::short(verdict, &render::Palette::plain()),
+        _ => for_people(&verified, &unmet),
+    })?;
+    results.finish()?;
+    Ok(exit_of(verdict, &unmet))
+}
+
+/// Why a bundle is refused: a stable class, and a sentence.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    class: &'static str,
+    message: String,
+}
+
+impl From<BundleError> for Refusal {
+    fn from(error: BundleError) -> Self {
+        Self { class: error.class(), message: error.to_string() }
+    }
+}
+
+fn verified(bytes: &[u8], max_age: Option<Duration>, now: Timestamp) -> Result<Verified, Refusal> {
+    let bundle = Bundle::read(bytes)?;
+    let profiles = if bundle.world() == WORLD { Sandbox::profiles() } else { Profiles::builtin() };
+    let verified = bundle.verify(&profiles)?;
+    match max_age {
+        Some(max_age) => in_time(verified, max_age, now),
+        None => Ok(verified),
+    }
+}
+
+fn in_time(verified: Verified, max_age: Duration, now: Timestamp) -> Result<Verified, Refusal> {
+    let refused = |class, message| Err(Refusal { class, message });
+    let age = now.duration_since(verified.made_at);
+    match Duration::try_from(age) {
+        Ok(age) if age > max_age => {
+            refused("bundle-too-old", format!("it was made at {}, longer ago than --max-age", verified.made_at))
+        }
+        Err(_) if age.unsigned_abs() > CLOCK_SKEW => {
+            refused("bundle-from-the-future", format!("it says that it was made at {}", verified.made_at))
+        }
+        _ => Ok(verified),
+    }
+}
+
+/// The file, or standard input for `-`; one byte more than may be, so that the reader says what is wrong.
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut bytes = Vec::new();
+    let limit = MAX_BYTES as u64 + 1;
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).with_context(cannot)?;
+    } else {
+        std::fs::File::open(path).with_context(cannot)?.take(limit).read_to_end(&mut bytes).with_context(cannot)?;
+    }
+    Ok(bytes)
+}
+
+fn for_programs(verified: &Verified) -> Value {
+    let verdict = &verified.resolution.verdict;
+    json!({
+        "schema": "clresolve.bundle-check/1",
+        "bundle": verified.digest,
+        "state": verdict.state,
+        "conclusion": verdict.conclusion,
+        "made_at": verified.made_at.to_string(),
+        "fresh_until": verdict.freshness.fresh_until,
+        "proven": verified.proven,
+        "attested": verified.attested,
+        "verdict": verdict.as_ref(),
+    })
+}
+
+fn for_people(verified: &Verified, unmet: &[String]) -> String {
+    let verdict = &verified.resolution.verdict;
+    let mut text = render::short(verdict, &render::Palette::plain());
+    let _ = writeln!(text, "bundle {}", verified.digest);
+    if let Some(anchor) = &verdict.anchor {
+        let _ = writeln!(text, "world {}, chain {}", Foreign::new(&anchor.world), Foreign::new(&anchor.chain));
+    }
+    let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, Foreign::new(&verdict.freshness.fresh_until));
+    for (title, clauses) in [("shown here", &verified.proven), ("the exporter's word", &verified.attested)] {
+        let _ = writeln!(text, "{title}:");
+        for clause in clauses {
+            let _ = writeln!(text, "  {}", Foreign::new(clause));
+        }
+    }
+    let end = match verdict.state {
+        State::Trusted if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
+        State::Trusted => "If you believe whoever made this bundle: the binding was real then.".to_owned(),
+        State::Untrusted => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
+        State::Indeterminate => "Do not go ahead: the evidence does not decide.".to_owned(),
+    };
+    let _ = writeln!(text, "{end}");
+    text
+}

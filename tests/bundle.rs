@@ -1,0 +1,393 @@
+//! Evidence bundles: what is exported replays to the same conclusion, and nothing that was tampered with does.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use clresolve::bundle::{Bundle, BundleError, MAX_BYTES};
+use clresolve::cid::car::{CarLimits, CarReader};
+use clresolve::cid::{ContentId, build};
+use clresolve::profile::Profiles;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::sandbox::Sandbox;
+use clresolve::verdict::{Depth, State, canonical_digest};
+use serde_json::{Value, json};
+
+/// Names of the sandbox whose bundles are tried, one of each kind.
+const GOOD: &str = "summarizeagent.eth";
+const RAW: &str = "rawagent.eth";
+
+/// Bundles of the sandbox as they are exported, by name; made once.
+static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
+    runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let mut exported = Vec::new();
+        for expected in Sandbox::expected() {
+            let mut question = Question::new(expected.name.as_str());
+            question.depth = Some(Depth::Schemas).filter(|_| expected.name == GOOD);
+            if let Ok(bundle) = resolver.export(&question).await {
+                exported.push((expected.name.clone(), expected.state, bundle.to_json()));
+            }
+        }
+        exported
+    })
+});
+
+fn good() -> &'static Value {
+    let (_, _, bundle) = EXPORTED.iter().find(|(name, _, _)| name == GOOD).expect("the good agent is exported");
+    bundle
+}
+
+fn profiles() -> &'static Profiles {
+    static PROFILES: LazyLock<Profiles> = LazyLock::new(Sandbox::profiles);
+    &PROFILES
+}
+
+/// The id of the verdict that a bundle replays to, and its state.
+fn replayed(bytes: &[u8]) -> Result<(String, State), BundleError> {
+    let verified = Bundle::read(bytes)?.verify(profiles())?;
+    Ok((verified.resolution.verdict.id.clone(), verified.resolution.verdict.state))
+}
+
+fn bytes(bundle: &Value) -> Vec<u8> {
+    serde_json::to_vec(bundle).expect("JSON")
+}
+
+/// The bundle with a digest that fits, as whoever changes it would write it.
+fn resealed(mut bundle: Value) -> Vec<u8> {
+    if let Some(members) = bundle.as_object_mut() {
+        members.remove("digest");
+    }
+    bundle["digest"] = canonical_digest(&bundle).into();
+    bytes(&bundle)
+}
+
+#[test]
+fn every_name_of_the_sandbox_replays_to_its_verdict() {
+    let mut names = 0;
+    for (name, state, bundle) in EXPORTED.iter() {
+        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let verdict = &verified.resolution.verdict;
+        assert_eq!(
+            (verdict.state, Some(verdict.conclusion.as_str())),
+            (*state, bundle["verdict"]["conclusion"].as_str())
+        );
+        assert_eq!(bundle.pointer("/run/world"), Some(&json!("sandbox")), "{name}");
+        names += 1;
+    }
+    let without_evidence = Sandbox::expected().len() - names;
+    println!("{names} bundles, {without_evidence} inputs that are no name");
+    assert!(names > 90 && without_evidence < 10, "{names} bundles, {without_evidence} inputs that are no name");
+}
+
+#[test]
+fn a_bundle_is_valid_under_its_schema() {
+    let read = |file: &str| -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(file);
+        serde_json::from_slice(&std::fs::read(path).expect("the schema is readable")).expect("JSON")
+    };
+    let build = |schema: &Value| jsonschema::draft202012::options().should_validate_formats(true).build(schema);
+    let bundles = build(&read("bundle.schema.json")).expect("a schema");
+    let verdicts = build(&read("verdict.schema.json")).expect("a schema");
+    for (name, _, bundle) in EXPORTED.iter() {
+        let errors: Vec<String> = bundles.iter_errors(bundle).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{name}");
+        assert!(verdicts.is_valid(&bundle["verdict"]), "{name}");
+    }
+    for (pointer, value) in [
+        ("/schema", json!("clresolve.bundle/2")),
+        ("/digest", json!("sha256:00")),
+        ("/header", json!("not base64!")),
+        ("/reading/given/backing", json!("proven")),
+        ("/ipfs", json!({"trusted": true})),
+        ("/score", json!(7)),
+    ] {
+        let mut bad = good().clone();
+        match bad.pointer_mut(pointer) {
+            Some(member) => *member = value,
+            None => bad[pointer.trim_start_matches('/')] = value,
+        }
+        assert!(!bundles.is_valid(&bad), "{pointer}");
+    }
+}
+
+/// One bit of a byte, another bit from byte to byte: every byte of the smallest bundle, every seventh of a large one.
+#[test]
+fn no_flipped_byte_is_accepted() {
+    let smallest = EXPORTED.iter().map(|(_, _, bundle)| bundle).min_by_key(|bundle| bytes(bundle).len());
+    let mut flipped = 0;
+    for (bundle, stride) in [(smallest.expect("bundles"), 1), (good(), 7)] {
+        let whole = bytes(bundle);
+        assert!(replayed(&whole).is_ok(), "it verifies as it is");
+        for place in (0..whole.len()).step_by(stride) {
+            let mut changed = whole.clone();
+            changed[place] ^= 1 << (place % 8);
+            assert!(Bundle::read(&changed).is_err(), "byte {place}");
+            flipped += 1;
+        }
+    }
+    println!("{flipped} bytes flipped");
+}
+
+#[test]
+fn no_part_of_a_bundle_is_a_bundle() {
+    let whole = bytes(good());
+    for length in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+        assert!(Bundle::read(&whole[..length]).is_err(), "{length} bytes");
+    }
+    assert!(Bundle::read(&[whole.clone(), b"{}".to_vec()].concat()).is_err());
+    assert!(matches!(Bundle::read(&vec![b' '; MAX_BYTES + 1]), Err(BundleError::Json(_))));
+}
+
+/// Whoever changes a bundle can write a digest that fits. Still the verdict must follow from the evidence: what is
+/// accepted replays to the very verdict that was exported, whatever was changed.
+#[test]
+fn no_change_of_structure_gives_another_verdict() {
+    let id = good().pointer("/verdict/id").and_then(Value::as_str).expect("an id").to_owned();
+    let mut places = Vec::new();
+    pointers(good(), String::new(), &mut places);
+    let (mut tried, mut accepted) = (0, Vec::new());
+    for place in &places {
+        for (kind, mutated) in mutations(good(), place) {
+            tried += 1;
+            if let Ok((other, state)) = replayed(&resealed(mutated)) {
+                assert_eq!((&other, state), (&id, State::Trusted), "{kind} {place}");
+                accepted.push(format!("{kind} {place}"));
+            }
+        }
+    }
+    println!("{tried} mutations, {} with the same verdict: {accepted:?}", accepted.len());
+    assert!(tried > 500, "{tried} mutations");
+}
+
+/// Blocks dropped, doubled, swapped, or changed in one bit, under a digest that fits.
+#[test]
+fn no_change_of_the_blocks_is_accepted() {
+    let place = "/ipfs/blocks/car";
+    let text = good().pointer(place).and_then(Value::as_str).expect("the good agent's card is in blocks");
+    let car = STANDARD.decode(text).expect("base64");
+    let mut reader = CarReader::new(CarLimits { block_size: car.len(), bytes: car.len(), sections: 64 });
+    reader.push(car.clone().into());
+    let mut blocks = Vec::new();
+    while let Some(section) = reader.section().expect("a CAR") {
+        blocks.push((section.cid, section.block));
+    }
+    let root = blocks[0].0;
+    let written = |blocks: &[(ContentId, Bytes)]| build::car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
+    assert_eq!(written(&blocks), car);
+    assert!(blocks.len() > 2, "several blocks");
+
+    let mut changed = vec![Vec::new(), [car.as_slice(), &car].concat(), [&car[..], &[0]].concat()];
+    for place in 0..blocks.len() {
+        let mut without = blocks.clone();
+        changed.push(written(&[&blocks[..], &[without.remove(place)]].concat()));
+        changed.push(written(&without));
+        let mut swapped = blocks.clone();
+        swapped.swap(place, (place + 1) % blocks.len());
+        changed.push(written(&swapped));
+    }
+    for place in 0..car.len() {
+        let mut flipped = car.clone();
+        flipped[place] ^= 1 << (place % 8);
+        changed.push(flipped);
+    }
+    println!("{} changes of {} blocks", changed.len(), blocks.len());
+    for (number, car) in changed.into_iter().enumerate() {
+        let mut bundle = good().clone();
+        *bundle.pointer_mut(place).expect("the blocks") = json!(STANDARD.encode(car));
+        let refused = replayed(&resealed(bundle)).expect_err("other blocks");
+        assert!(matches!(refused, BundleError::Blocks { .. }), "change {number}: {refused}");
+    }
+}
+
+/// A failing agent whose verdict is rewritten to `trusted`, with all digests made to fit.
+#[test]
+fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
+    for (name, state, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != State::Trusted) {
+        let mut forged = bundle.clone();
+        forged["verdict"] = good()["verdict"].clone();
+        assert!(matches!(replayed(&resealed(forged)), Err(BundleError::Verdict { .. })), "{name} {state}");
+        let mut forged = bundle.clone();
+        forged["verdict"]["state"] = json!("trusted");
+        assert!(matches!(replayed(&resealed(forged)), Err(BundleError::Verdict { .. })), "{name} {state}");
+    }
+}
+
+#[test]
+fn each_refusal_has_its_class() {
+    let class = |change: fn(&mut Value)| {
+        let mut changed = good().clone();
+        change(&mut changed);
+        replayed(&resealed(changed)).expect_err("refused").class()
+    };
+    assert_eq!(class(|b| b["schema"] = json!("clresolve.bundle/2")), "bundle-format-unknown");
+    assert_eq!(class(|b| b["extra"] = json!(1)), "bundle-malformed");
+    assert_eq!(class(|b| b["question"]["name"] = json!("SummarizeAgent.eth")), "bundle-malformed");
+    assert_eq!(class(|b| b["question"]["profile"]["id"] = json!("mine/1")), "bundle-rules-unknown");
+    let zeros = format!("sha256:{}", "0".repeat(64));
+    let manifest =
+        |b: &mut Value| b["question"]["manifests"][0]["digest"] = json!(format!("sha256:{}", "0".repeat(64)));
+    assert_eq!(class(manifest), "bundle-rules-unknown");
+    assert_eq!(class(|b| b["reading"]["given"]["block"]["number"] = json!(1)), "bundle-header-mismatch");
+    assert_eq!(class(|b| b["ipfs"] = json!("not-asked")), "bundle-blocks-invalid");
+    assert_eq!(class(|b| b["https"] = json!("not-asked")), "bundle-inconsistent");
+    assert_eq!(class(|b| b["run"]["chain_id"] = json!(1)), "bundle-inconsistent");
+    assert_eq!(class(|b| b["verdict"]["summary"] = json!("fine")), "bundle-verdict-differs");
+    let mut other = good().clone();
+    other["digest"] = json!(zeros);
+    assert_eq!(replayed(&bytes(&other)).expect_err("refused").class(), "bundle-digest-mismatch");
+    // The rules of the sandbox are not those of the world.
+    let bundle = Bundle::read(&bytes(good())).expect("a bundle");
+    assert_eq!(bundle.verify(&Profiles::builtin()).expect_err("refused").class(), "bundle-rules-unknown");
+}
+
+/// A member twice: one reader would take the first, another the last.
+#[test]
+fn a_member_that_stands_twice_is_refused() {
+    let text = String::from_utf8(bytes(good())).expect("UTF-8");
+    let twice = text.replacen("\"verdict\":", "\"liars\":[],\"verdict\":", 1);
+    assert!(matches!(Bundle::read(twice.as_bytes()), Err(BundleError::Json(_))));
+}
+
+#[test]
+fn the_program_verifies_without_a_network_interface() {
+    let mut command = Command::new("unshare");
+    command.args(["-rn", env!("CARGO_BIN_EXE_clresolve")]);
+    let allowed = Command::new("unshare").args(["-rn", "true"]).output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        println!("not shown: this machine permits no network namespaces");
+        return;
+    }
+    let output = fed(command.args(["bundle", "verify", "-", "-o", "json"]), &bytes(good()));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(check["conclusion"], good()["verdict"]["conclusion"]);
+    assert_eq!((&check["state"], &check["verdict"]["anchor"]["world"]), (&json!("trusted"), &json!("sandbox")));
+    let mut asks = Command::new("unshare");
+    let output = fed(asks.args(["-rn", env!("CARGO_BIN_EXE_clresolve"), "--sandbox", GOOD]), b"");
+    assert_ne!(output.status.code(), Some(0), "the namespace has no loopback: what needs a network fails in it");
+}
+
+#[test]
+fn the_program_says_what_is_shown_and_what_is_not() {
+    let run = |arguments: &[&str], input: &[u8]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        fed(command.args(["bundle", "verify", "-"]).args(arguments), input)
+    };
+    let whole = bytes(good());
+    let output = run(&[], &whole);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for line in ["world sandbox", "shown here:", "the exporter's word:", "If you believe whoever made this bundle"] {
+        assert!(text.contains(line), "{line} is missing from\n{text}");
+    }
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(run(&["--expect-verb", "translate"], &whole).status.code(), Some(4));
+    assert_eq!(run(&["--max-age", "1d"], &whole).status.code(), Some(0));
+    let old = run(&["--max-age", "1ns"], &whole);
+    assert_eq!((old.status.code(), old.stdout.len()), (Some(1), 0));
+    assert!(old.stderr.starts_with(b"bundle-too-old: "), "{}", String::from_utf8_lossy(&old.stderr));
+    let refused = run(&["-o", "json"], &whole[1..]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
+    assert!(refused.stderr.starts_with(b"bundle-malformed: "), "{}", String::from_utf8_lossy(&refused.stderr));
+    for (_, state, bundle) in EXPORTED.iter().filter(|(name, state, _)| *state != State::Trusted || name == RAW).take(3)
+    {
+        let expected = match state {
+            State::Trusted => 0,
+            State::Untrusted => 1,
+            State::Indeterminate => 3,
+        };
+        assert_eq!(run(&[], &bytes(bundle)).status.code(), Some(expected));
+    }
+}
+
+/// Runs a command with `input` on its standard input.
+fn fed(command: &mut Command, input: &[u8]) -> Output {
+    let command = command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // A program that refuses early may not read all of it.
+    let _ = child.stdin.take().expect("it is piped").write_all(input);
+    child.wait_with_output().expect("the program ends")
+}
+
+/// JSON Pointers of all values below `value`.
+fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let below = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                found.push(below.clone());
+                pointers(member, below, found);
+            }
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                found.push(format!("{at}/{place}"));
+                pointers(item, format!("{at}/{place}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The bundle with the value at `place` dropped, made null, changed a little, doubled, or swapped with its neighbour.
+fn mutations(bundle: &Value, place: &str) -> Vec<(&'static str, Value)> {
+    let (parent, name) = place.rsplit_once('/').expect("a pointer");
+    let name = name.replace("~1", "/").replace("~0", "~");
+    let mut mutated = Vec::new();
+    let mut with = |kind, change: &dyn Fn(&mut Value)| {
+        let mut copy = bundle.clone();
+        change(copy.pointer_mut(parent).expect("a place of the bundle"));
+        if copy != *bundle {
+            mutated.push((kind, copy));
+        }
+    };
+    with("drop", &|parent| match parent {
+        Value::Object(members) => drop(members.remove(&name)),
+        Value::Array(items) => drop(items.remove(name.parse().expect("a place"))),
+        _ => {}
+    });
+    with("null", &|parent| *child(parent, &name) = Value::Null);
+    with("change", &|parent| {
+        let value = child(parent, &name);
+        *value = match &*value {
+            Value::String(text) if text.is_empty() => json!("x"),
+            Value::String(text) => json!(format!("{}{}", &text[1..], &text[..1])),
+            Value::Number(number) => json!(number.as_u64().unwrap_or_default() + 1),
+            Value::Bool(truth) => json!(!truth),
+            Value::Null => json!("x"),
+            Value::Array(items) => json!([items.as_slice(), &[json!("x")]].concat()),
+            Value::Object(members) => json!(members.values().collect::<Vec<_>>()),
+        };
+    });
+    with("double", &|parent| match parent {
+        Value::Object(members) => drop(members.insert(format!("{name}2"), members[&name].clone())),
+        Value::Array(items) => items.push(items[name.parse::<usize>().expect("a place")].clone()),
+        _ => {}
+    });
+    with("swap", &|parent| match parent {
+        Value::Object(members) => {
+            if let Some(other) = members.keys().skip_while(|key| **key != name).nth(1).cloned() {
+                let (one, two) = (members[&name].clone(), members[&other].clone());
+                members.insert(name.clone(), two);
+                members.insert(other, one);
+            }
+        }
+        Value::Array(items) => items.rotate_left(1),
+        _ => {}
+    });
+    mutated
+}
+
+fn child<'a>(parent: &'a mut Value, name: &str) -> &'a mut Value {
+    match parent {
+        Value::Array(items) => &mut items[name.parse::<usize>().expect("a place")],
+        other => &mut other[name],
+    }
+}
