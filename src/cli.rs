@@ -15,6 +15,7 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod key;
 mod lint;
 mod name;
 mod output;
@@ -26,6 +27,7 @@ mod sandbox;
 mod serve;
 mod stop;
 mod trace;
+mod verdict;
 mod verify;
 mod world;
 
@@ -69,6 +71,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Plan(args) => plan::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
+        Command::Key(args) => key::run(args),
+        Command::Verdict(args) => verdict::run(args),
         Command::Completions(args) => completions::run(args),
     };
     done.unwrap_or_else(|error| {

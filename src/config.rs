@@ -19,10 +19,12 @@ use crate::verdict::Depth;
 mod file;
 mod layer;
 mod serve;
+mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer};
+pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
@@ -77,6 +79,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
+    /// The key that verdicts are signed with.
+    pub sign: SignConfig,
 }
 
 /// The chain and how to read it.
@@ -176,6 +180,7 @@ impl Default for Config {
             cache: CacheConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
+            sign: SignConfig::default(),
         }
     }
 }

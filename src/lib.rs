@@ -41,6 +41,7 @@ pub mod report;
 pub mod resolve;
 pub mod sandbox;
 pub mod schema;
+pub mod sign;
 pub mod text;
 pub mod verdict;
 

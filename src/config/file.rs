@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
 use super::serve::{GateLayer, HttpLayer};
+use super::sign::SignLayer;
 use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
 use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
@@ -52,6 +53,7 @@ impl Layer {
         let join = |path: &mut PathBuf| *path = folder.join(&*path);
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
+        self.sign.iter_mut().for_each(|sign| sign.each_path(join));
         for manifest in self.manifest.iter_mut().flatten() {
             if let ManifestSource::File(path) = manifest {
                 join(path);
@@ -78,6 +80,7 @@ impl Config {
         let kept = usize::from(!self.network.ca_pems.is_empty());
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
+        layer.sign.iter_mut().for_each(|sign| sign.each_path(absolute));
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -206,6 +209,7 @@ struct File {
     cache: Option<CacheLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
+    sign: Option<SignLayer>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
     manifest: Option<Vec<ManifestForm>>,
@@ -235,6 +239,7 @@ impl From<File> for Layer {
             cache: file.cache,
             http: file.http,
             gate: file.gate,
+            sign: file.sign,
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
             manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),

@@ -9,6 +9,7 @@ use alloy_primitives::Address;
 use serde::Serialize;
 
 use super::serve::{GateLayer, HttpLayer};
+use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
     CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, OriginSpec, ProofDemand,
@@ -80,6 +81,9 @@ pub struct Layer {
     /// The daemon's gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateLayer>,
+    /// The key that verdicts are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign: Option<SignLayer>,
     /// RPC endpoints, in order of preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Vec<Endpoint>>,
@@ -144,6 +148,7 @@ impl Config {
         }
         self.http = layer.http.unwrap_or_default().over(self.http);
         self.gate = layer.gate.unwrap_or_default().over(self.gate);
+        self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
         Ok(())
     }
 
@@ -174,6 +179,23 @@ impl Config {
                 "rpc",
                 format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
             ));
+        }
+        self.check_signing()
+    }
+
+    fn check_signing(&self) -> Result<(), ConfigError> {
+        let Self { chain, sign, .. } = self;
+        if chain.world == "sandbox" && sign.key.is_some() {
+            return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
+        }
+        if sign.key.is_some() && sign.issuer.is_none() {
+            return Err(conflict(
+                "sign.issuer",
+                "a key to sign with needs an issuer; set this or --sign-issuer".to_owned(),
+            ));
+        }
+        if sign.key.is_none() && !sign.publish.is_empty() {
+            return Err(conflict("sign.publish", "keys are published beside one that signs; set sign.key".to_owned()));
         }
         Ok(())
     }
@@ -237,6 +259,7 @@ impl Layer {
             }),
             http: Some(HttpLayer::of(config.http)),
             gate: Some(GateLayer::of(config.gate)),
+            sign: Some(SignLayer::of(&config.sign)),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),
             manifest: Some(config.rules.manifests.clone()),

@@ -89,6 +89,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Refusal::RouteUnknown => StatusCode::NOT_FOUND,
         Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,

@@ -18,6 +18,8 @@ pub enum Refusal {
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
     MediaTypeUnsupported,
+    /// There is no answer in the form that the request accepts.
+    NotAcceptable,
     /// No route has this path.
     RouteUnknown,
     /// The route does not answer this method.
@@ -42,11 +44,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
+        Self::NotAcceptable,
         Self::RouteUnknown,
         Self::MethodUnsupported,
         Self::ProfileUnknown,
@@ -80,6 +83,7 @@ impl Refusal {
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
+            Self::NotAcceptable => ("not-acceptable", "There is no answer in the form that is asked for."),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
