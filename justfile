@@ -41,6 +41,11 @@ fuzz-lock:
 contracts:
     cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
 
+# good, bad and hostile HTTP against a daemon, every answer checked
+load rate="10000" seconds="60":
+    cargo build --release --bin clresolve --example load
+    target/release/examples/load {{rate}} {{seconds}}
+
 # every row of the README's performance table
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"

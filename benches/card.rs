@@ -131,7 +131,8 @@ fn evidence(card: &Bytes) -> Evidence {
         holder: Some([3; 20].into()),
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
-        endpoint: "own".to_owned(),
+        endpoints: vec!["own".to_owned()],
+        contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     };
     Evidence {

@@ -1,26 +1,25 @@
 //! Which hosts and addresses are public. Pure: no look-up is made here.
 //!
-//! An allow-list: what is reserved, private or unknown falls out by itself. The IANA special-purpose registries
-//! (RFC 6890 and its updates) are the source of the tables.
+//! [`SPECIAL`] is the one table of special addresses: it drives the code, and the tests walk it.
+
+mod special;
+
+pub use special::{Block, GLOBAL_V6, SPECIAL};
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use url::Host;
 
 /// Whether packets to `ip` leave for the public internet.
 ///
-/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. NAT64, 6to4, Teredo, unique-local, link-local
-/// and IPv4-compatible addresses are not public.
+/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. Every other address that carries one (NAT64,
+/// 6to4, Teredo, IPv4-compatible) is special, and what lies outside [`GLOBAL_V6`] was never given out.
 #[must_use]
 pub fn is_public_ip(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => !NOT_PUBLIC_V4.iter().any(|&(net, bits)| in_v4(ip, net, bits)),
-        IpAddr::V6(ip) => {
-            let (net, bits) = GLOBAL_V6;
-            in_v6(ip, net, bits) && !NOT_PUBLIC_V6.iter().any(|&(net, bits)| in_v6(ip, net, bits))
-        }
-    }
+    let ip = ip.to_canonical();
+    let given_out = ip.is_ipv4() || GLOBAL_V6.contains(ip);
+    given_out && !SPECIAL.iter().any(|block| block.contains(ip))
 }
 
 /// Whether `host` (the host of a URL, or a whole token that is a host) may name something on the public internet.
@@ -124,47 +123,25 @@ const MAX_NAME: usize = 253;
 /// Longest DNS label in octets, RFC 1035 section 2.3.4.
 const MAX_LABEL: usize = 63;
 
-/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`), RFC 6762 (`local`, and the private ones of
-/// its appendix G), RFC 8375 (`home.arpa`), and `internal`, which ICANN reserved in 2024.
-const PRIVATE_SUFFIXES: [&str; 10] =
-    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "localhost", "private"];
-
-/// IPv4 networks that are not public.
-const NOT_PUBLIC_V4: [(Ipv4Addr, u32); 14] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
-    (Ipv4Addr::new(10, 0, 0, 0), 8),
-    (Ipv4Addr::new(100, 64, 0, 0), 10),
-    (Ipv4Addr::new(127, 0, 0, 0), 8),
-    (Ipv4Addr::new(169, 254, 0, 0), 16),
-    (Ipv4Addr::new(172, 16, 0, 0), 12),
-    (Ipv4Addr::new(192, 0, 0, 0), 24),
-    (Ipv4Addr::new(192, 0, 2, 0), 24),
-    (Ipv4Addr::new(192, 88, 99, 0), 24),
-    (Ipv4Addr::new(192, 168, 0, 0), 16),
-    (Ipv4Addr::new(198, 18, 0, 0), 15),
-    (Ipv4Addr::new(198, 51, 100, 0), 24),
-    (Ipv4Addr::new(203, 0, 113, 0), 24),
-    (Ipv4Addr::new(224, 0, 0, 0), 3),
+/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`, `test`, `invalid`), RFC 6762 (`local`, and
+/// the private ones of its appendix G), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476 (`alt`), and `internal`,
+/// which ICANN reserved in 2024. `example` (RFC 6761) is not here: documents use it, and it leads nowhere.
+const PRIVATE_SUFFIXES: [&str; 14] = [
+    "alt",
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "invalid",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "onion",
+    "private",
+    "test",
 ];
-
-/// The only IPv6 network from which global unicast addresses are given out.
-const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-
-/// Networks inside [`GLOBAL_V6`] that are not public: Teredo and protocol assignments, documentation (two), 6to4.
-const NOT_PUBLIC_V6: [(Ipv6Addr, u32); 4] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
-];
-
-fn in_v4(ip: Ipv4Addr, net: Ipv4Addr, bits: u32) -> bool {
-    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
-}
-
-fn in_v6(ip: Ipv6Addr, net: Ipv6Addr, bits: u32) -> bool {
-    (ip.to_bits() ^ net.to_bits()).leading_zeros() >= bits
-}
 
 #[cfg(test)]
 mod tests {
@@ -271,6 +248,11 @@ mod tests {
             ("internal", false),
             ("router.home.arpa", false),
             ("nas.lan", false),
+            ("abc.onion", false),
+            ("a.test", false),
+            ("a.invalid", false),
+            ("a.alt", false),
+            ("testing.example", true),
             ("intranet", false),
             ("127.0.0.1", false),
             ("127.1", false),
@@ -294,5 +276,69 @@ mod tests {
         }
         assert!(!is_public_host(&format!("{}.com", "a".repeat(64))));
         assert!(!is_public_host(&"a.".repeat(5000)));
+    }
+
+    fn bits(ip: IpAddr) -> (bool, u128) {
+        match ip {
+            IpAddr::V4(ip) => (true, ip.to_bits().into()),
+            IpAddr::V6(ip) => (false, ip.to_bits()),
+        }
+    }
+
+    fn at((is_v4, bits): (bool, u128)) -> IpAddr {
+        if is_v4 {
+            std::net::Ipv4Addr::from_bits(u32::try_from(bits).unwrap()).into()
+        } else {
+            Ipv6Addr::from_bits(bits).into()
+        }
+    }
+
+    /// The neighbours of `block` that exist: the address before its first one, and the one after its last.
+    fn neighbours(block: &Block) -> Vec<IpAddr> {
+        let ((is_v4, first), (_, last)) = (bits(block.first()), bits(block.last()));
+        let most = if is_v4 { u32::MAX.into() } else { u128::MAX };
+        let before = first.checked_sub(1);
+        let after = last.checked_add(1).filter(|after| *after <= most);
+        before.into_iter().chain(after).map(|bits| at((is_v4, bits))).collect()
+    }
+
+    #[test]
+    fn special_blocks_end_where_the_table_says() {
+        let spans = |ip: IpAddr| {
+            let ip = bits(ip);
+            move |block: &Block| bits(block.first()) <= ip && ip <= bits(block.last())
+        };
+        let (mut inside, mut public) = (0, Vec::new());
+        for block in &SPECIAL {
+            assert!(bits(block.first()).1 <= bits(block.last()).1, "{block}");
+            for ip in [block.first(), block.last()] {
+                assert!(!is_public_ip(ip), "{block}: {ip}");
+                inside += 1;
+            }
+            for ip in neighbours(block) {
+                let expected = !SPECIAL.iter().any(spans(ip)) && (ip.is_ipv4() || spans(ip)(&GLOBAL_V6));
+                let mapped_v4 = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+                assert!(!mapped_v4, "{ip} would be judged as another address");
+                assert_eq!(is_public_ip(ip), expected, "{block}: {ip}");
+                public.extend(expected.then(|| ip.to_string()));
+            }
+        }
+        assert_eq!(inside, 2 * SPECIAL.len());
+        let expected = "1.0.0.0 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 \
+            169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 192.0.1.255 192.0.3.0 \
+            192.88.98.255 192.88.100.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 \
+            198.51.101.0 203.0.112.255 203.0.114.0 223.255.255.255 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
+            2001:200:: 2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2001:db7:ffff:ffff:ffff:ffff:ffff:ffff 2001:db9:: \
+            2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2003:: 3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff 3fff:1000::";
+        assert_eq!(public.join(" "), expected, "just outside, and public");
+    }
+
+    #[test]
+    fn each_row_has_a_source_and_is_alone() {
+        for (index, block) in SPECIAL.iter().enumerate() {
+            assert!(block.source.starts_with("RFC ") && !block.purpose.is_empty(), "{block}");
+            let same = |other: &&Block| (other.first(), other.last()) == (block.first(), block.last());
+            assert_eq!(SPECIAL.iter().position(|other| same(&other)), Some(index), "{block}");
+        }
     }
 }

@@ -7,19 +7,22 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
+use metrics::Counter;
 use moka::future::Cache;
+use moka::notification::RemovalCause;
 
 use crate::chain::BlockSelector;
 use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
+use crate::telemetry::{self, Eviction, Pool};
 use crate::verdict::{Depth, Resolution, Served, State};
 
 /// How long a trusted verdict is fresh.
@@ -82,6 +85,8 @@ pub struct VerdictCache {
     other: Cache<Key, Arc<Entry>>,
     failures: Cache<Key, Arc<Entry>>,
     flights: Arc<Mutex<HashMap<Key, Flight>>>,
+    /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
+    hits: [OnceLock<Counter>; 3],
 }
 
 type Flight = Shared<BoxFuture<'static, Option<Resolution>>>;
@@ -99,12 +104,16 @@ struct Entry {
 impl VerdictCache {
     /// A cache with pools of the configured sizes.
     pub fn new(config: CacheConfig) -> Self {
-        let pool = |capacity| Cache::builder().max_capacity(capacity).expire_after(Keep).build();
+        let pool = |pool, capacity| {
+            let count = move |_, _, cause| count_eviction(pool, cause);
+            Cache::builder().max_capacity(capacity).expire_after(Keep).eviction_listener(count).build()
+        };
         Self {
-            trusted: pool(config.trusted),
-            other: pool(config.untrusted),
-            failures: pool(config.untrusted),
+            trusted: pool(Pool::Trusted, config.trusted),
+            other: pool(Pool::Untrusted, config.untrusted),
+            failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
+            hits: Default::default(),
         }
     }
 
@@ -121,6 +130,7 @@ impl VerdictCache {
         if let Some(resolution) = self.fresh(&key, now).await {
             return resolution;
         }
+        telemetry::cache_miss(telemetry::Cache::Verdicts);
         self.flight(key, run).await.expect("a run of the walk does not panic")
     }
 
@@ -159,8 +169,10 @@ impl VerdictCache {
 
     /// The verdict under `key` that is fresh at `now`, if there is one.
     pub async fn fresh(&self, key: &Key, now: Timestamp) -> Option<Resolution> {
-        for pool in [&self.trusted, &self.other, &self.failures] {
-            if let Some(entry) = pool.get(key).await.filter(|entry| now < entry.fresh_until) {
+        let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
+        for ((pool, entries), hits) in pools.into_iter().zip(&self.hits) {
+            if let Some(entry) = entries.get(key).await.filter(|entry| now < entry.fresh_until) {
+                hits.get_or_init(|| telemetry::cache_hits(pool)).increment(1);
                 return Some(entry.resolution.clone());
             }
         }
@@ -223,17 +235,32 @@ impl ContentCache {
     /// A cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(bytes).weigher(weigh).build())
+        let count = |_, _, cause| count_eviction(Pool::Content, cause);
+        Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
     }
 
     /// What was proven under `cid` and `path`.
     pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
-        self.0.get(&(*cid, path.clone())).await
+        let content = self.0.get(&(*cid, path.clone())).await;
+        match content {
+            Some(_) => telemetry::cache_hit(Pool::Content),
+            None => telemetry::cache_miss(telemetry::Cache::Content),
+        }
+        content
     }
 
     /// Keeps what was proven.
     pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
         self.0.insert((*cid, path.clone()), content).await;
+    }
+}
+
+/// Counts what a pool dropped by itself; what was taken out on purpose is none of it.
+fn count_eviction(pool: Pool, cause: RemovalCause) {
+    match cause {
+        RemovalCause::Expired => telemetry::cache_evicted(pool, Eviction::Expired),
+        RemovalCause::Size => telemetry::cache_evicted(pool, Eviction::Size),
+        RemovalCause::Explicit | RemovalCause::Replaced => {}
     }
 }
 

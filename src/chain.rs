@@ -5,9 +5,11 @@
 
 mod abi;
 pub mod ccip;
+mod chorus;
 mod contracts;
 mod endpoint;
 mod rpc;
+mod tally;
 pub mod transport;
 
 use std::fmt;
@@ -31,8 +33,8 @@ pub trait Chain: Send + Sync {
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError>;
 
     /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
-    /// `endpoint` (label) that gave it: another one's word would be vouched for by nobody.
-    async fn holding(&self, owner: &EnsName, block: &Block, endpoint: &str) -> Result<Holding, ChainError>;
+    /// `endpoints` (labels) that gave it: the word of others would be vouched for by nobody.
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
 }
 
 /// Which block to read.
@@ -102,8 +104,11 @@ pub struct Reading {
     pub expiry: Option<Timestamp>,
     /// How far the answer is vouched for.
     pub proof: Proof,
-    /// Label of the endpoint that gave the reading.
-    pub endpoint: String,
+    /// Labels of the endpoints that gave the reading.
+    pub endpoints: Vec<String>,
+    /// Labels of those that contradicted them by then, with what they said. Who is slower than the answer is not among
+    /// them, so nothing is concluded from this list.
+    pub contradicted_by: Vec<(String, String)>,
     /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
     pub failed_endpoints: Vec<(String, String)>,
 }
@@ -146,9 +151,9 @@ pub struct Holding {
 pub struct Proof {
     /// The grade.
     pub grade: Grade,
-    /// Endpoints asked.
+    /// Operators asked.
     pub asked: u32,
-    /// Endpoints that agreed.
+    /// Operators that agreed.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]
@@ -169,6 +174,19 @@ impl Proof {
 pub enum Grade {
     /// One endpoint's word.
     SingleRpc,
+    /// Endpoints of several operators say the same.
+    Quorum,
+    /// Computed in this process over state that is proven against a header of a quorum.
+    StateProof,
+}
+
+/// How far the chain's answer must be vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Demand {
+    /// One endpoint's word is enough.
+    SingleRpc,
+    /// So many endpoints of different operators must say the same.
+    Quorum(usize),
 }
 
 /// Why nothing is known about a name. None of these means that something is absent.
@@ -178,6 +196,19 @@ pub enum ChainError {
     /// No endpoint gave a usable answer; the cause of each, by label.
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
+    /// Too few endpoints gave an answer that others could agree with.
+    #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
+    TooFew {
+        /// How many operators must say the same.
+        agree: usize,
+        /// Labels of the endpoints that answered.
+        answered: Vec<String>,
+        /// Labels of the others, with the cause.
+        failed: Vec<(String, String)>,
+    },
+    /// The endpoints contradict each other, and too few of them say the same: what each said, by label.
+    #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
+    Disagree(Vec<(String, String)>),
     /// The endpoint (label) serves chain `observed`.
     #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
     WrongChain {
@@ -187,6 +218,14 @@ pub enum ChainError {
         expected: u64,
         /// The chain id that the endpoint reports.
         observed: u64,
+    },
+    /// The endpoint (label) serves a chain that begins with another block.
+    #[error("the endpoint {endpoint} serves a chain that begins with block {observed}")]
+    WrongGenesis {
+        /// Label of the endpoint.
+        endpoint: String,
+        /// Hash of its block 0.
+        observed: B256,
     },
     /// The endpoint does not have the block.
     #[error("block {block} is not available: {detail}")]
@@ -202,6 +241,19 @@ pub enum ChainError {
     /// A CCIP-Read gateway could not be asked, or its answer was refused.
     #[error("CCIP-Read failed: {0}")]
     Ccip(String),
+}
+
+fn endpoints(count: usize) -> String {
+    format!("{count} endpoints of different operators")
+}
+
+fn few(answered: &[String], failed: &[(String, String)]) -> String {
+    let answered = if answered.is_empty() { "none".to_owned() } else { format!("only {}", answered.join(", ")) };
+    if failed.is_empty() {
+        format!("{answered} answered")
+    } else {
+        format!("{answered} answered; {}", join_causes(failed))
+    }
 }
 
 fn join_causes(causes: &[(String, String)]) -> String {

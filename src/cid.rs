@@ -21,7 +21,7 @@
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
 //! ```
 //!
-//! Blocks may come one by one or in a CAR ([`CarWalk`]), and the same walk may go on with another source at any time.
+//! Blocks may come one by one or in a CAR ([`CarFeed`]), and the same walk may go on with another source at any time.
 //!
 //! # What the bounds are for
 //!
@@ -53,7 +53,7 @@ mod unixfs;
 mod varint;
 mod walk;
 
-pub use car::{CarWalk, Progress, cat_car};
+pub use car::{CarFeed, Progress, cat_car};
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
 pub use walk::{Bound, Budget, Proven, Walk, WalkError};

@@ -4,15 +4,16 @@
 //! [`Config::default`] reads Ethereum mainnet through public endpoints. A [`Layer`] holds what one source says;
 //! [`Config::with`] lays layers over a configuration.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use url::Url;
 
-pub use crate::chain::{BlockSelector, Endpoint};
-pub use crate::fetch::ipfs::Gateway;
+pub use crate::chain::{BlockSelector, Demand, Endpoint, Grade};
+pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 
@@ -23,7 +24,7 @@ mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
-pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer};
+pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
@@ -39,7 +40,12 @@ pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 /// Time limit of one question unless another is chosen.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Public endpoints of mainnet, each of another operator, none with a key.
+/// Operators that must agree unless another number is chosen. It is how many would have to lie together; a longer list of
+/// endpoints stands for more that may fail, not for more that must lie.
+pub const DEFAULT_QUORUM: usize = 2;
+
+/// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
+/// them. Three are asked at the same time, the others take the place of those that fail.
 const PUBLIC_RPC: [&str; 6] = [
     "https://ethereum-rpc.publicnode.com",
     "https://eth.drpc.org",
@@ -91,8 +97,14 @@ pub struct ChainConfig {
     pub world: String,
     /// EIP-155 chain id.
     pub id: u64,
+    /// Hash of block 0. Not needed: mainnet's is known, and that of another chain is learnt from the first quorum.
+    pub genesis: Option<B256>,
     /// RPC endpoints, in order of preference.
     pub endpoints: Vec<Endpoint>,
+    /// How far they must vouch for an answer. Nothing said: see [`ChainConfig::demand`].
+    pub proof: Option<ProofDemand>,
+    /// How many operators must agree, in a quorum. Nothing said: [`DEFAULT_QUORUM`].
+    pub quorum: Option<usize>,
     /// The Universal Resolver.
     pub universal_resolver: Address,
     /// Which block to read.
@@ -115,6 +127,8 @@ pub struct NetworkConfig {
     pub ca_pems: Vec<String>,
     /// Addresses that no door ever connects to: this process's own listeners.
     pub denied: Vec<SocketAddr>,
+    /// When an IPFS gateway is asked beside another one.
+    pub hedging: Hedging,
 }
 
 /// Which rules apply.
@@ -190,11 +204,48 @@ impl Default for ChainConfig {
         Self {
             world: "mainnet".to_owned(),
             id: MAINNET,
+            genesis: None,
+            proof: None,
+            quorum: None,
             endpoints: PUBLIC_RPC.map(|url| url.parse().expect("an endpoint of the table parses")).to_vec(),
             universal_resolver: alloy_ens::UNIVERSAL_RESOLVER_ADDRESS,
             block: BlockSelector::Finalized,
             ccip_read: true,
         }
+    }
+}
+
+impl ChainConfig {
+    /// What the endpoints must do for an answer. Where nothing is said: one word is enough when one operator alone is
+    /// named, or when the first endpoint is the operator's own; else [`DEFAULT_QUORUM`] of them must agree.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] where more must agree than there are operators.
+    pub fn demand(&self) -> Result<Demand, ConfigError> {
+        let operators: BTreeSet<&str> = self.endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
+        let believes_one = operators.len() < DEFAULT_QUORUM || self.endpoints.first().is_some_and(|first| first.own);
+        let agree = match (self.proof, self.quorum) {
+            (Some(ProofDemand::SingleRpc), None) => return Ok(Demand::SingleRpc),
+            (None, None) if believes_one => return Ok(Demand::SingleRpc),
+            (Some(ProofDemand::SingleRpc), Some(_)) => {
+                return Err(ConfigError::Conflict {
+                    key: "quorum".to_owned(),
+                    detail: "with proof single-rpc nobody has to agree; leave one of the two out".to_owned(),
+                });
+            }
+            (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
+        };
+        if operators.len() < agree {
+            return Err(ConfigError::Conflict {
+                key: "quorum".to_owned(),
+                detail: format!(
+                    "{agree} operators must agree, but the endpoints are of {}; name more with rpc, or say with the key \
+                     operator whose they are",
+                    operators.len()
+                ),
+            });
+        }
+        Ok(Demand::Quorum(agree))
     }
 }
 

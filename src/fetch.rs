@@ -17,6 +17,8 @@ pub use operator::OperatorClient;
 
 use std::net::IpAddr;
 
+use crate::telemetry::Outcome;
+
 /// Why a fetch gave no bytes. Comparable, and free of URLs: an endpoint's key never gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -53,6 +55,10 @@ pub enum Refusal {
     /// A name leads to an address that is not public.
     #[error("the address {0} is not public")]
     AddressNotPublic(IpAddr),
+    /// The text of the URL does not mean what it shows: it holds white space, control characters or backslashes, or
+    /// lacks the `//` before its host. URL parsers mend that in silence.
+    #[error("the URL is written so that it is read differently from what it shows")]
+    Disguised,
     /// The operator switched this kind of fetch off.
     #[error("this kind of fetch is switched off")]
     Disabled,
@@ -134,6 +140,16 @@ impl FetchError {
         match self {
             Self::Unavailable(cause) => Some(cause),
             Self::Forbidden(_) | Self::Oversize { .. } => None,
+        }
+    }
+
+    /// How the request is counted.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Forbidden(_) => Outcome::Forbidden,
+            Self::Unavailable(Cause::Timeout) => Outcome::Timeout,
+            Self::Unavailable(Cause::Status(status)) => Outcome::of_status(*status),
+            Self::Oversize { .. } | Self::Unavailable(_) => Outcome::Failed,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
 //! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
-//! | `GET /livez`, `/readyz` | health |
+//! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
 //! behind a proxy that fails open a 5xx or a 429 would let the request through.
@@ -18,11 +18,15 @@
 mod answer;
 mod cards;
 mod desk;
+mod front;
 mod gate;
+mod head;
 mod listen;
+mod metrics;
 mod negotiate;
 mod problem;
 mod registries;
+mod shares;
 mod signed;
 mod stall;
 mod verdicts;
@@ -45,6 +49,7 @@ use crate::resolve::{Resolver, SetupError};
 use crate::sign::{KeyFileError, Signer};
 
 use self::desk::Desk;
+use self::metrics::Counters;
 use self::signed::Signatures;
 use self::verdicts::Rendered;
 
@@ -75,6 +80,7 @@ struct Shared {
     rendered: Cache<String, Rendered>,
     /// What signs verdicts, where a key is configured.
     signatures: Option<Signatures>,
+    counters: Counters,
     draining: AtomicBool,
 }
 
@@ -127,7 +133,8 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Binds the configured address and builds the resolver. The resolver's doors never lead back to this listener.
+    /// Binds the configured address and builds the resolver. Counts go to the recorder of the process (of the crate
+    /// `metrics`), for which one is installed unless the program has done so. The resolver's doors never lead back to this listener.
     ///
     /// # Errors
     /// When the address cannot be had or must not be, or the resolver cannot be built.
@@ -171,6 +178,7 @@ impl Server {
                 .weigher(|_, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX))
                 .build(),
             signatures,
+            counters: Counters::new(),
             draining: AtomicBool::new(false),
         };
         Ok(Self { listener, address, shared: Arc::new(shared) })
@@ -225,6 +233,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/profiles", get(registries::profiles))
         .route("/livez", get(registries::livez))
         .route("/readyz", get(registries::readyz))
+        .route("/metrics", get(metrics::all))
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .with_state(shared)

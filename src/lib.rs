@@ -42,6 +42,7 @@ pub mod resolve;
 pub mod sandbox;
 pub mod schema;
 pub mod sign;
+pub mod telemetry;
 pub mod text;
 pub mod verdict;
 

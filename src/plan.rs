@@ -295,7 +295,8 @@ fn evidence(
         expiry: None,
         // How far a chain is vouched for is a matter of who asks it, not of what is published.
         proof: Proof { grade: Grade::SingleRpc, asked: 0, agreed: 0, own: true },
-        endpoint: "plan".to_owned(),
+        endpoints: vec!["plan".to_owned()],
+        contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     };
     Evidence {

@@ -168,11 +168,14 @@ registry! {
 
     // records: the chain
     RpcUnreachable "rpc-unreachable" Unknown Records "" Operator true
-        "No RPC endpoint gave a usable answer."
-        "Every configured RPC endpoint timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for. Nothing is known about the name. Add endpoints with --rpc, or try again.";
+        "Too few RPC endpoints gave a usable answer."
+        "The RPC endpoints timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for: all of them or, where several must agree (--quorum), so many that too few are left. Nothing is known about the name. Add endpoints with --rpc, or try again.";
+    RpcDisagree "rpc-disagree" Unknown Records "X-7" Operator true
+        "The RPC endpoints contradict each other."
+        "Endpoints were asked about the same block at the same time, and too few of them, counted by operator, say the same: another block at that height, or other records in it. One of them lies or is broken, and nothing tells which. The evidence names what each said. Add endpoints of further operators, or leave the liar out.";
     RpcWrongChain "rpc-wrong-chain" Unknown Records "" Operator false
         "An RPC endpoint serves another chain."
-        "The endpoint's chain id is not the configured one, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id that you mean.";
+        "The endpoint's chain id is not the configured one, or its chain begins with another block, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id (and the key genesis) that you mean.";
     BlockUnavailable "block-unavailable" Unknown Records "" Operator true
         "The chosen block cannot be had."
         "The endpoint does not have the block that was asked for: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";

@@ -35,6 +35,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
 use crate::records::Key;
+use crate::telemetry;
 pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
 
@@ -128,7 +129,7 @@ impl Resolver {
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
         let egress = setup::egress(config)?;
         let profiles = setup::profiles(config, &egress).await?;
-        let chain = setup::chain(config, &egress);
+        let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;
         Self::with_parts(config.clone(), profiles, Arc::new(chain), Arc::new(content))
     }
@@ -329,8 +330,10 @@ impl Resolver {
         let inner = Arc::clone(&self.0);
         move |failures| {
             let work = async move {
+                let _running = telemetry::run_begins();
                 let run = inner.gather(name, &policy).await;
                 let resolution = report::resolution(&inner.reporter(&profile, &policy), &run, failures);
+                telemetry::verdict(resolution.verdict.state.as_str());
                 log(&resolution.verdict);
                 resolution
             };
@@ -427,7 +430,7 @@ impl Inner {
             Ok(owner) => owner,
             Err(error) => return OwnerEvidence::NotAName(error.to_string()),
         };
-        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoint)).await {
+        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
             Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
             Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
@@ -562,7 +565,7 @@ fn elapsed(since: Instant) -> u64 {
 /// Digest of the world that answers come from; part of the cache key.
 fn world_digest(config: &Config) -> Arc<str> {
     let chain = &config.chain;
-    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own)).collect();
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
     let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
     canonical_digest(&serde_json::json!({
         "world": chain.world,
@@ -570,6 +573,9 @@ fn world_digest(config: &Config) -> Arc<str> {
         "universal_resolver": chain.universal_resolver.to_string(),
         "ccip_read": chain.ccip_read,
         "endpoints": endpoints,
+        "proof": chain.proof.map(|proof| proof.to_string()),
+        "quorum": chain.quorum,
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
         "gateways": gateways,
         "require_all_sources": config.rules.require_all_sources,
         "allowed_publishers": config.rules.allowed_publishers,

@@ -24,10 +24,35 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 27] = [
-    "address", "cid", "clock", "digest", "name", "records", "text", "chain", "fetch", "reason", "card", "evidence",
-    "verdict", "config", "sign", "manifest", "schema", "cache", "profile", "sandbox", "check", "lint", "plan",
-    "resolve", "report", "http", "cli",
+const ORDER: [&str; 28] = [
+    "address",
+    "cid",
+    "clock",
+    "digest",
+    "name",
+    "records",
+    "telemetry",
+    "text",
+    "chain",
+    "fetch",
+    "reason",
+    "card",
+    "evidence",
+    "verdict",
+    "config",
+    "sign",
+    "manifest",
+    "schema",
+    "cache",
+    "profile",
+    "sandbox",
+    "check",
+    "lint",
+    "plan",
+    "resolve",
+    "report",
+    "http",
+    "cli",
 ];
 
 #[test]
@@ -79,8 +104,9 @@ fn the_daemon_reaches_the_world_through_the_resolver_alone() {
 #[test]
 fn only_the_egress_module_opens_outbound_sockets() {
     let words = ["reqwest::Client", "ClientBuilder", "TcpStream::connect", "UdpSocket"];
-    let offences: Vec<_> =
-        offences(|_| true, &words).into_iter().filter(|o| !o.starts_with("src/fetch/egress.rs")).collect();
+    let is_egress =
+        |offence: &String| ["src/fetch/egress.rs", "src/fetch/egress/"].iter().any(|p| offence.starts_with(p));
+    let offences: Vec<_> = offences(|_| true, &words).into_iter().filter(|offence| !is_egress(offence)).collect();
     assert!(offences.is_empty(), "{offences:#?}");
 }
 

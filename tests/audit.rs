@@ -187,6 +187,17 @@ fn wrong_usage_is_2_and_writes_nothing() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_what_was_judged() {
+    keeps_what_was_judged("-INT");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_request_to_end_keeps_what_was_judged() {
+    keeps_what_was_judged("-TERM");
+}
+
+#[cfg(unix)]
+fn keeps_what_was_judged(signal: &str) {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("report.json");
     let mut child = audit(&["-v", "--names", "-", "--format", "json", "--depth", "identity", "--out"])
@@ -204,7 +215,7 @@ fn an_interrupt_keeps_what_was_judged() {
     let judged = lines.by_ref().filter(|line| line.contains("judged")).take(2).count();
     assert_eq!(judged, 2);
 
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
     let rest: Vec<String> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");

@@ -15,8 +15,8 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Endpoint, Found, Grade, Holding, Proof,
-    RpcChain,
+    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding,
+    Proof, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -137,12 +137,14 @@ fn chain_of(registrations: &[Registration]) -> Arc<SandboxChain> {
 }
 
 fn endpoint(label: &str, url: &str) -> Endpoint {
-    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false }
+    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
     ChainConfig {
         chain_id: CHAIN_ID,
+        genesis: None,
+        demand: Demand::SingleRpc,
         contracts: Contracts::default(),
         endpoints,
         timeout: Duration::from_secs(8),
@@ -311,7 +313,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert!(found.offchain);
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
     assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
-    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoint).await;
+    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
     assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
 }
 
@@ -330,7 +332,8 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
-        let error = world.reader.holding(&name("off.eth"), &chain.finalized(), "sandbox").await.unwrap_err();
+        let error =
+            world.reader.holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -425,7 +428,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     let broken = Registration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
-    let holding = async |text: &str| world.reader.holding(&name(text), &block, "sandbox").await;
+    let holding = async |text: &str| world.reader.holding(&name(text), &block, &["sandbox".to_owned()]).await;
 
     assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
     assert_eq!(world.server.requests(), 1);
@@ -435,7 +438,8 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
-    let error = world.reader.holding(&name("summarizeagent.eth"), &elsewhere, "sandbox").await.unwrap_err();
+    let error =
+        world.reader.holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 
@@ -532,10 +536,10 @@ async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_othe
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    assert_eq!(reading.endpoint, "first");
+    assert_eq!(reading.endpoints, ["first"]);
     first.set_fault(RpcFault::Html);
 
-    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoint).await;
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
     assert_eq!(second.requests(), 0);
 }
@@ -737,7 +741,7 @@ async fn endpoints_that_refuse_batches_are_asked_one_by_one() {
         }
         let seen = proxy.seen();
         assert_eq!(seen.iter().filter(|request| request.is_array()).count(), 1);
-        assert_eq!(seen.len(), 1 + 4 + 4);
+        assert_eq!(seen.len(), 1 + 5 + 3, "chain id and block 0 are asked for once");
     }
 }
 
@@ -799,4 +803,171 @@ async fn keys_in_urls_do_not_get_out() {
 
     assert_eq!(error.to_string(), "no RPC endpoint answered: proxy: error -32001: key [key] is exhausted");
     assert!(!format!("{:?}", endpoint("proxy", &proxy.url)).contains("0123456789abcdef"));
+}
+
+/// A reader of these endpoints, of which so many must agree.
+fn quorum(agree: usize, endpoints: Vec<Endpoint>, http: &Arc<dyn HttpPost>) -> RpcChain {
+    let config = ChainConfig { demand: Demand::Quorum(agree), ..config(endpoints) };
+    RpcChain::new(config, http, Gateway::refusing())
+}
+
+/// Endpoints `a`, `b`, … of as many operators over these chains.
+async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<Endpoint>) {
+    let mut servers = Vec::new();
+    let mut endpoints = Vec::new();
+    for (chain, label) in chains.iter().zip(["a", "b", "c", "d"]) {
+        let server = RpcServer::bind(Arc::clone(chain)).await.unwrap();
+        endpoints.push(endpoint(label, &server.url()));
+        servers.push(server);
+    }
+    (servers, endpoints)
+}
+
+/// A door behind which every endpoint but the first is asked when the first has answered.
+struct FirstFirst {
+    door: Arc<dyn HttpPost>,
+    first: Url,
+    answered: tokio::sync::Semaphore,
+}
+
+#[async_trait]
+impl HttpPost for FirstFirst {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        if *url != self.first {
+            let _answered = self.answered.acquire().await;
+            return self.door.post(url, body, cap, timeout).await;
+        }
+        let answer = self.door.post(url, body, cap, timeout).await;
+        self.answered.add_permits(1);
+        answer
+    }
+}
+
+#[tokio::test]
+async fn a_quorum_takes_one_exchange() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
+    let reader = quorum(2, endpoints, &http());
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false });
+    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 2], "both are asked for the owner");
+}
+
+#[tokio::test]
+async fn a_liar_that_answers_first_is_outvoted_and_named() {
+    let chain = chain_of(&[agent()]);
+    for fault in [RpcFault::OtherRecords, RpcFault::OtherBlocks] {
+        let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+        servers[0].set_fault(fault);
+        let first = endpoints[0].url.clone();
+        let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
+        let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn HttpPost>));
+
+        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+        assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{fault:?}");
+        assert!(!reading.endpoints.contains(&"a".to_owned()), "{fault:?}");
+        let [(liar, said)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
+        assert_eq!(liar, "a", "{fault:?}");
+        assert!(said.starts_with("block 1 is 0x") && said.contains("records 0x"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_laggard_is_not_waited_for() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Stall);
+    let config = ChainConfig { demand: Demand::Quorum(2), timeout: Duration::from_secs(3600), ..config(endpoints) };
+    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(
+        reading.endpoints.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(),
+        ["b", "c"].into()
+    );
+    assert_eq!(reading.proof.asked, 3);
+}
+
+#[tokio::test]
+async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&agent()).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    let behind = Arc::new(builder.build().unwrap());
+    builder.seal(time("2026-11-20T12:06:24Z")).unwrap();
+    builder.finalize().unwrap();
+    let ahead = Arc::new(builder.build().unwrap());
+    let (servers, endpoints) = endpoints_of(&[&ahead, &behind]).await;
+
+    let reading = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.block, behind.finalized());
+    assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(reading.contradicted_by, []);
+}
+
+#[tokio::test]
+async fn endpoints_that_contradict_each_other_are_quoted() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
+    servers[1].set_fault(RpcFault::OtherBlocks);
+
+    let error = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    let ChainError::Disagree(said) = &error else { panic!("{error:?}") };
+    assert_eq!(said.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(said.iter().all(|(_, words)| words.starts_with("block 1 is 0x")), "{error}");
+}
+
+#[tokio::test]
+async fn too_few_endpoints_are_named_with_the_causes() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
+    servers[1].set_fault(RpcFault::Html);
+
+    let error = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "2 endpoints of different operators must agree, but only a answered; b: the reply is HTML, not JSON"
+    );
+}
+
+#[tokio::test]
+async fn the_owner_needs_a_quorum_too() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
+    let reader = quorum(2, endpoints, &http());
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    for fault in [RpcFault::Html, RpcFault::Garbage, RpcFault::OtherBlocks] {
+        servers[1].set_fault(fault);
+        let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+        assert!(holding.is_err(), "{fault:?}: {holding:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_block_that_a_quorum_names_is_held_against_later_endpoints() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+    servers[2].set_fault(RpcFault::Html);
+    let reader = quorum(2, endpoints, &http());
+    reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    servers[1].set_fault(RpcFault::Html);
+    servers[2].set_fault(RpcFault::OtherGenesis);
+
+    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    let ChainError::TooFew { answered, failed, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*answered, ["a"]);
+    assert!(failed.iter().any(|(label, cause)| label == "c" && cause.contains("begins with block 0x")), "{error}");
 }

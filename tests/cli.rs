@@ -96,9 +96,11 @@ fn wrong_usage_is_2_and_leaves_stdout_alone() {
         &["--sandbox"],
         &["--no-such-flag", "a.eth"],
         &["a.eth", "-o", "yaml"],
-        &["a.eth", "--proof", "quorum"],
+        &["a.eth", "--proof", "quorum", "--rpc", "http://127.0.0.1:1"],
+        &["a.eth", "--proof", "single-rpc", "--quorum", "2"],
         &["a.eth", "--proof", "state-proof"],
-        &["a.eth", "--quorum", "2"],
+        &["a.eth", "--quorum", "1"],
+        &["a.eth", "--quorum", "2", "--rpc", "https://a.rpc.example", "--rpc", "https://b.rpc.example"],
         &["a.eth", "--timeout", "0s"],
         &["a.eth", "--timeout", "soon"],
         &["a.eth", "--block", "newest"],
@@ -154,6 +156,13 @@ fn explain_lists_every_code_and_explains_each() {
     for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "whoever publishes"] {
         assert!(out(&one).contains(part), "{}", out(&one));
     }
+    let refusal = run(["explain", "deadline-passed"]);
+    assert_eq!(refusal.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&refusal.stdout);
+    assert!(said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("of a request"), "{said}");
+    let refusal = run(["explain", "overloaded", "-o", "json"]);
+    let refusal: Value = serde_json::from_slice(&refusal.stdout).unwrap();
+    assert_eq!(refusal["type"], "urn:clresolve:reason:overloaded");
     let near = run(["explain", "checksum-missmatch"]);
     assert!(err(&near).contains("perhaps checksum-malformed, checksum-mismatch"), "{}", err(&near));
 }

@@ -27,12 +27,14 @@ struct Documented {
     note: Note,
 }
 
-/// What a line `#: --flag, VARIABLE, default VALUE` says.
+/// What a line `#: --flag, VARIABLE, default VALUE` says, or `none by default` in the last place.
 #[derive(Clone, Debug, Default)]
 struct Note {
     flag: Option<String>,
     variable: Option<String>,
     default: Option<String>,
+    /// Whether it is left out by default, so that the program may tell by other keys.
+    none: bool,
 }
 
 impl Note {
@@ -44,6 +46,7 @@ impl Note {
         let mut note = Self { default, ..Self::default() };
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {
+                "none by default" => note.none = true,
                 flag if flag.starts_with("--") => note.flag = Some(flag.to_owned()),
                 variable if variable.starts_with("CLRESOLVE_") => note.variable = Some(variable.to_owned()),
                 other => panic!("`{other}` is neither a flag nor a variable"),
@@ -165,6 +168,10 @@ fn what_is_shown_as_a_default_is_the_default() {
     for key in documented().iter().filter(|d| !d.is_of_a_list()) {
         if key.value == "[]" && key.note.default.is_none() {
             // A list that is empty by default; an empty list of manifests cannot be written as a table.
+            continue;
+        }
+        if key.note.none {
+            assert!(!key.set, "{} is left out by default", key.path());
             continue;
         }
         let text = format!("{}\n{} = {}\n", key.table, key.key, key.default());

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use clresolve::chain::{Block, BlockSelector, Chain, Holding};
+use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::clock::Clock;
-use clresolve::config::Config;
+use clresolve::config::{Config, Grade};
 use clresolve::digest::Digest;
+use clresolve::evidence::{Source, Walked};
 use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
-use clresolve::resolve::Resolver;
+use clresolve::profile::Profiles;
+use clresolve::resolve::{ChainError, Content, Reading, Resolver, Walk};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
 use clresolve::verdict::{Depth, State};
@@ -200,6 +204,14 @@ async fn one_strangers_word_does_not_open_the_gate() {
     assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["state"], "trusted");
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     gate.is_closed_gate("single-rpc");
+    assert_eq!(gate.header("clresolve-state"), "trusted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_weaker_than_demanded_does_not_open_the_gate() {
+    let daemon = Daemon::start(|config| config.gate.min_proof = Some(Grade::Quorum)).await;
+    let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
+    gate.is_closed_gate("proof-too-weak");
     assert_eq!(gate.header("clresolve-state"), "trusted");
 }
 
@@ -410,7 +422,11 @@ async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
-    let daemon = Daemon::start(|config| config.http.read_timeout = Duration::from_millis(200)).await;
+    let daemon = Daemon::start(|config| {
+        let brief = Duration::from_millis(200);
+        (config.http.read_timeout, config.http.head_timeout, config.http.idle_timeout) = (brief, brief, brief);
+    })
+    .await;
     let host = &daemon.authority;
     let post = format!("POST /v1/verdicts HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n");
     let slow_body = daemon.raw(format!("{post}content-length: 99\r\n\r\n{{")).await;
@@ -428,17 +444,256 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     let _ = endless.write_all(format!("fff0\r\n{}\r\n", " ".repeat(0xfff0)).as_bytes()).await;
 
     assert!(rest(slow_body).await.starts_with("HTTP/1.1 408 "));
-    let cut = rest(slow_head).await;
-    assert!(cut.is_empty() || cut.starts_with("HTTP/1.1 408 "), "{cut}");
+    is_shut(&rest(slow_head).await, "request-timeout");
     assert_eq!(rest(silent).await, "");
     assert!(rest(announced).await.starts_with("HTTP/1.1 413 "));
     assert!(rest(endless).await.starts_with("HTTP/1.1 413 "));
-    assert!(rest(long_head).await.starts_with("HTTP/1.1 431 "));
-    assert!(rest(many_headers).await.starts_with("HTTP/1.1 431 "));
+    for too_large in [long_head, many_headers] {
+        let said = rest(too_large).await;
+        assert!(said.starts_with("HTTP/1.1 431 ") && said.contains("urn:clresolve:reason:head-too-large"), "{said}");
+        assert!(
+            said.contains("content-type: application/problem+json") && said.contains("connection: close"),
+            "{said}"
+        );
+    }
     assert!(rest(long_target).await.starts_with("HTTP/1.1 200 "), "too long for a name, not for a request");
-    assert!(rest(garbage).await.starts_with("HTTP/1.1 400 "));
-    assert!(rest(smuggled).await.starts_with("HTTP/1.1 400 "));
+    is_shut(&rest(garbage).await, "request-malformed");
+    let said = rest(smuggled).await;
+    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("urn:clresolve:reason:request-malformed"), "{said}");
+    let cut_off = daemon.raw(format!("{post}transfer-encoding: chunked\r\n\r\nnot a length\r\n")).await;
+    assert!(rest(cut_off).await.starts_with("HTTP/1.1 400 "), "chunks that are none are not too large a body");
     assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+}
+
+/// What a client gets for one thing that it sends, after which it sends no more.
+async fn said_to(daemon: &Daemon, sent: impl AsRef<[u8]>) -> String {
+    let mut stream = daemon.raw(sent).await;
+    stream.shutdown().await.expect("the daemon reads");
+    rest(stream).await
+}
+
+#[track_caller]
+fn is_shut(said: &str, code: &str) {
+    assert!(said.starts_with("HTTP/1.1 403 ") || said.starts_with("HTTP/1.0 403 "), "{said}");
+    assert!(said.contains(&format!("clresolve-code: {code}\r\n")), "{code}: {said}");
+    assert!(said.contains("clresolve-state: indeterminate\r\n") && said.contains("content-length: 0\r\n"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
+    let daemon = Daemon::start(|_| {}).await;
+    let gate = format!("/v1/gate/{GOOD}");
+    for (request, code) in [
+        (format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n"), "request-malformed"),
+        (format!("GET {gate} HTTP/9.9\r\n\r\n"), "request-malformed"),
+        (format!("GET {gate} HTTP/1.1\r\nhost: x"), "request-malformed"),
+        (format!("GET {gate}\r\n\r\n"), "request-malformed"),
+        (
+            format!("GET {gate} HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"),
+            "request-malformed",
+        ),
+        (format!("GET {gate} HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n"), "request-malformed"),
+        (format!("GET {gate} HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000)), "head-too-large"),
+        (format!("GET /v1/gate/{} HTTP/1.1\r\n\r\n", "y".repeat(20_000)), "head-too-large"),
+        (format!("GET {gate} HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65)), "head-too-large"),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), "request-malformed"),
+        ("\u{16}\u{3}\u{1}".to_owned(), "request-malformed"),
+        ("GET".to_owned(), "request-malformed"),
+        (format!("CONNECT {gate} HTTP/1.1\r\n\r\n"), "method-unsupported"),
+        (format!("GET /{gate} HTTP/1.1\r\n\r\n"), "route-unknown"),
+        (format!("GET /v1//gate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
+        (format!("GET /v1/%67ate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
+        (format!("GET /V1/Gate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
+        (format!("GET /v1/verdicts/..%2Fgate%2F{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
+        ("GET /v1/gate/../../livez HTTP/1.1\r\n\r\n".to_owned(), "route-unknown"),
+    ] {
+        is_shut(&said_to(&daemon, &request).await, code);
+    }
+    for request in [
+        format!("GET {gate} HTTP/1.0\r\n\r\n"),
+        format!("GET http://elsewhere.example{gate} HTTP/1.1\r\n\r\n"),
+        format!("TRACE {gate} HTTP/1.1\r\n\r\n"),
+        format!("OPTIONS {gate} HTTP/1.1\r\n\r\n"),
+        format!("PUT {gate} HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc"),
+        format!("PUT {gate} HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"),
+        format!("PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nnot a length"),
+        format!(
+            "GET {gate} HTTP/1.1\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n"
+        ),
+        format!("GET {gate} HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"),
+        format!("\r\nGET {gate} HTTP/1.1\nhost: x\n\n"),
+    ] {
+        let said = said_to(&daemon, &request).await;
+        assert!(said[9..].starts_with("200 ") && said.contains("clresolve-state: trusted\r\n"), "{request}: {said}");
+        assert_eq!(said.matches("HTTP/1.").count(), 1, "{request}: {said}");
+    }
+    let both = said_to(
+        &daemon,
+        format!("GET {gate} HTTP/1.1\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\nGET {gate} HTTP/2\r\n\r\n"),
+    );
+    let statuses: Vec<String> = both.await.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].to_owned()).collect();
+    assert_eq!(statuses, ["200", "403", "403"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_odd_but_not_for_the_gate_is_a_problem() {
+    let daemon = Daemon::start(|_| {}).await;
+    for (request, status, code) in [
+        ("CONNECT example.com:443 HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
+        ("CONNECT /livez HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
+        ("TRACE /v1/verdicts/a.eth HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
+        ("OPTIONS * HTTP/1.1\r\n\r\n", 404, "route-unknown"),
+        ("GET /v1/gates HTTP/1.1\r\n\r\n", 404, "route-unknown"),
+        ("GET /livez HTTP/9.9\r\n\r\n", 400, "request-malformed"),
+        ("GET /livez HTTP/1.1\r\ncontent-length: x\r\n\r\n", 400, "request-malformed"),
+    ] {
+        let said = said_to(&daemon, request).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {said}");
+        assert!(said.contains(&format!("urn:clresolve:reason:{code}\"")), "{request}: {said}");
+        assert_eq!(said.contains("\r\nallow: "), status == 405, "{request}: {said}");
+    }
+    let said = said_to(&daemon, "GET http://elsewhere.example/livez HTTP/1.0\r\n\r\n").await;
+    assert!(said.starts_with("HTTP/1.0 200 "), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_body_does_not_hold_the_gate_up() {
+    let daemon = Daemon::start(|_| {}).await;
+    for framing in ["content-length: 9999999999\r\n\r\n", "transfer-encoding: chunked\r\n\r\nfffffff\r\n"] {
+        let stream = daemon.raw(format!("POST /v1/gate/{GOOD} HTTP/1.1\r\n{framing}")).await;
+        let (mut reader, mut writer) = stream.into_split();
+        let sending = tokio::spawn(async move { while writer.write_all(&[b'x'; 4096]).await.is_ok() {} });
+        let mut start = [0; 12];
+        reader.read_exact(&mut start).await.expect("an answer");
+        assert_eq!(&start, b"HTTP/1.1 200");
+        sending.await.expect("the daemon takes no more");
+    }
+}
+
+/// A connection from another address of this machine, as far as limits go another client.
+#[cfg(target_os = "linux")]
+async fn from(address: &str, daemon: &Daemon) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind(format!("{address}:0").parse().expect("an address")).expect("an address of this machine");
+    socket.connect(daemon.authority.parse().expect("an address")).await.expect("the daemon listens")
+}
+
+#[cfg(target_os = "linux")]
+async fn ask_from(address: &str, daemon: &Daemon, path: &str) -> String {
+    let mut stream = from(address, daemon).await;
+    let request = format!("GET {path} HTTP/1.1\r\nconnection: close\r\n\r\n");
+    if stream.write_all(request.as_bytes()).await.is_err() {
+        return String::new();
+    }
+    rest(stream).await
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_all_connections_that_it_can_leaves_those_of_others() {
+    let daemon = Daemon::start(|config| (config.http.connections, config.http.connections_per_client) = (4, 2)).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = from("127.0.0.2", &daemon).await;
+        stream.write_all(b"GET /livez HTTP/1.1\r\n\r\n").await.expect("the daemon reads");
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.expect("an answer");
+        held.push(stream);
+    }
+    for _ in 0..20 {
+        assert_eq!(ask_from("127.0.0.2", &daemon, "/livez").await, "");
+    }
+    let said = ask_from("127.0.0.3", &daemon, &format!("/v1/gate/{GOOD}")).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    drop(held);
+    while ask_from("127.0.0.2", &daemon, "/livez").await.is_empty() {}
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
+    let node = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", node.local_addr().expect("an address"));
+    let daemon = Daemon::start(|config| {
+        config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        (config.http.cold_runs, config.http.cold_runs_per_client) = (2, 1);
+    })
+    .await;
+    let mut slow = from("127.0.0.2", &daemon).await;
+    slow.write_all(format!("GET /v1/gate/{GOOD} HTTP/1.1\r\n\r\n").as_bytes()).await.expect("the daemon reads");
+    let (_first, _) = node.accept().await.expect("the run asks the node");
+    let said = ask_from("127.0.0.2", &daemon, &format!("/v1/verdicts/{BAD}")).await;
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("client-over-quota"), "{said}");
+    is_shut(&ask_from("127.0.0.2", &daemon, &format!("/v1/gate/{BAD}")).await, "client-over-quota");
+    let mut other = from("127.0.0.3", &daemon).await;
+    other.write_all(format!("GET /v1/gate/{BAD} HTTP/1.1\r\n\r\n").as_bytes()).await.expect("the daemon reads");
+    let (_second, _) = node.accept().await.expect("the other's run asks the node too");
+}
+
+/// A chain whose reader has a bug.
+struct Broken;
+
+#[async_trait::async_trait]
+impl Chain for Broken {
+    async fn read(&self, _: &EnsName, _: BlockSelector) -> Result<Reading, ChainError> {
+        panic!("a bug")
+    }
+
+    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
+        panic!("a bug")
+    }
+}
+
+/// No network.
+struct Nowhere;
+
+#[async_trait::async_trait]
+impl Content for Nowhere {
+    async fn card(&self, _: &str, _: Duration) -> Source {
+        Source::NotAsked
+    }
+
+    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Walk {
+        Walk { walked: Walked::NotAsked, liars: Vec::new() }
+    }
+
+    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, String> {
+        Err(String::new())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bug_closes_the_gate_and_the_daemon_goes_on() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let config = patient(&sandbox);
+    let parts = (Profiles::builtin(), Arc::new(Broken), Arc::new(Nowhere));
+    let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
+    let daemon = Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    for _ in 0..2 {
+        daemon.get(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("internal-error");
+        daemon.get(&format!("/v1/verdicts/{GOOD}")).await.is_problem(500, "internal-error");
+        daemon.get(&format!("/v1/cards/{GOOD}")).await.is_problem(500, "internal-error");
+    }
+    assert_eq!(daemon.get("/readyz").await.status, 200);
+    assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_longer_than_the_drain_is_cut() {
+    let daemon = Daemon::start(|config| {
+        config.http.drain_notice = Duration::from_millis(1);
+        config.http.drain = Duration::from_millis(50);
+        config.http.read_timeout = PATIENCE;
+    })
+    .await;
+    let mut in_work = daemon.raw("GET /livez HTTP/1.1\r\n\r\n").await;
+    let mut start = [0; 12];
+    in_work.read_exact(&mut start).await.expect("an answer");
+    let head = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n";
+    in_work.write_all(head.as_bytes()).await.expect("the daemon reads");
+    daemon.stop.send(()).expect("the daemon runs");
+    daemon.ended.await.expect("the daemon ends although a request is in work");
+    assert!(!rest(in_work).await.contains("application/x-ndjson"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -550,6 +805,7 @@ fn the_program_serves_logs_and_drains_at_sigterm() {
     let verdict = ask(&format!("/v1/verdicts/{GOOD}")).json();
     assert_eq!((&verdict["state"], &verdict["anchor"]["world"]), (&json!("trusted"), &json!("sandbox")));
     assert_eq!(ask("/v1/gate/a%1b%5B31mb%0a.eth").status, 403);
+    is_counted(&String::from_utf8(ask("/metrics").body).expect("UTF-8"));
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());
     let mut said = String::new();
@@ -563,6 +819,50 @@ fn the_program_serves_logs_and_drains_at_sigterm() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// The counts after one verdict of a run, and one name refused by the gate.
+fn is_counted(metrics: &str) {
+    for line in [
+        "clresolve_http_requests_total{route=\"verdict\",class=\"2xx\"} 1",
+        "clresolve_http_requests_total{route=\"gate\",class=\"4xx\"} 1",
+        "clresolve_http_requests_total{route=\"gate\",class=\"2xx\"} 0",
+        "clresolve_gate_decisions_total{code=\"name-invalid\"} 1",
+        "clresolve_gate_decisions_total{code=\"allow\"} 0",
+        "clresolve_verdicts_total{state=\"trusted\"} 1",
+        "clresolve_runs_in_flight 0",
+        "clresolve_cache_misses_total{cache=\"verdicts\"} 1",
+        "clresolve_upstream_requests_total{kind=\"card\",endpoint=\"foreign\",outcome=\"ok\"} 1",
+        "# TYPE clresolve_http_connections gauge",
+    ] {
+        assert!(metrics.lines().any(|counted| counted == line), "{line}: {metrics}");
+    }
+    assert!(!metrics.contains(GOOD), "{metrics}");
+    for kind in ["rpc", "gateway"] {
+        assert!(metrics.contains(&format!("{{kind=\"{kind}\",endpoint=\"")), "{kind}: {metrics}");
+    }
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let value = line.rsplit_once(' ').map(|(_, value)| value.parse::<f64>());
+        assert!(matches!(value, Some(Ok(0.0..))), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_asks_twice_for_the_end_gets_it_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("c.toml");
+    std::fs::write(&config, "[http]\ndrain-notice = \"1h\"\n").expect("the folder can be written");
+    let mut child =
+        program(&["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config).spawn().expect("the program starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let terminate = || Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(log.next().is_some_and(|line| line.contains("listening")));
+    assert!(terminate().success());
+    assert!(log.any(|line| line.contains("draining")));
+    assert!(terminate().success());
+    assert!(log.any(|line| line.contains("told twice to stop")));
+    assert_eq!(child.wait().expect("the program ends").code(), Some(130));
 }
 
 /// The time of the machine and so many seconds.

@@ -250,7 +250,8 @@ fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<R
         holder,
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
-        endpoint: "node".to_owned(),
+        endpoints: vec!["node".to_owned()],
+        contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     })
 }

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 
+use super::ChainError;
 use super::contracts::Resolved;
-use super::endpoint::{eth_call, revert_data};
+use super::endpoint::{Failure, eth_call, revert_data};
 use crate::text::excerpt;
 
 /// Most redirects of one look-up. An honest resolver needs one, a resolver behind another two.
@@ -51,21 +52,30 @@ impl Lookups {
     /// What `call` to the Universal Resolver gives at `block` once all look-ups are answered.
     ///
     /// # Errors
-    /// What went wrong, in words.
+    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other.
     pub(super) async fn follow(
         &self,
         rpc: &RpcClient,
         resolver: Address,
         call: Bytes,
         block: BlockId,
-    ) -> Result<Bytes, String> {
+    ) -> Result<Bytes, ChainError> {
         let provider = RootProvider::<Ethereum>::new(rpc.clone());
         let lookup = self.client.call_at(&provider, eth_call(resolver, call), block);
         match timeout(self.patience, lookup).await {
-            Ok(result) => result.map_err(|error| explain(&error)),
-            Err(_) => Err(format!("the look-up took more than {} s", self.patience.as_secs_f32())),
+            Ok(result) => result.map_err(|error| failed(&error)),
+            Err(_) => Err(ChainError::Ccip(format!("the look-up took more than {} s", self.patience.as_secs_f32()))),
         }
     }
+}
+
+fn failed(error: &CcipReadError) -> ChainError {
+    if let CcipReadError::Transport(error) = error
+        && let Failure::Divided(said) = Failure::of(error, excerpt)
+    {
+        return ChainError::Disagree(said);
+    }
+    ChainError::Ccip(explain(error))
 }
 
 fn explain(error: &CcipReadError) -> String {

@@ -1,5 +1,7 @@
 //! The contracts that are read: their addresses, the calls, and the strict decoding of what they return. No I/O.
 
+use std::fmt;
+
 use alloy_primitives::{Address, Bytes, U256, address, keccak256};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
@@ -88,14 +90,14 @@ const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
 const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
 
 /// A name, as the contracts are asked about it.
-pub(super) struct Subject<'a> {
-    name: &'a EnsName,
-    contracts: &'a Contracts,
+pub(super) struct Subject {
+    name: EnsName,
+    contracts: Contracts,
 }
 
-impl<'a> Subject<'a> {
-    pub(super) const fn new(name: &'a EnsName, contracts: &'a Contracts) -> Self {
-        Self { name, contracts }
+impl Subject {
+    pub(super) fn new(name: &EnsName, contracts: &Contracts) -> Self {
+        Self { name: name.clone(), contracts: *contracts }
     }
 
     /// Call data for Multicall3: holder, expiry, resolver and, last, `resolve`. The safe calls come first because a
@@ -103,7 +105,7 @@ impl<'a> Subject<'a> {
     pub(super) fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
-        let at = self.contracts;
+        let at = &self.contracts;
         let mut calls = vec![
             call(at.registry, &ownerCall { node }),
             call(at.name_wrapper, &ownerOfCall { id }),
@@ -166,14 +168,14 @@ impl<'a> Subject<'a> {
             registered: !owner.is_zero(),
             holder: holder.filter(|holder| !holder.is_zero()),
             expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
-            source: Source::new(self.name, &found),
+            source: Source::new(&self.name, &found),
             resolved: Resolved::new(resolved),
         })
     }
 }
 
 /// What the contracts said about a name in one block.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Findings {
     /// Height of the block that the calls ran in.
     pub(super) block: u64,
@@ -183,6 +185,39 @@ pub(super) struct Findings {
     pub(super) expiry: Option<Timestamp>,
     pub(super) source: Source,
     pub(super) resolved: Resolved,
+}
+
+impl Findings {
+    /// Whether the resolver is the same and says the same, whatever the block.
+    pub(super) fn answer_alike(&self, other: &Self) -> bool {
+        (self.registered, &self.source, &self.resolved) == (other.registered, &other.source, &other.resolved)
+    }
+}
+
+impl fmt::Display for Findings {
+    /// In a few words, by which two findings that differ can be told apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.resolved {
+            Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
+            Resolved::Offchain(lookup) => write!(f, "off-chain look-up {}", short_digest(lookup))?,
+            Resolved::NoResolver if self.registered => f.write_str("no resolver")?,
+            Resolved::NoResolver => f.write_str("not registered")?,
+            Resolved::NotContract(_) => f.write_str("no code at the resolver")?,
+            Resolved::Unsupported => f.write_str("no text records")?,
+            Resolved::Gateway(_) | Resolved::Failed(_) => f.write_str("the resolver fails")?,
+        }
+        write!(f, " of resolver {}", self.source.resolver)?;
+        match self.holder {
+            Some(holder) => write!(f, ", holder {holder}")?,
+            None => f.write_str(", no holder")?,
+        }
+        self.expiry.map_or(Ok(()), |expiry| write!(f, ", expiry {expiry}"))
+    }
+}
+
+/// The first bytes of the Keccak-256 of `data`.
+pub(super) fn short_digest(data: &[u8]) -> String {
+    format!("{}…", alloy_primitives::hex::encode_prefixed(&keccak256(data)[..8]))
 }
 
 /// Which resolver answers for a name.
@@ -217,8 +252,8 @@ impl Source {
 pub(super) enum Resolved {
     /// It returned these bytes.
     Returned(Bytes),
-    /// The resolver wants a look-up off the chain (EIP-3668).
-    Offchain,
+    /// The resolver wants this look-up off the chain (EIP-3668).
+    Offchain(Bytes),
     /// Proven: no resolver for the name, nor an ancestor's that answers for it.
     NoResolver,
     /// Proven: the resolver is an address without code.
@@ -239,7 +274,7 @@ impl Resolved {
     /// What revert data means.
     pub(super) fn reverted(data: &[u8]) -> Self {
         match selector(data) {
-            Some(OffchainLookup::SELECTOR) => Self::Offchain,
+            Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
             Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
             Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
             Some(HttpError::SELECTOR) => Self::Gateway(explain(data)),

@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use alloy_json_rpc::RpcError;
-use alloy_primitives::{Address, Bytes, U64};
+use alloy_primitives::{Address, B256, Bytes, U64};
 use alloy_rpc_client::{NoParams, RpcClient};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, RpcBlockHash, TransactionInput, TransactionRequest};
 use alloy_transport::{TransportError, TransportErrorKind};
 use jiff::Timestamp;
-use url::Url;
+use serde::Deserialize;
+use url::{Host, Url};
 
 use super::contracts::{Findings, Garbled, Subject};
 use super::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
@@ -37,20 +38,74 @@ pub struct Endpoint {
     pub url: Url,
     /// Whether the operator runs it himself.
     pub own: bool,
+    /// Whose it is. Endpoints of one operator count once in a quorum.
+    pub operator: String,
+}
+
+impl Endpoint {
+    /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
+    /// below one public suffix for one rather than one for several; host and port where the host is an IP address or
+    /// `localhost`, since there the port tells nodes and tunnels apart.
+    pub fn operator_of(url: &Url) -> String {
+        let name = match url.host() {
+            Some(Host::Domain(name)) => name.trim_end_matches('.'),
+            _ => "",
+        };
+        let dots: Vec<usize> = name.rmatch_indices('.').map(|(at, _)| at).collect();
+        match dots.as_slice() {
+            [] => {
+                let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
+                format!("{}{port}", url.host_str().unwrap_or_default())
+            }
+            [_] => name.to_owned(),
+            [_, before, ..] => name[before + 1..].to_owned(),
+        }
+    }
+
+    /// Whether the host is a name of the public DNS, to all appearances: such an endpoint serves no test chain that
+    /// borrows the id of a real one.
+    fn is_public(&self) -> bool {
+        matches!(self.url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
+    }
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint").field("label", &self.label).field("own", &self.own).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("label", &self.label)
+            .field("own", &self.own)
+            .field("operator", &self.operator)
+            .finish_non_exhaustive()
     }
 }
+
+/// What every endpoint of a chain has in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChainIdentity {
+    /// EIP-155 chain id.
+    pub(super) id: u64,
+    /// Hash of block 0, where it is known.
+    pub(super) genesis: Option<B256>,
+}
+
+/// Hash of block 0 of Ethereum mainnet.
+const MAINNET_GENESIS: B256 =
+    alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
+
+/// Chain id of Ethereum mainnet.
+const MAINNET: u64 = 1;
 
 /// An endpoint with its connection and its health.
 pub(super) struct Node {
     pub(super) label: String,
     pub(super) own: bool,
-    pub(super) rpc: RpcClient,
+    pub(super) operator: String,
+    pub(super) transport: EndpointTransport,
+    rpc: RpcClient,
     url: Url,
+    is_public: bool,
+    /// Set once it has shown that it serves the right chain.
+    is_identified: AtomicBool,
     /// When it last failed, in milliseconds since 1970; [`i64::MIN`] for never.
     failed_at: AtomicI64,
 }
@@ -61,6 +116,16 @@ pub(super) struct Observation {
     pub(super) pinned: Findings,
     /// `None` where the newest block was not asked for.
     pub(super) latest: Option<Result<Findings, Failure>>,
+    /// Hash of its block 0, where it was asked for and is told.
+    pub(super) genesis: Option<B256>,
+}
+
+/// What an endpoint says about a block that others have finalized.
+pub(super) enum Attestation {
+    /// It has it too.
+    Same(Findings),
+    /// It has this one at that height.
+    Instead(Block),
 }
 
 /// Why an endpoint gave no observation.
@@ -70,39 +135,52 @@ pub(super) enum Failure {
     Unusable(String),
     /// It serves the chain with this id.
     WrongChain(u64),
+    /// Its chain begins with this block.
+    WrongGenesis(B256),
     /// It does not have the block.
     NoBlock(String),
     /// The call was made, and came to nothing: too much gas, time or data. The resolver's doing, as a rule.
     CallFailed(String),
+    /// Several endpoints were asked the same, and too few of them said the same; what each said, by label.
+    Divided(Vec<(String, String)>),
 }
 
 impl Node {
     pub(super) fn new(endpoint: Endpoint, http: Arc<dyn HttpPost>, timeout: Duration) -> Self {
-        let transport = EndpointTransport::new(http, endpoint.url.clone(), timeout);
+        let transport = EndpointTransport::new(http, endpoint.url.clone(), endpoint.label.clone(), timeout);
         Self {
+            is_public: endpoint.is_public(),
             label: endpoint.label,
             own: endpoint.own,
-            rpc: RpcClient::new(transport, false),
+            operator: endpoint.operator,
+            rpc: RpcClient::new(transport.clone(), false),
+            transport,
             url: endpoint.url,
+            is_identified: AtomicBool::new(false),
             failed_at: AtomicI64::new(i64::MIN),
         }
     }
 
-    /// Asks for the header, the subject there and the subject at `latest`, in one exchange.
+    /// Asks for the header, the subject there and the subject at `latest`, in one exchange; the first time also for
+    /// what identifies the chain.
     ///
     /// # Errors
     /// [`Failure`]; a failure at `latest` alone is part of the observation.
     pub(super) async fn observe(
         &self,
-        subject: &Subject<'_>,
+        subject: &Subject,
         call: &TransactionRequest,
         selector: BlockSelector,
-        chain_id: u64,
+        identity: ChainIdentity,
     ) -> Result<Observation, Failure> {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
         let no_params: NoParams = [];
-        let chain = batch.add_call::<_, U64>("eth_chainId", &no_params).map_err(|e| self.failure(&e))?;
+        let is_new = !self.is_identified.load(Ordering::Relaxed);
+        let chain = is_new
+            .then(|| batch.add_call::<_, U64>("eth_chainId", &no_params))
+            .transpose()
+            .map_err(|e| self.failure(&e))?;
         let header =
             batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
         let pinned =
@@ -111,12 +189,24 @@ impl Node {
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose()
             .map_err(|e| self.failure(&e))?;
+        let first = is_new
+            .then(|| batch.add_call::<_, Option<First>>("eth_getBlockByNumber", &(BlockNumberOrTag::Number(0), false)))
+            .transpose()
+            .map_err(|e| self.failure(&e))?;
         batch.await.map_err(|e| self.failure(&e))?;
 
-        let observed = chain.await.map_err(|e| self.failure(&e))?.to::<u64>();
-        if observed != chain_id {
-            return Err(Failure::WrongChain(observed));
+        if let Some(chain) = chain {
+            let observed = chain.await.map_err(|e| self.failure(&e))?.to::<u64>();
+            if observed != identity.id {
+                return Err(Failure::WrongChain(observed));
+            }
         }
+        // A node that has dropped its oldest blocks says nothing; the hash of a newer block still tells the chain.
+        let genesis = match first {
+            Some(first) => first.await.ok().flatten().map(|first| first.hash),
+            None => None,
+        };
+        self.compare_genesis(genesis, identity)?;
         let header = header.await.map_err(|e| self.failure(&e))?;
         let block = checked_block(header, selector)?;
         let mut findings = self.findings(subject, pinned.await)?;
@@ -127,30 +217,66 @@ impl Node {
             Some(answer) => Some(self.findings(subject, answer.await).and_then(|latest| not_before(latest, &block))),
             None => None,
         };
-        Ok(Observation { block, pinned: findings, latest })
+        self.is_identified.store(true, Ordering::Relaxed);
+        Ok(Observation { block, pinned: findings, latest, genesis })
+    }
+
+    /// What is configured or remembered binds every endpoint; what is known of mainnet, those that seem public.
+    fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), Failure> {
+        let known = (identity.id == MAINNET && self.is_public).then_some(MAINNET_GENESIS);
+        match (observed, identity.genesis.or(known)) {
+            (Some(observed), Some(expected)) if observed != expected => Err(Failure::WrongGenesis(observed)),
+            _ => Ok(()),
+        }
     }
 
     /// Asks about the subject at the very block, by its hash.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub(super) async fn observe_at(
+    async fn observe_at(
         &self,
-        subject: &Subject<'_>,
+        subject: &Subject,
         call: &TransactionRequest,
         block: &Block,
     ) -> Result<Findings, Failure> {
         let answer = self.rpc.request::<_, Bytes>("eth_call", (call, by_hash(block))).await;
-        let findings = self.findings(subject, answer)?;
-        if findings.block != block.number {
-            return Err(Failure::Unusable("a call by block hash ran in another block".to_owned()));
-        }
-        Ok(findings)
+        self.findings_at(subject, block, answer)
     }
 
-    fn findings(&self, subject: &Subject<'_>, answer: Result<Bytes, TransportError>) -> Result<Findings, Failure> {
-        let data = answer.map_err(|e| self.failure(&e))?;
-        subject.decode(&data).map_err(|garbled: Garbled| Failure::Unusable(garbled.to_string()))
+    /// Asks whether it has that block at its height, and about the subject there, in one exchange.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(super) async fn attest(
+        &self,
+        subject: &Subject,
+        call: &TransactionRequest,
+        block: &Block,
+    ) -> Result<Attestation, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let number = BlockNumberOrTag::Number(block.number);
+        let header = batch
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(number, false))
+            .map_err(|e| self.failure(&e))?;
+        let answer = batch.add_call::<_, Bytes>("eth_call", &(call, by_hash(block))).map_err(|e| self.failure(&e))?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let header = header.await.map_err(|e| self.failure(&e))?;
+        let own = checked_block(header, BlockSelector::Number(block.number))?;
+        if own != *block {
+            return Ok(Attestation::Instead(own));
+        }
+        self.findings_at(subject, block, answer.await).map(Attestation::Same)
+    }
+
+    fn findings(&self, subject: &Subject, answer: Result<Bytes, TransportError>) -> Result<Findings, Failure> {
+        decode(subject, &answer.map_err(|e| self.failure(&e))?)
+    }
+
+    fn findings_at(
+        &self,
+        subject: &Subject,
+        block: &Block,
+        answer: Result<Bytes, TransportError>,
+    ) -> Result<Findings, Failure> {
+        decode_at(subject, block, &answer.map_err(|e| self.failure(&e))?)
     }
 
     pub(super) fn succeeded(&self) {
@@ -168,33 +294,11 @@ impl Node {
     }
 
     fn failure(&self, error: &TransportError) -> Failure {
-        match error {
-            RpcError::ErrorResp(payload) => {
-                let message = self.redact(&payload.message);
-                let said = payload.message.to_ascii_lowercase();
-                if MISSING_BLOCK.iter().any(|words| said.contains(words)) {
-                    Failure::NoBlock(message)
-                } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|words| said.contains(words)) {
-                    Failure::CallFailed(message)
-                } else {
-                    Failure::Unusable(format!("error {}: {message}", payload.code))
-                }
-            }
-            RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
-                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
-                    Failure::CallFailed(format!("the answer has more than {cap} bytes"))
-                }
-                _ => Failure::Unusable(self.redact(&cause.to_string())),
-            },
-            RpcError::DeserError { err, .. } => {
-                Failure::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
-            }
-            other => Failure::Unusable(self.redact(&other.to_string())),
-        }
+        Failure::of(error, |text| self.redact(text))
     }
 
     /// An endpoint's words without what may be a key of its URL, and cut short.
-    fn redact(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         let segments = self.url.path_segments().into_iter().flatten();
         let query = self.url.query().unwrap_or_default().split(['&', '=']);
         let user = [self.url.username(), self.url.password().unwrap_or_default()];
@@ -203,10 +307,61 @@ impl Node {
     }
 }
 
+/// What Multicall3 returned.
+fn decode(subject: &Subject, data: &[u8]) -> Result<Findings, Failure> {
+    subject.decode(data).map_err(|garbled: Garbled| Failure::Unusable(garbled.to_string()))
+}
+
+/// What Multicall3 returned in a call at the very block.
+///
+/// # Errors
+/// [`Failure::Unusable`].
+pub(super) fn decode_at(subject: &Subject, block: &Block, data: &[u8]) -> Result<Findings, Failure> {
+    let findings = decode(subject, data)?;
+    if findings.block != block.number {
+        return Err(Failure::Unusable("a call by block hash ran in another block".to_owned()));
+    }
+    Ok(findings)
+}
+
+/// What is read of block 0.
+#[derive(Debug, Deserialize)]
+struct First {
+    hash: B256,
+}
+
 impl Failure {
+    /// What an error means; `redact` takes keys out of foreign words.
+    pub(super) fn of(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
+        match error {
+            RpcError::ErrorResp(payload) => {
+                let message = redact(&payload.message);
+                let said = payload.message.to_ascii_lowercase();
+                if MISSING_BLOCK.iter().any(|words| said.contains(words)) {
+                    Self::NoBlock(message)
+                } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|words| said.contains(words)) {
+                    Self::CallFailed(message)
+                } else {
+                    Self::Unusable(format!("error {}: {message}", payload.code))
+                }
+            }
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
+                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
+                    Self::CallFailed(format!("the answer has more than {cap} bytes"))
+                }
+                Some(TransportFault::Divided(said)) => Self::Divided(said.clone()),
+                _ => Self::Unusable(redact(&cause.to_string())),
+            },
+            RpcError::DeserError { err, .. } => {
+                Self::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
+            }
+            other => Self::Unusable(redact(&other.to_string())),
+        }
+    }
+
     /// Whether the endpoint itself, not what it was asked for, is at fault.
     pub(super) const fn is_endpoints_fault(&self) -> bool {
-        matches!(self, Self::Unusable(_) | Self::WrongChain(_))
+        matches!(self, Self::Unusable(_) | Self::WrongChain(_) | Self::WrongGenesis(_))
     }
 
     /// The failure as one endpoint's word on `block`.
@@ -214,8 +369,10 @@ impl Failure {
         match self {
             Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
             Self::WrongChain(observed) => ChainError::WrongChain { endpoint: label.to_owned(), expected, observed },
+            Self::WrongGenesis(observed) => ChainError::WrongGenesis { endpoint: label.to_owned(), observed },
             Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
             Self::CallFailed(cause) => ChainError::Resolver(cause),
+            Self::Divided(said) => ChainError::Disagree(said),
         }
     }
 }
@@ -225,8 +382,10 @@ impl fmt::Display for Failure {
         match self {
             Self::Unusable(cause) => f.write_str(cause),
             Self::WrongChain(id) => write!(f, "it serves chain {id}"),
+            Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
+            Self::Divided(_) => f.write_str("the endpoints contradict each other"),
         }
     }
 }

@@ -1,30 +1,50 @@
-//! [`RpcChain`]: readings from a list of RPC endpoints, one after another until one answers.
+//! [`RpcChain`]: readings from RPC endpoints, as many at the same time as it takes for enough of them to agree.
+//!
+//! Each endpoint's first answer ([`Node::observe`]) is counted by the [`Tally`]; those that are further on are asked
+//! again; the answer comes as soon as enough operators say the same. With [`Demand::SingleRpc`] enough is one, and the
+//! endpoints are asked one after another.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::{BlockId, TransactionRequest};
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use futures_util::future::{OptionFuture, join};
+use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
 
 use super::ccip::{CcipReadGateway, Lookups};
+use super::chorus::Chorus;
 use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
-use super::endpoint::{Endpoint, Failure, Node, Observation, by_hash, eth_call};
+use super::endpoint::{Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call};
+use super::tally::{Agreement, Lacking, Standing, Tally};
 use super::transport::HttpPost;
-use super::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
+use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
+use crate::telemetry;
+
+/// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
+const SPARE: usize = 1;
 
 /// What to read, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainConfig {
     /// The chain's id (EIP-155). An endpoint that serves another is not used.
     pub chain_id: u64,
+    /// Hash of block 0, where it is known. Without it mainnet's own is held against public endpoints, and on other
+    /// chains the one that the first quorum agrees on against all later endpoints.
+    pub genesis: Option<B256>,
     /// Where the contracts stand.
     pub contracts: Contracts,
     /// The endpoints, the preferred one first.
     pub endpoints: Vec<Endpoint>,
+    /// How far they must vouch for an answer.
+    pub demand: Demand,
     /// Longest time for one request.
     pub timeout: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
@@ -34,11 +54,15 @@ pub struct ChainConfig {
 /// Tells the time. Only how long a failed endpoint rests depends on it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A [`Chain`] over JSON-RPC. Its word is that of the one endpoint that answered: [`Grade::SingleRpc`].
+/// A [`Chain`] over JSON-RPC. Its word is that of the endpoints that agreed.
 pub struct RpcChain {
     chain_id: u64,
+    genesis: Option<B256>,
+    /// What a quorum agreed on, where nothing is configured.
+    agreed_genesis: OnceLock<B256>,
     contracts: Contracts,
-    nodes: Vec<Node>,
+    nodes: Vec<Arc<Node>>,
+    demand: Demand,
     /// `None` when look-ups off the chain are switched off.
     lookups: Option<Lookups>,
     clock: Clock,
@@ -48,11 +72,14 @@ impl RpcChain {
     /// Reads through `http`, the door for the operator's URLs, and follows look-ups through `gateway`, which must
     /// keep to the rules for foreign URLs.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
-        let node = |endpoint| Node::new(endpoint, Arc::clone(http), config.timeout);
+        let node = |endpoint| Arc::new(Node::new(endpoint, Arc::clone(http), config.timeout));
         Self {
             chain_id: config.chain_id,
+            genesis: config.genesis,
+            agreed_genesis: OnceLock::new(),
             contracts: config.contracts,
             nodes: config.endpoints.into_iter().map(node).collect(),
+            demand: config.demand,
             lookups: config.ccip.then(|| Lookups::new(gateway, config.timeout)),
             clock: Arc::new(Timestamp::now),
         }
@@ -64,62 +91,103 @@ impl RpcChain {
         Self { clock, ..self }
     }
 
-    /// The endpoints in the order in which they are asked: as configured, but those that failed of late last.
-    fn in_order(&self) -> Vec<&Node> {
+    /// Operators that must say the same.
+    const fn agree(&self) -> usize {
+        match self.demand {
+            Demand::SingleRpc => 1,
+            Demand::Quorum(agree) => agree,
+        }
+    }
+
+    /// Endpoints that are asked at the same time.
+    const fn width(&self) -> usize {
+        match self.demand {
+            Demand::SingleRpc => 1,
+            Demand::Quorum(agree) => agree + SPARE,
+        }
+    }
+
+    /// The endpoints in the order in which they are asked: as configured, but those that failed of late last. In a
+    /// quorum the first of each operator comes before the second of any.
+    fn in_order(&self) -> Vec<Arc<Node>> {
         let now = (self.clock)();
-        let (resting, ready): (Vec<_>, Vec<_>) = self.nodes.iter().partition(|node| node.rests(now));
-        ready.into_iter().chain(resting).collect()
-    }
-
-    /// What the first endpoint that answers says at `block` and at the newest one.
-    async fn observe(&self, asked: &Asked<'_>, block: BlockSelector) -> Result<Told<'_, Observation>, ChainError> {
-        let mut failures = Vec::new();
-        for node in self.in_order() {
-            let told = node.observe(&asked.subject, &asked.call, block, self.chain_id).await;
-            if let Some(value) = self.settle(node, told, &mut failures) {
-                return Ok(Told { node, value, failures });
+        let (resting, ready): (Vec<_>, Vec<_>) = self.nodes.iter().cloned().partition(|node| node.rests(now));
+        let order = ready.into_iter().chain(resting);
+        match self.demand {
+            Demand::SingleRpc => order.collect(),
+            Demand::Quorum(_) => {
+                let mut operators = HashSet::new();
+                let (firsts, others): (Vec<_>, Vec<_>) =
+                    order.partition(|node| operators.insert(node.operator.clone()));
+                firsts.into_iter().chain(others).collect()
             }
         }
-        Err(self.verdict(&block.to_string(), &failures))
     }
 
-    /// What this endpoint says at the very block.
-    async fn observe_at(&self, node: &Node, asked: &Asked<'_>, block: &Block) -> Result<Findings, ChainError> {
-        let mut failures = Vec::new();
-        let told = node.observe_at(&asked.subject, &asked.call, block).await;
-        self.settle(node, told, &mut failures).ok_or_else(|| self.verdict(&block.number.to_string(), &failures))
+    fn identity(&self) -> ChainIdentity {
+        ChainIdentity { id: self.chain_id, genesis: self.genesis.or_else(|| self.agreed_genesis.get().copied()) }
     }
 
-    /// Notes how an endpoint did.
-    fn settle<'a, T>(
-        &self,
-        node: &'a Node,
-        told: Result<T, Failure>,
-        failures: &mut Vec<(&'a Node, Failure)>,
-    ) -> Option<T> {
-        match told {
-            Ok(value) => {
-                node.succeeded();
-                Some(value)
-            }
-            Err(failure) => {
-                if failure.is_endpoints_fault() {
-                    node.failed((self.clock)());
+    /// Asks endpoints until enough of them agree on a block and on what it says.
+    async fn poll(&self, asked: &Arc<Asked>, selector: BlockSelector) -> Result<Outcome, ChainError> {
+        let mut poll = Poll::new(self, Arc::clone(asked), selector);
+        let mut fallback = None;
+        let agreement = loop {
+            let in_sight = match poll.tally.standing() {
+                Standing::Settled(agreement) => break Some(agreement),
+                Standing::Provisional(agreement, lacking) => {
+                    fallback = Some(agreement);
+                    match lacking {
+                        Lacking::Youth => 1,
+                        Lacking::Latest => usize::MAX,
+                    }
                 }
-                failures.push((node, failure));
-                None
+                Standing::Open { most, again } => {
+                    for (seat, block) in again {
+                        poll.ask_again(seat, block);
+                    }
+                    most
+                }
+            };
+            while in_sight.saturating_add(poll.under_way.len()) < self.width() {
+                if !poll.ask_next() {
+                    break;
+                }
             }
+            if !poll.hear_next().await {
+                break fallback;
+            }
+        };
+        poll.sort_failures();
+        match agreement {
+            Some(agreement) => Ok(poll.agreed(self, &agreement)),
+            None => Err(self.disagreement(&poll)),
         }
+    }
+
+    /// What it means that too few endpoints agree. Where one contradicts another, that; else what those say that
+    /// failed.
+    fn disagreement(&self, poll: &Poll) -> ChainError {
+        if poll.tally.is_divided() {
+            return ChainError::Disagree(poll.statements());
+        }
+        let wrong = |failure: &Failure| matches!(failure, Failure::WrongChain(_) | Failure::WrongGenesis(_));
+        let answered: Vec<String> = poll.tally.seats().map(|seat| poll.label(seat)).collect();
+        let says_it_all = !poll.failures.is_empty() && poll.failures.iter().all(|(_, failure)| wrong(failure));
+        if answered.is_empty() || says_it_all {
+            return self.verdict(&poll.selector.to_string(), &poll.failures);
+        }
+        ChainError::TooFew { agree: self.agree(), answered, failed: causes(&poll.failures) }
     }
 
     /// What it means that every endpoint failed. A call that came to nothing somewhere, or a block that is missing
     /// somewhere, says more than an endpoint that is down.
-    fn verdict(&self, block: &str, failures: &[(&Node, Failure)]) -> ChainError {
-        let all_wrong = failures.iter().all(|(_, failure)| matches!(failure, Failure::WrongChain(_)));
+    fn verdict(&self, block: &str, failures: &[(Arc<Node>, Failure)]) -> ChainError {
+        let is_wrong = |failure: &Failure| matches!(failure, Failure::WrongChain(_) | Failure::WrongGenesis(_));
+        let all_wrong = failures.iter().all(|(_, failure)| is_wrong(failure));
         let telling = failures.iter().find(|(_, failure)| match failure {
             Failure::CallFailed(_) => true,
-            Failure::WrongChain(_) => all_wrong,
-            Failure::NoBlock(_) | Failure::Unusable(_) => false,
+            failure => all_wrong && is_wrong(failure),
         });
         let telling = telling.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
         match telling {
@@ -128,16 +196,30 @@ impl RpcChain {
         }
     }
 
+    fn proof(&self, outcome: &Outcome) -> Proof {
+        let count = |nodes: &[Arc<Node>]| {
+            let operators: HashSet<&str> = nodes.iter().map(|node| node.operator.as_str()).collect();
+            u32::try_from(operators.len()).unwrap_or(u32::MAX)
+        };
+        let grade = match self.demand {
+            Demand::SingleRpc => Grade::SingleRpc,
+            Demand::Quorum(_) => Grade::Quorum,
+        };
+        let own = grade == Grade::SingleRpc && outcome.agreed.iter().all(|node| node.own);
+        let asked = if grade == Grade::SingleRpc { 1 } else { count(&outcome.asked) };
+        Proof { grade, asked, agreed: count(&outcome.agreed), own }
+    }
+
     async fn answer(
         &self,
-        node: &Node,
-        asked: &Asked<'_>,
+        voices: &RpcClient,
+        asked: &Asked,
         findings: &Findings,
         at: BlockId,
     ) -> Result<Answer, ChainError> {
         let (data, offchain) = match &findings.resolved {
             Resolved::Returned(data) => (data.clone(), false),
-            Resolved::Offchain => (self.look_up(node, asked, at).await?, true),
+            Resolved::Offchain(_) => (self.look_up(voices, asked, at).await?, true),
             Resolved::NoResolver if findings.registered => return Ok(Answer::NoResolver(None)),
             Resolved::NoResolver => return Ok(Answer::Unregistered),
             Resolved::NotContract(resolver) => return Ok(Answer::NoResolver(Some(*resolver))),
@@ -159,49 +241,57 @@ impl RpcChain {
         Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
     }
 
-    async fn look_up(&self, node: &Node, asked: &Asked<'_>, at: BlockId) -> Result<Bytes, ChainError> {
+    async fn look_up(&self, voices: &RpcClient, asked: &Asked, at: BlockId) -> Result<Bytes, ChainError> {
         let Some(lookups) = &self.lookups else {
             return Err(ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
         };
         let call = asked.resolve.clone();
-        lookups.follow(&node.rpc, self.contracts.universal_resolver, call, at).await.map_err(ChainError::Ccip)
+        lookups.follow(voices, self.contracts.universal_resolver, call, at).await
     }
 }
 
 #[async_trait]
 impl Chain for RpcChain {
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
-        let asked = Asked::new(name, &self.contracts, Subject::resolve_texts);
-        let told = self.observe(&asked, block).await?;
-        let node = told.node;
-        let Observation { block, pinned, latest } = told.value;
-        let at_latest = latest.map(async |findings| {
-            let findings = findings.map_err(|f| f.into_error(&node.label, "latest", self.chain_id))?;
-            self.answer(node, &asked, &findings, BlockId::latest()).await
+        let asked = Arc::new(Asked::new(name, &self.contracts, Subject::resolve_texts));
+        let outcome = self.poll(&asked, block).await?;
+        let voices = RpcClient::new(Chorus::new(outcome.voices.clone(), self.agree()), false);
+        let Outcome { block, pinned, latest, .. } = &outcome;
+        let at_latest = latest.as_ref().map(async |findings| {
+            let findings =
+                findings.clone().map_err(|f| f.into_error(&outcome.latest_label, "latest", self.chain_id))?;
+            self.answer(&voices, &asked, &findings, BlockId::latest()).await
         });
         let (answer, latest) =
-            join(self.answer(node, &asked, &pinned, by_hash(&block)), OptionFuture::from(at_latest)).await;
+            join(self.answer(&voices, &asked, pinned, by_hash(block)), OptionFuture::from(at_latest)).await;
         Ok(Reading {
-            block,
+            block: *block,
             answer: answer?,
             latest,
             holder: pinned.holder,
             expiry: pinned.expiry,
-            proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: node.own },
-            endpoint: node.label.clone(),
-            failed_endpoints: causes(&told.failures),
+            proof: self.proof(&outcome),
+            endpoints: outcome.agreed.iter().map(|node| node.label.clone()).collect(),
+            contradicted_by: outcome.contradicted_by,
+            failed_endpoints: outcome.failed,
         })
     }
 
-    async fn holding(&self, owner: &EnsName, block: &Block, endpoint: &str) -> Result<Holding, ChainError> {
-        let node = self.nodes.iter().find(|node| node.label == endpoint).ok_or_else(|| {
-            ChainError::Unreachable(vec![(endpoint.to_owned(), "no endpoint has this label".to_owned())])
-        })?;
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
+        let labels = endpoints.join(", ");
+        let nodes: Vec<_> = self.nodes.iter().filter(|node| endpoints.contains(&node.label)).cloned().collect();
+        if nodes.is_empty() {
+            return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
+        }
+        let voices = RpcClient::new(Chorus::new(nodes, self.agree()), false);
         let asked = Asked::new(owner, &self.contracts, Subject::resolve_address);
-        let findings = self.observe_at(node, &asked, block).await?;
+        let failed = |failure: Failure| failure.into_error(&labels, &block.number.to_string(), self.chain_id);
+        let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
+        let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
+        let findings = decode_at(&asked.subject, block, &data).map_err(failed)?;
         let (data, offchain) = match findings.resolved {
             Resolved::Returned(data) => (data, false),
-            Resolved::Offchain => (self.look_up(node, &asked, by_hash(block)).await?, true),
+            Resolved::Offchain(_) => (self.look_up(&voices, &asked, by_hash(block)).await?, true),
             Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
                 return Ok(Holding { address: None, holder: findings.holder });
             }
@@ -214,15 +304,15 @@ impl Chain for RpcChain {
 }
 
 /// A question about a name, ready to be sent.
-struct Asked<'a> {
-    subject: Subject<'a>,
+struct Asked {
+    subject: Subject,
     /// The Universal Resolver's part, which a look-up repeats.
     resolve: Bytes,
     call: TransactionRequest,
 }
 
-impl<'a> Asked<'a> {
-    fn new(name: &'a EnsName, contracts: &'a Contracts, resolve: fn(&Subject<'a>) -> Bytes) -> Self {
+impl Asked {
+    fn new(name: &EnsName, contracts: &Contracts, resolve: fn(&Subject) -> Bytes) -> Self {
         let subject = Subject::new(name, contracts);
         let resolve = resolve(&subject);
         let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
@@ -230,14 +320,234 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What an endpoint told, and which ones had failed before.
-struct Told<'a, T> {
-    node: &'a Node,
-    value: T,
-    failures: Vec<(&'a Node, Failure)>,
+/// What endpoints agreed on.
+struct Outcome {
+    block: Block,
+    pinned: Findings,
+    latest: Option<Result<Findings, Failure>>,
+    /// Label of the endpoint whose word on the newest block that is.
+    latest_label: String,
+    /// Those who were asked.
+    asked: Vec<Arc<Node>>,
+    /// Those who agreed.
+    agreed: Vec<Arc<Node>>,
+    /// Those who may be asked further: who agreed, and who has not contradicted.
+    voices: Vec<Arc<Node>>,
+    contradicted_by: Vec<(String, String)>,
+    failed: Vec<(String, String)>,
 }
 
-fn causes(failures: &[(&Node, Failure)]) -> Vec<(String, String)> {
+/// One question on its way through the endpoints.
+struct Poll {
+    asked: Arc<Asked>,
+    selector: BlockSelector,
+    identity: ChainIdentity,
+    clock: Clock,
+    waiting: std::vec::IntoIter<Arc<Node>>,
+    /// Who was asked; an endpoint's number is its place here.
+    seats: Vec<Arc<Node>>,
+    under_way: FuturesUnordered<JoinHandle<Heard>>,
+    tally: Tally<Findings>,
+    failures: Vec<(Arc<Node>, Failure)>,
+    /// What endpoints say of block 0.
+    genesis: Vec<(usize, B256)>,
+}
+
+/// What came from an endpoint.
+struct Heard {
+    seat: usize,
+    told: Result<Told, Failure>,
+    /// The block that it was asked about, if it was not its own.
+    about: Option<Block>,
+}
+
+enum Told {
+    Observed(Box<Observation>),
+    Attested(Box<Attestation>),
+}
+
+impl Poll {
+    fn new(chain: &RpcChain, asked: Arc<Asked>, selector: BlockSelector) -> Self {
+        Self {
+            asked,
+            selector,
+            identity: chain.identity(),
+            clock: Arc::clone(&chain.clock),
+            waiting: chain.in_order().into_iter(),
+            seats: Vec::new(),
+            under_way: FuturesUnordered::new(),
+            tally: Tally::new(chain.agree()),
+            failures: Vec::new(),
+            genesis: Vec::new(),
+        }
+    }
+
+    /// Into the order in which the endpoints were asked: that of their answers is chance.
+    fn sort_failures(&mut self) {
+        let place = |node: &Arc<Node>| self.seats.iter().position(|other| other.label == node.label);
+        self.failures.sort_by_key(|(node, _)| place(node));
+    }
+
+    fn label(&self, seat: usize) -> String {
+        self.seats.get(seat).map(|node| node.label.clone()).unwrap_or_default()
+    }
+
+    /// Asks the next endpoint; says whether there was one. A request is a task of its own: one that nobody waits for
+    /// any more still ends, so that its connection stays open and its endpoint's health is known.
+    fn ask_next(&mut self) -> bool {
+        let Some(node) = self.waiting.next() else { return false };
+        let seat = self.seats.len();
+        self.seats.push(Arc::clone(&node));
+        let (asked, selector, identity) = (Arc::clone(&self.asked), self.selector, self.identity);
+        let clock = Arc::clone(&self.clock);
+        self.under_way.push(tokio::spawn(async move {
+            let told = node.observe(&asked.subject, &asked.call, selector, identity).await;
+            note(&node, &told, &clock);
+            Heard { seat, told: told.map(|observed| Told::Observed(Box::new(observed))), about: None }
+        }));
+        true
+    }
+
+    /// Asks an endpoint about a block of others.
+    fn ask_again(&mut self, seat: usize, block: Block) {
+        let Some(node) = self.seats.get(seat).cloned() else { return };
+        self.tally.ask_again(seat, block);
+        let (asked, clock) = (Arc::clone(&self.asked), Arc::clone(&self.clock));
+        self.under_way.push(tokio::spawn(async move {
+            let told = node.attest(&asked.subject, &asked.call, &block).await;
+            note(&node, &told, &clock);
+            Heard { seat, told: told.map(|attested| Told::Attested(Box::new(attested))), about: Some(block) }
+        }));
+    }
+
+    /// Waits for the next answer and counts it; says whether there was one to wait for.
+    async fn hear_next(&mut self) -> bool {
+        match self.under_way.next().await {
+            None => false,
+            Some(Ok(heard)) => {
+                self.count(heard);
+                true
+            }
+            // The runtime is shutting down, or the request's task has a bug; its endpoint counts as one that failed.
+            Some(Err(_)) => true,
+        }
+    }
+
+    fn count(&mut self, heard: Heard) {
+        let Heard { seat, told, about } = heard;
+        let Some(node) = self.seats.get(seat) else { return };
+        match (told, about) {
+            (Ok(Told::Observed(observed)), _) => {
+                let Observation { block, pinned, latest, genesis } = *observed;
+                self.genesis.extend(genesis.map(|hash| (seat, hash)));
+                self.tally.hear(seat, &node.operator, block, pinned, latest);
+            }
+            (Ok(Told::Attested(attested)), Some(block)) => match *attested {
+                Attestation::Same(findings) => self.tally.attest(seat, block, findings),
+                Attestation::Instead(other) => self.tally.deny(seat, other),
+            },
+            (Ok(Told::Attested(_)), None) => {}
+            (Err(failure), about) => {
+                if let Some(block) = about {
+                    self.tally.keep_silent(seat, block);
+                }
+                self.failures.push((Arc::clone(node), failure));
+            }
+        }
+    }
+
+    /// What every endpoint that answered says, for people.
+    fn statements(&self) -> Vec<(String, String)> {
+        let mut said: Vec<_> = self.tally.statements().collect();
+        said.sort_by_key(|(seat, ..)| *seat);
+        said.into_iter().map(|(seat, block, word)| (self.label(seat), statement(&block, word))).collect()
+    }
+
+    /// The outcome. Answers that are still under way are compared with it when they come, by nobody's wait.
+    fn agreed(self, chain: &RpcChain, agreement: &Agreement) -> Outcome {
+        let Agreement { block, seats, latest } = agreement;
+        let node_of = |seat: &usize| self.seats.get(*seat).cloned();
+        let against = self.against(agreement);
+        let is_against = |node: &Arc<Node>| against.iter().any(|(label, _)| *label == node.label);
+        let has_failed = |node: &Arc<Node>| self.failures.iter().any(|(failed, _)| failed.label == node.label);
+        let agreed: Vec<_> = seats.iter().filter_map(node_of).collect();
+        let others = self.seats.iter().filter(|node| !agreed.iter().any(|other| other.label == node.label));
+        let voices = agreed.iter().chain(others.filter(|node| !is_against(node) && !has_failed(node)));
+        let pinned = seats.first().and_then(|seat| self.tally.word(*seat, block)).cloned();
+        let outcome = Outcome {
+            block: *block,
+            pinned: pinned.expect("those who agree have said it"),
+            latest: latest.and_then(|seat| self.tally.latest_word(seat)).cloned(),
+            latest_label: latest.map(|seat| self.label(seat)).unwrap_or_default(),
+            asked: self.seats.clone(),
+            voices: voices.cloned().collect(),
+            agreed,
+            contradicted_by: against,
+            failed: causes(&self.failures),
+        };
+        if let Demand::Quorum(_) = chain.demand {
+            self.remember_genesis(chain, seats);
+            self.note_liars(agreement.clone());
+        }
+        outcome
+    }
+
+    /// The genesis that all who agreed name is held against other endpoints from now on.
+    fn remember_genesis(&self, chain: &RpcChain, seats: &[usize]) {
+        let named = |seat: &usize| self.genesis.iter().find(|(of, _)| of == seat).map(|(_, hash)| *hash);
+        let mut hashes = seats.iter().map(named);
+        if let Some(Some(first)) = hashes.next()
+            && hashes.all(|hash| hash == Some(first))
+        {
+            chain.agreed_genesis.get_or_init(|| first);
+        }
+    }
+
+    /// Who contradicts the agreement, with what they say.
+    fn against(&self, agreement: &Agreement) -> Vec<(String, String)> {
+        let said = |(seat, other): (usize, Block)| {
+            let words = self.tally.word(seat, &other).map_or_else(|| height(&other), |word| statement(&other, word));
+            (self.label(seat), words)
+        };
+        self.tally.against(agreement).into_iter().map(said).collect()
+    }
+
+    /// Counts the endpoints that contradict the agreement, also those whose answers come later, and lets them rest.
+    fn note_liars(mut self, agreement: Agreement) {
+        tokio::spawn(async move {
+            while self.hear_next().await {}
+            for (seat, _) in self.tally.against(&agreement) {
+                let Some(node) = self.seats.get(seat) else { continue };
+                node.failed((self.clock)());
+                telemetry::rpc_lied(&node.label);
+                tracing::warn!(
+                    endpoint = node.label,
+                    block = agreement.block.number,
+                    "endpoint contradicts the quorum"
+                );
+            }
+        });
+    }
+}
+
+/// Notes how an endpoint did.
+fn note<T>(node: &Node, told: &Result<T, Failure>, clock: &Clock) {
+    match told {
+        Ok(_) => node.succeeded(),
+        Err(failure) if failure.is_endpoints_fault() => node.failed(clock()),
+        Err(_) => {}
+    }
+}
+
+fn height(block: &Block) -> String {
+    format!("block {} is {}", block.number, block.hash)
+}
+
+fn statement(block: &Block, findings: &Findings) -> String {
+    format!("{}: {findings}", height(block))
+}
+
+fn causes(failures: &[(Arc<Node>, Failure)]) -> Vec<(String, String)> {
     failures.iter().map(|(node, failure)| (node.label.clone(), failure.to_string())).collect()
 }
 

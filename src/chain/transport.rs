@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 use tower::Service;
 use url::Url;
 
+use crate::telemetry::{self, Outcome, Upstream};
 use crate::text::excerpt;
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes some 100 KB, the records of
@@ -55,6 +56,17 @@ pub enum PostError {
     Connection(String),
 }
 
+impl PostError {
+    /// How the request is counted.
+    const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Timeout(_) => Outcome::Timeout,
+            Self::Status(status) => Outcome::of_status(*status),
+            Self::TooLarge(_) | Self::Connection(_) => Outcome::Failed,
+        }
+    }
+}
+
 /// Why an exchange with an endpoint failed below the level of JSON-RPC errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TransportFault {
@@ -76,6 +88,9 @@ pub(super) enum TransportFault {
     /// The endpoint answered the whole with one error, which is not about batches.
     #[error("the endpoint refused: {0}")]
     Refused(String),
+    /// Several endpoints were asked, and too few of them said the same; what each said, by label.
+    #[error("the endpoints contradict each other")]
+    Divided(Vec<(String, String)>),
 }
 
 /// One endpoint as an alloy transport. Clones share what was learnt about the endpoint.
@@ -83,8 +98,8 @@ pub(super) enum TransportFault {
 pub(super) struct EndpointTransport(Arc<Line>);
 
 impl EndpointTransport {
-    pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, timeout: Duration) -> Self {
-        Self(Arc::new(Line { http, url, timeout, takes_batches: AtomicBool::new(true) }))
+    pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
+        Self(Arc::new(Line { http, url, label, timeout, takes_batches: AtomicBool::new(true) }))
     }
 }
 
@@ -106,6 +121,7 @@ impl Service<RequestPacket> for EndpointTransport {
 struct Line {
     http: Arc<dyn HttpPost>,
     url: Url,
+    label: String,
     timeout: Duration,
     /// Cleared when the endpoint refuses a batch, so that it is asked one by one from then on.
     takes_batches: AtomicBool,
@@ -164,7 +180,13 @@ impl Line {
     }
 
     async fn post(&self, body: Bytes) -> Result<Bytes, TransportFault> {
-        Ok(self.http.post(&self.url, body, MAX_REPLY_BYTES, self.timeout).await?)
+        let answer = self.http.post(&self.url, body, MAX_REPLY_BYTES, self.timeout).await;
+        telemetry::upstream(
+            Upstream::Rpc,
+            &self.label,
+            answer.as_ref().map_or_else(PostError::outcome, |_| Outcome::Ok),
+        );
+        Ok(answer?)
     }
 }
 

@@ -41,8 +41,9 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
 /// The reason behind a reading that failed.
 pub fn chain_error(error: &ChainError) -> Reason {
     let code = match error {
-        ChainError::Unreachable(_) => Code::RpcUnreachable,
-        ChainError::WrongChain { .. } => Code::RpcWrongChain,
+        ChainError::Unreachable(_) | ChainError::TooFew { .. } => Code::RpcUnreachable,
+        ChainError::Disagree(_) => Code::RpcDisagree,
+        ChainError::WrongChain { .. } | ChainError::WrongGenesis { .. } => Code::RpcWrongChain,
         ChainError::BlockUnavailable { .. } => Code::BlockUnavailable,
         ChainError::Resolver(_) => Code::ResolverFailed,
         ChainError::Ccip(_) => Code::CcipFailed,

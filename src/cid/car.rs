@@ -20,21 +20,20 @@ use super::walk::{Bound, Budget, Proven, Walk, WalkError};
 /// # Errors
 /// Whatever the walk finds; [`WalkError::Incomplete`] when the CAR lacks a block.
 pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) -> Result<Proven, WalkError> {
-    let mut reading = CarWalk::new(Walk::new(root, path, budget));
-    reading.push(car)?;
-    reading.into_walk().finish()
+    let mut walk = Walk::new(root, path, budget);
+    CarFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
+    walk.finish()
 }
 
-/// A [`Walk`] fed by the chunks of a CAR, as they come from the network.
+/// The chunks of one CAR, made into blocks for a [`Walk`] that other sources may feed as well.
 ///
-/// Blocks that are not wanted yet are kept, unhashed, until they are; how many is bounded by [`Budget::visits`] and
-/// [`Budget::dag_bytes`]. After an error, or at the end of the body, [`CarWalk::into_walk`] gives the walk back with
-/// all that was proven, to go on with another source.
+/// Blocks that are not wanted yet are kept, unhashed, until they are, as far as there is room.
 #[derive(Debug)]
-pub struct CarWalk {
-    walk: Walk,
+pub struct CarFeed {
     reader: CarReader,
     waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
+    /// Bytes that may still wait.
+    room: usize,
 }
 
 /// Whether reading has to go on.
@@ -46,42 +45,53 @@ pub enum Progress {
     Over,
 }
 
-impl CarWalk {
-    /// Goes on with `walk` from the beginning of a CAR.
-    pub fn new(walk: Walk) -> Self {
-        let reader = CarReader::new(CarLimits::of(walk.budget()));
-        Self { walk, reader, waiting: HashMap::new() }
+impl CarFeed {
+    /// The beginning of a CAR, for walks within `budget`. At most `room` bytes of blocks wait until they are wanted;
+    /// what finds no room is lost. A CAR in the order of the walk needs none.
+    pub fn new(budget: &Budget, room: usize) -> Self {
+        Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
 
-    /// Takes the next bytes of the CAR.
+    /// Takes the next bytes of the CAR, for a walk that may have gone on meanwhile.
     ///
     /// # Errors
     /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
-    /// [`WalkError::HashMismatch`]. The walk inside is unharmed.
-    pub fn push(&mut self, chunk: Bytes) -> Result<Progress, WalkError> {
-        if self.walk.wanted().is_none() {
+    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
+        self.settle(walk)?;
+        if walk.wanted().is_none() {
             return Ok(Progress::Over);
         }
         self.reader.push(chunk);
-        while self.walk.wanted().is_some() {
+        while walk.wanted().is_some() {
             let Some(section) = self.reader.section()? else { return Ok(Progress::Wanting) };
-            self.take(section)?;
+            self.take(walk, section)?;
         }
         Ok(Progress::Over)
     }
 
-    /// The walk, with every block proven so far.
-    pub fn into_walk(self) -> Walk {
-        self.walk
-    }
-
-    fn take(&mut self, section: Section) -> Result<(), WalkError> {
-        if self.walk.has(&section.cid) {
+    fn take(&mut self, walk: &mut Walk, section: Section) -> Result<(), WalkError> {
+        let hash = section.cid.multihash();
+        if walk.wanted().is_some_and(|wanted| wanted.multihash() == hash) {
+            walk.supply(section.block)?;
+            return self.settle(walk);
+        }
+        if walk.has(&section.cid) || self.waiting.contains_key(&hash) || section.block.len() > self.room {
             return Ok(());
         }
-        self.waiting.entry(section.cid.multihash()).or_insert(section.block);
-        while let Some(block) = self.walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
-            self.walk.supply(block)?;
+        self.room -= section.block.len();
+        self.waiting.insert(hash, section.block);
+        Ok(())
+    }
+
+    /// Supplies what the CAR gave before it was wanted, as far as it is wanted now.
+    ///
+    /// # Errors
+    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    pub fn settle(&mut self, walk: &mut Walk) -> Result<(), WalkError> {
+        while let Some(block) = walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
+            self.room += block.len();
+            walk.supply(block)?;
         }
         Ok(())
     }
@@ -434,8 +444,9 @@ mod tests {
         tree(&files, Layout { chunk: 100, ..Layout::default() })
     }
 
-    fn walk(root: ContentId) -> CarWalk {
-        CarWalk::new(Walk::new(root, &ContentPath::parse(PATH).unwrap(), Budget::card()))
+    fn start(root: ContentId) -> (Walk, CarFeed) {
+        let budget = Budget::card();
+        (Walk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarFeed::new(&budget, budget.dag_bytes))
     }
 
     fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, WalkError> {
@@ -476,11 +487,13 @@ mod tests {
         let expected = cat(root, whole.clone()).unwrap();
         for form in [whole.clone(), in_version_2(&whole, 0), in_version_2(&whole, 7)] {
             for size in [1, 2, 7, 64, 10_000] {
-                let mut reading = walk(root);
-                let pushed: Vec<_> =
-                    form.chunks(size).map(|chunk| reading.push(Bytes::copy_from_slice(chunk)).unwrap()).collect();
+                let (mut walk, mut feed) = start(root);
+                let pushed: Vec<_> = form
+                    .chunks(size)
+                    .map(|chunk| feed.push(&mut walk, Bytes::copy_from_slice(chunk)).unwrap())
+                    .collect();
                 assert_eq!(pushed.last(), Some(&Progress::Over));
-                assert_eq!(reading.into_walk().finish().unwrap().bytes, expected);
+                assert_eq!(walk.finish().unwrap().bytes, expected);
             }
         }
     }
@@ -490,10 +503,10 @@ mod tests {
         let (root, blocks) = sample();
         let mut long = car(&root, &blocks);
         long.extend([0xff; 100]);
-        let mut reading = walk(root);
-        assert_eq!(reading.push(Bytes::from(long)), Ok(Progress::Over));
-        assert_eq!(reading.push(Bytes::from(vec![0xff; 100])), Ok(Progress::Over));
-        assert!(reading.into_walk().finish().is_ok());
+        let (mut walk, mut feed) = start(root);
+        assert_eq!(feed.push(&mut walk, Bytes::from(long)), Ok(Progress::Over));
+        assert_eq!(feed.push(&mut walk, Bytes::from(vec![0xff; 100])), Ok(Progress::Over));
+        assert!(walk.finish().is_ok());
     }
 
     #[test]
@@ -514,9 +527,8 @@ mod tests {
         let (root, blocks) = sample();
         let mut whole = car(&root, [(&root, &blocks[&root])]);
         whole.extend([0xff; 10]);
-        let mut reading = walk(root);
-        assert_eq!(reading.push(Bytes::from(whole)), Err(WalkError::BadCar("a length is padded or too large")));
-        let mut walk = reading.into_walk();
+        let (mut walk, mut feed) = start(root);
+        assert_eq!(feed.push(&mut walk, Bytes::from(whole)), Err(WalkError::BadCar("a length is padded or too large")));
         assert!(walk.has(&root));
         while let Some(cid) = walk.wanted().copied() {
             walk.supply(blocks[&cid].clone()).unwrap();
@@ -538,14 +550,14 @@ mod tests {
     #[test]
     fn an_endless_car_reaches_a_bound() {
         let (root, _) = sample();
-        let mut reading = walk(root);
-        let mut outcome = reading.push(Bytes::from(header()));
+        let (mut walk, mut feed) = start(root);
+        let mut outcome = feed.push(&mut walk, Bytes::from(header()));
         let block = vec![0; 1 << 20];
         let cid = ContentId::raw_of(&block);
         let section = Bytes::from(car(&root, [(&cid, &Bytes::from(block))]).split_off(header().len()));
         let mut pushes = 0;
         while outcome == Ok(Progress::Wanting) {
-            outcome = reading.push(section.clone());
+            outcome = feed.push(&mut walk, section.clone());
             pushes += 1;
         }
         assert_eq!(outcome, Err(WalkError::CarLimit(Bound::DagBytes)));

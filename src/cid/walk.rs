@@ -121,6 +121,11 @@ impl Walk {
         self.proven.contains_key(&cid.multihash())
     }
 
+    /// How many different blocks were supplied so far.
+    pub fn blocks(&self) -> usize {
+        self.proven.len()
+    }
+
     /// The bounds of this walk.
     pub fn budget(&self) -> &Budget {
         &self.budget

@@ -506,12 +506,12 @@ pub(super) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(super) rpc: Vec<Endpoint>,
-    /// How far the chain's answer must be vouched for: single-rpc
+    /// How far the chain's answer must be vouched for: single-rpc or quorum
     #[arg(long, value_name = "GRADE")]
     pub(super) proof: Option<ProofDemand>,
-    /// How many endpoints must agree; not available yet
-    #[arg(long, value_name = "K", value_parser = parse_quorum, hide = true)]
-    pub(super) quorum: Option<u32>,
+    /// How many endpoints of different operators must agree; 2 where several are named
+    #[arg(long, value_name = "K", value_parser = parse_quorum)]
+    pub(super) quorum: Option<usize>,
     /// The Universal Resolver's address
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) universal_resolver: Option<Address>,
@@ -710,10 +710,8 @@ mod tests {
 
     #[test]
     fn proofs_to_come_are_refused_clearly() {
-        for flag in ["--proof quorum", "--proof state-proof", "--quorum 2"] {
-            let line = format!("clresolve {flag} a.eth");
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
-            assert!(error.to_string().contains("not available"), "{error}");
-        }
+        let line = ["clresolve", "--proof", "state-proof", "a.eth"].map(OsString::from);
+        let error = parse(line.to_vec()).unwrap_err();
+        assert!(error.to_string().contains("not available"), "{error}");
     }
 }

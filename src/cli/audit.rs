@@ -13,6 +13,7 @@ use super::args::{AuditArgs, ReportFormat};
 use super::exit::Exit;
 use super::output::Output;
 use super::progress::Progress;
+use super::stop::asked_to_stop;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
 use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
@@ -34,10 +35,10 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(args.out)?;
     let list = names::open(&args.names)?;
     let progress = Progress::counting(list.total);
-    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let mut interrupt = pin!(asked_to_stop());
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
-        Ok(()) = &mut interrupt => return Ok(Exit::Interrupted),
+        () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;
     let mut kept = Kept::new()?;
@@ -57,15 +58,14 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
                     progress.advance(|| counts(&kept.tally));
                 }
             },
-            Ok(()) = &mut interrupt => break Ending::Interrupted,
+            () = &mut interrupt => break Ending::Interrupted,
         }
     };
     drop(progress);
-    // The report may go to a reader that stalls: a second Ctrl-C ends the program as the first would have.
+    // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(i32::from(Exit::Interrupted.code()));
-        }
+        asked_to_stop().await;
+        std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     finish(kept, scope, ending, args.format.into(), &mut output)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::bail;
+use serde_json::{Value, json};
 
 use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
@@ -15,32 +16,53 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.output.out)?;
     let palette = output.palette();
     let all = args.codes.is_empty();
-    let codes = if all { Code::ALL.to_vec() } else { find(&args.codes)? };
+    let codes = if all { Code::ALL.iter().copied().map(Said::OfName).collect() } else { find(&args.codes)? };
     let mut results = Results::new(output, args.output.format, codes.len() > 1);
-    for (i, code) in codes.iter().enumerate() {
-        let entry = code.entry();
-        results.push(entry, |format| match format {
-            Format::Text if all => line(entry, &palette),
-            Format::Text if i > 0 => format!("\n{}", paragraph(entry, &palette)),
-            Format::Text => paragraph(entry, &palette),
-            _ => line(entry, &palette),
-        })?;
+    for (i, code) in codes.into_iter().enumerate() {
+        let gap = if i > 0 { "\n" } else { "" };
+        match code {
+            Said::OfName(code) => results.push(code.entry(), |format| match format {
+                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), &palette)),
+                _ => line(code.entry(), &palette),
+            })?,
+            Said::OfRequest(refusal) => results.push(&refused(refusal), |format| match format {
+                Format::Text => format!("{gap}{}", of_request(refusal)),
+                _ => format!("{:<28} {}\n", refusal.slug(), refusal.title()),
+            })?,
+        }
     }
     results.finish()?;
     Ok(Exit::Trusted)
 }
 
-fn find(slugs: &[String]) -> anyhow::Result<Vec<Code>> {
+/// A code, by what it is said of.
+#[derive(Clone, Copy)]
+enum Said {
+    OfName(Code),
+    OfRequest(Refusal),
+}
+
+fn refused(refusal: Refusal) -> Value {
+    json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
+}
+
+fn of_request(refusal: Refusal) -> String {
+    let title = refusal.title();
+    format!("{refusal}: {title}\n\n  The daemon says it of a request; it never stands in a verdict on a name.\n")
+}
+
+fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
     let mut codes = Vec::new();
     for slug in slugs {
         let slug = slug.to_ascii_lowercase();
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
-            bail!("{refusal} is what the daemon says of a request, not of a name. {}", refusal.title());
+            codes.push(Said::OfRequest(*refusal));
+            continue;
         }
         let Some(code) = Code::from_slug(&slug) else {
             bail!("no reason code is called {}{}", Foreign::new(&slug), hint(&slug));
         };
-        codes.push(code);
+        codes.push(Said::OfName(code));
     }
     Ok(codes)
 }

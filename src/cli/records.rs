@@ -175,7 +175,8 @@ mod tests {
             holder: None,
             expiry: None,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
-            endpoint: "rpc".to_owned(),
+            endpoints: vec!["rpc".to_owned()],
+            contradicted_by: Vec::new(),
             failed_endpoints: Vec::new(),
         }
     }

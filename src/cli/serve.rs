@@ -4,7 +4,7 @@ use anyhow::Context as _;
 
 use super::args::ServeArgs;
 use super::exit::Exit;
-use super::stop::asked_to_stop;
+use super::stop::{asked_to_stop, asked_to_stop_times};
 use super::world;
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
@@ -28,13 +28,20 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Trusted);
     }
     let server = Server::bind(&config).await?;
+    let (told, told_twice) = (asked_to_stop(), asked_to_stop_times(2));
     anstream::eprintln!("clresolve: listening on http://{}", server.address());
-    match sandbox {
-        None => server.run(asked_to_stop()).await,
-        Some(sandbox) => tokio::select! {
-            () = server.run(asked_to_stop()) => {}
-            () = sandbox.stopped() => {}
-        },
+    let sandbox_ends = async {
+        match sandbox {
+            Some(sandbox) => sandbox.stopped().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = server.run(told) => Ok(Exit::Trusted),
+        () = sandbox_ends => Ok(Exit::Trusted),
+        () = told_twice => {
+            anstream::eprintln!("clresolve: told twice to stop; requests in work are cut");
+            Ok(Exit::Interrupted)
+        }
     }
-    Ok(Exit::Trusted)
 }

@@ -80,6 +80,7 @@ fn layer(args: &WorldArgs) -> Layer {
         rpc: Some(args.rpc.clone()).filter(|list| !list.is_empty()),
         gateway: Some(args.gateway.clone()).filter(|list| !list.is_empty()),
         proof: args.proof,
+        quorum: args.quorum,
         universal_resolver: args.universal_resolver,
         chain_id: args.chain_id,
         block: args.block,

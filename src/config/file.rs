@@ -7,16 +7,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap as _, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
-use super::value::{Origin, parse_address, parse_digest, parse_duration, parse_profile, parse_world};
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, ManifestSource, OriginSpec, ProofDemand};
+use super::value::{
+    Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_hedging, parse_profile, parse_world, quorum,
+};
+use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
 use crate::text::{Foreign, without_secrets};
 use crate::verdict::Depth;
@@ -195,7 +197,8 @@ struct File {
     universal_resolver: Option<Contract>,
     block: Option<BlockForm>,
     proof: Option<Demand>,
-    quorum: Option<Unavailable>,
+    quorum: Option<QuorumForm>,
+    genesis: Option<BlockHash>,
     ccip_read: Option<bool>,
     profile: Option<Profile>,
     depth: Option<Depth>,
@@ -210,6 +213,7 @@ struct File {
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
     sign: Option<SignLayer>,
+    hedge_after: Option<HedgeAfter>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
     manifest: Option<Vec<ManifestForm>>,
@@ -217,15 +221,14 @@ struct File {
 
 impl From<File> for Layer {
     fn from(file: File) -> Self {
-        if let Some(never) = file.quorum {
-            match never {}
-        }
         Self {
             world: file.world.map(|w| w.0),
             chain_id: file.chain_id,
             universal_resolver: file.universal_resolver.map(|a| a.0),
             block: file.block.map(|b| b.0),
             proof: file.proof.map(|p| p.0),
+            quorum: file.quorum.map(|k| k.0),
+            genesis: file.genesis.map(|hash| hash.0),
             ccip_read: file.ccip_read,
             profile: file.profile.map(|p| p.0),
             depth: file.depth,
@@ -240,6 +243,7 @@ impl From<File> for Layer {
             http: file.http,
             gate: file.gate,
             sign: file.sign,
+            hedge_after: file.hedge_after.map(|h| h.0),
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
             manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),
@@ -267,18 +271,19 @@ text_forms! {
     Demand(ProofDemand) = str::parse;
     Profile(String) = parse_profile;
     Timeout(Duration) = parse_duration;
+    HedgeAfter(Hedging) = parse_hedging;
     Rule(ConnectTo) = str::parse;
     HostPort(OriginSpec) = str::parse;
     Digest(String) = parse_digest;
+    BlockHash(B256) = parse_hash;
 }
 
-/// `quorum`, whose every value is refused in this version.
-enum Unavailable {}
+/// `quorum`: how many operators must agree.
+struct QuorumForm(usize);
 
-impl<'de> Deserialize<'de> for Unavailable {
+impl<'de> Deserialize<'de> for QuorumForm {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        de::IgnoredAny::deserialize(d)?;
-        Err(de::Error::custom("a quorum is not available in this version; leave the key out"))
+        quorum(usize::deserialize(d)?).map(Self).map_err(de::Error::custom)
     }
 }
 
@@ -314,18 +319,54 @@ impl<'de> Deserialize<'de> for BlockForm {
     }
 }
 
-/// An endpoint or gateway: an URL alone, or a table with `url` and, if wanted, `label` and `own`.
+/// An endpoint or gateway: an URL alone, or a table.
 struct OriginForm<T>(T);
+
+/// What the table of an origin holds: `url` and, if wanted, the other keys.
+trait Written: TryFrom<Origin, Error = String> {
+    type Table: for<'de> Deserialize<'de> + Into<Origin>;
+}
+
+impl Written for Endpoint {
+    type Table = EndpointTable;
+}
+
+impl Written for Gateway {
+    type Table = GatewayTable;
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OriginTable {
+struct EndpointTable {
+    url: String,
+    label: Option<String>,
+    own: Option<bool>,
+    operator: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
 }
 
-impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T> {
+impl From<EndpointTable> for Origin {
+    fn from(table: EndpointTable) -> Self {
+        let EndpointTable { url, label, own, operator } = table;
+        Self { url, label, own, operator }
+    }
+}
+
+impl From<GatewayTable> for Origin {
+    fn from(table: GatewayTable) -> Self {
+        let GatewayTable { url, label, own } = table;
+        Self { url, label, own, operator: None }
+    }
+}
+
+impl<'de, T: Written> Deserialize<'de> for OriginForm<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(OriginVisitor(PhantomData))
     }
@@ -333,7 +374,7 @@ impl<'de, T: TryFrom<Origin, Error = String>> Deserialize<'de> for OriginForm<T>
 
 struct OriginVisitor<T>(PhantomData<T>);
 
-impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> {
+impl<'de, T: Written> Visitor<'de> for OriginVisitor<T> {
     type Value = OriginForm<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -345,8 +386,9 @@ impl<'de, T: TryFrom<Origin, Error = String>> Visitor<'de> for OriginVisitor<T> 
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let OriginTable { url, label, own } = Deserialize::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Origin { url, label, own }.try_into().map(OriginForm).map_err(de::Error::custom)
+        let table = T::Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let origin: Origin = table.into();
+        origin.try_into().map(OriginForm).map_err(de::Error::custom)
     }
 }
 
@@ -391,22 +433,25 @@ impl Serialize for ManifestSource {
 
 impl Serialize for Endpoint {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        origin(s, self.url.as_str(), &self.label, self.own)
+        let mut map = s.serialize_map(Some(4))?;
+        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
+        map.serialize_entry("operator", &self.operator)?;
+        map.end()
     }
 }
 
 impl Serialize for Gateway {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        origin(s, self.url.as_str(), &self.label, self.own)
+        let mut map = s.serialize_map(Some(3))?;
+        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
+        map.end()
     }
 }
 
-fn origin<S: Serializer>(s: S, url: &str, label: &str, own: bool) -> Result<S::Ok, S::Error> {
-    let mut map = s.serialize_map(Some(3))?;
+fn origin<M: SerializeMap>(map: &mut M, url: &str, label: &str, own: bool) -> Result<(), M::Error> {
     map.serialize_entry("url", url)?;
     map.serialize_entry("label", label)?;
-    map.serialize_entry("own", &own)?;
-    map.end()
+    map.serialize_entry("own", &own)
 }
 
 #[cfg(test)]
@@ -425,6 +470,7 @@ depth = "schemas"
 require-all-sources = true
 allowed-publishers = ["CommandLayer.eth"]
 timeout = "2s"
+hedge-after = "800ms"
 connect-to = ["agent.example:443:127.0.0.1:8443"]
 allow-host = ["agent.example:8443"]
 ca = ["ca.pem"]
@@ -463,6 +509,7 @@ file = "commons.json"
         assert_eq!(config.rules.depth, Depth::Schemas);
         assert!(config.rules.require_all_sources);
         assert_eq!(config.timeout, Duration::from_secs(2));
+        assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
         assert_eq!(config.cache.trusted, 5);
         assert_eq!(config.cache.untrusted, 10_000);
         assert_eq!(config.network.ca_files, [PathBuf::from("ca.pem")]);
@@ -500,9 +547,9 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (2, "timeuot"));
         assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
-        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline`");
+        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `min-proof`");
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected `deadline`");
+        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `min-proof`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");
@@ -513,8 +560,10 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (3, "owm"));
         let (line, key, _) = refused("gateway = [\n  \"https://a.example\",\n  \"ftp://b.example\",\n]\n");
         assert_eq!((line, key.as_str()), (3, "gateway"));
-        assert_eq!(refused("quorum = 2").1, "quorum");
-        assert!(refused("proof = \"quorum\"").2.contains("not available"));
+        assert_eq!(refused("quorum = 1").1, "quorum");
+        assert_eq!(refused("genesis = \"0x12\"").1, "genesis");
+        assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "operator");
+        assert!(refused("proof = \"state-proof\"").2.contains("not available"));
         assert_eq!(refused("a b").0, 1);
         assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");
     }

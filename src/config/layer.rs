@@ -5,15 +5,15 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
-    CacheConfig, Config, ConfigError, ConnectTo, Endpoint, Gateway, MAINNET, ManifestSource, OriginSpec, ProofDemand,
-    SANDBOX,
+    CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
+    OriginSpec, ProofDemand, SANDBOX,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -42,6 +42,12 @@ pub struct Layer {
     /// How far the chain's answer must be vouched for.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub proof: Option<ProofDemand>,
+    /// How many operators must agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+    /// Hash of block 0.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub genesis: Option<B256>,
     /// Whether CCIP-Read gateways may be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ccip_read: Option<bool>,
@@ -84,6 +90,9 @@ pub struct Layer {
     /// The key that verdicts are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sign: Option<SignLayer>,
+    /// When an IPFS gateway is asked beside another one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub hedge_after: Option<Hedging>,
     /// RPC endpoints, in order of preference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Vec<Endpoint>>,
@@ -116,7 +125,7 @@ impl Config {
     ///
     /// # Errors
     /// When what the layers say together makes no world: `mainnet` that is not chain 1, another chain without
-    /// endpoints, an empty list of endpoints.
+    /// endpoints, an empty list of endpoints, a quorum of more operators than there are.
     pub fn with(mut self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
         for layer in layers {
             self.lay(layer)?;
@@ -129,8 +138,10 @@ impl Config {
 
     fn lay(&mut self, layer: Layer) -> Result<(), ConfigError> {
         self.lay_chain(&layer);
+        self.lay_proof(&layer)?;
         replace(&mut self.chain.endpoints, layer.rpc);
         replace(&mut self.gateways, layer.gateway);
+        replace(&mut self.network.hedging, layer.hedge_after);
         replace(&mut self.rules.profile, layer.profile);
         replace(&mut self.rules.depth, layer.depth);
         replace(&mut self.rules.require_all_sources, layer.require_all_sources);
@@ -156,11 +167,30 @@ impl Config {
         if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
             self.chain.id = id;
             self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
+            self.chain.genesis = None;
         }
+        self.chain.genesis = layer.genesis.or(self.chain.genesis);
         replace(&mut self.chain.world, layer.world.clone());
         replace(&mut self.chain.universal_resolver, layer.universal_resolver);
         replace(&mut self.chain.block, layer.block);
         replace(&mut self.chain.ccip_read, layer.ccip_read);
+    }
+
+    /// A stronger layer's `proof` undoes a weaker layer's `quorum`, and the other way round.
+    fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
+        match (layer.proof, layer.quorum) {
+            (Some(ProofDemand::SingleRpc), Some(_)) => {
+                return Err(conflict("quorum", "with proof single-rpc nobody has to agree".to_owned()));
+            }
+            (Some(ProofDemand::SingleRpc), None) => {
+                (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
+            }
+            (proof, Some(agree)) => {
+                (self.chain.proof, self.chain.quorum) = (proof.or(Some(ProofDemand::Quorum)), Some(agree));
+            }
+            (proof, None) => self.chain.proof = proof.or(self.chain.proof),
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -173,6 +203,13 @@ impl Config {
         }
         if chain.endpoints.is_empty() {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
+        }
+        let grade = match chain.demand()? {
+            Demand::SingleRpc => Grade::SingleRpc,
+            Demand::Quorum(_) => Grade::Quorum,
+        };
+        if self.gate.min_proof.is_some_and(|least| least > grade) {
+            return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
             return Err(conflict(
@@ -241,7 +278,9 @@ impl Layer {
             chain_id: Some(config.chain.id),
             universal_resolver: Some(config.chain.universal_resolver),
             block: Some(config.chain.block),
-            proof: Some(ProofDemand::SingleRpc),
+            proof: config.chain.proof,
+            quorum: config.chain.quorum,
+            genesis: config.chain.genesis,
             ccip_read: Some(config.chain.ccip_read),
             profile: Some(config.rules.profile.clone()),
             depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
@@ -260,6 +299,7 @@ impl Layer {
             http: Some(HttpLayer::of(config.http)),
             gate: Some(GateLayer::of(config.gate)),
             sign: Some(SignLayer::of(&config.sign)),
+            hedge_after: Some(config.network.hedging),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),
             manifest: Some(config.rules.manifests.clone()),
@@ -385,6 +425,43 @@ mod tests {
         let no_endpoint = Layer { chain_id: Some(5), ..Layer::default() };
         assert!(matches!(name(no_endpoint), Err(ConfigError::Conflict { key, .. }) if key == "rpc"));
         assert!(name(Layer { rpc: Some(vec![]), ..Layer::default() }).is_err());
+    }
+
+    #[test]
+    fn several_operators_are_a_quorum_unless_something_else_is_said() {
+        let endpoints = |urls: &[&str]| Some(urls.iter().map(|url| url.parse().unwrap()).collect::<Vec<Endpoint>>());
+        let demand = |layers: &[Layer]| Config::default().with(layers.to_vec())?.chain.demand();
+        let named = |urls: &[&str]| Layer { rpc: endpoints(urls), ..Layer::default() };
+        let quorum = |agree| Layer { quorum: Some(agree), ..Layer::default() };
+        let proof = |proof| Layer { proof: Some(proof), ..Layer::default() };
+        let (one, two) = (["https://rpc.one"], ["https://rpc.one", "https://rpc.two"]);
+        let same = ["https://a.rpc.one", "https://b.rpc.one"];
+        assert_eq!(demand(&[]), Ok(Demand::Quorum(2)), "the built-in endpoints");
+        assert_eq!(demand(&[named(&one)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[named(&two)]), Ok(Demand::Quorum(2)));
+        assert_eq!(demand(&[named(&same)]), Ok(Demand::SingleRpc), "one operator");
+        assert_eq!(demand(&[quorum(4)]), Ok(Demand::Quorum(4)));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc), quorum(3)]), Ok(Demand::Quorum(3)), "the stronger wins");
+        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert!(demand(&[named(&one), quorum(2)]).is_err());
+        assert!(demand(&[named(&same), proof(ProofDemand::Quorum)]).is_err());
+        assert!(demand(&[quorum(7)]).is_err());
+        let own = Endpoint { own: true, ..two[0].parse().unwrap() };
+        let own = Layer { rpc: Some(vec![own, "https://rpc.other".parse().unwrap()]), ..Layer::default() };
+        assert_eq!(demand(std::slice::from_ref(&own)), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[own, quorum(2)]), Ok(Demand::Quorum(2)));
+    }
+
+    #[test]
+    fn a_gate_that_would_refuse_everything_is_refused() {
+        let least = |grade| GateLayer { min_proof: Some(grade), ..GateLayer::default() };
+        let with = |grade, rpc: Option<Vec<Endpoint>>| {
+            Config::default().with([Layer { gate: Some(least(grade)), rpc, ..Layer::default() }])
+        };
+        assert!(with(Grade::Quorum, None).is_ok());
+        assert!(with(Grade::StateProof, None).is_err());
+        assert!(with(Grade::Quorum, Some(vec!["https://rpc.example".parse().unwrap()])).is_err());
     }
 
     #[test]

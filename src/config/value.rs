@@ -4,16 +4,21 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use url::Url;
 
-use super::{Endpoint, Gateway};
+use super::{Endpoint, Gateway, Hedging};
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Longest label of an endpoint or gateway, in bytes; labels stand in every verdict.
 const MAX_LABEL_BYTES: usize = 64;
+
+/// Most operators that may have to agree: more than there are public ones.
+const MAX_QUORUM: usize = 32;
+
+const QUORUM_EXPECTED: &str = "expected a number of endpoints from 2 to 32; one endpoint's word is proof single-rpc";
 
 /// Longest profile identifier, in bytes; it stands in every verdict.
 const MAX_PROFILE_BYTES: usize = 64;
@@ -25,6 +30,8 @@ pub enum ProofDemand {
     /// One endpoint's word is enough.
     #[default]
     SingleRpc,
+    /// Endpoints of several operators must say the same.
+    Quorum,
 }
 
 impl FromStr for ProofDemand {
@@ -33,8 +40,9 @@ impl FromStr for ProofDemand {
     fn from_str(s: &str) -> Result<Self, String> {
         match s {
             "single-rpc" => Ok(Self::SingleRpc),
-            "quorum" | "state-proof" => Err(format!("{s} is not available in this version; it reads with single-rpc")),
-            _ => Err("expected single-rpc".to_owned()),
+            "quorum" => Ok(Self::Quorum),
+            "state-proof" => Err("state-proof is not available in this version; the strongest is quorum".to_owned()),
+            _ => Err("expected single-rpc or quorum".to_owned()),
         }
     }
 }
@@ -43,16 +51,28 @@ impl fmt::Display for ProofDemand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SingleRpc => f.write_str("single-rpc"),
+            Self::Quorum => f.write_str("quorum"),
         }
     }
 }
 
-/// Refuses every quorum size: this version asks one endpoint at a time.
+/// How many operators must agree: 2 to [`MAX_QUORUM`].
 ///
 /// # Errors
-/// Always.
-pub fn parse_quorum(_: &str) -> Result<u32, String> {
-    Err("a quorum is not available in this version; it reads with --proof single-rpc".to_owned())
+/// Says what was expected.
+pub fn parse_quorum(s: &str) -> Result<usize, String> {
+    s.parse().map_err(|_| QUORUM_EXPECTED.to_owned()).and_then(quorum)
+}
+
+/// The number, where it can be a quorum.
+pub(super) fn quorum(agree: usize) -> Result<usize, String> {
+    if (2..=MAX_QUORUM).contains(&agree) { Ok(agree) } else { Err(QUORUM_EXPECTED.to_owned()) }
+}
+
+/// The hash of a block: `0x` and 64 hex digits.
+pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
+    let expected = || "expected a hash: 0x and 64 hex digits".to_owned();
+    s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }
 
 /// An address: `0x` and 40 hex digits, in any case.
@@ -79,6 +99,17 @@ pub fn parse_duration(s: &str) -> Result<Duration, String> {
         ));
     }
     Ok(duration)
+}
+
+/// When an IPFS gateway is asked beside another one: `learnt`, or after a duration.
+///
+/// # Errors
+/// Says what was expected.
+pub(super) fn parse_hedging(s: &str) -> Result<Hedging, String> {
+    if s == "learnt" {
+        return Ok(Hedging::Learnt);
+    }
+    parse_duration(s).map(Hedging::After).map_err(|error| format!("{error}, or learnt"))
 }
 
 /// The identifier of a profile, such as `agent-cards/1.0.0`. Whether it exists is known once the profiles are loaded.
@@ -114,6 +145,7 @@ pub(super) struct Origin {
     pub(super) url: String,
     pub(super) label: Option<String>,
     pub(super) own: Option<bool>,
+    pub(super) operator: Option<String>,
 }
 
 impl From<&str> for Origin {
@@ -127,8 +159,12 @@ impl TryFrom<Origin> for Endpoint {
 
     fn try_from(origin: Origin) -> Result<Self, String> {
         let url = http_url(&origin.url)?;
+        let operator = match origin.operator {
+            Some(operator) => named(operator, "operator")?,
+            None => Self::operator_of(&url),
+        };
         let label = label(origin.label, &url)?;
-        Ok(Self { label, url, own: origin.own.unwrap_or(false) })
+        Ok(Self { label, url, own: origin.own.unwrap_or(false), operator })
     }
 }
 
@@ -183,20 +219,35 @@ fn label(given: Option<String>, url: &Url) -> Result<String, String> {
         let host = url.host_str().unwrap_or_default();
         return Ok(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")));
     };
-    let good = (1..=MAX_LABEL_BYTES).contains(&label.len())
-        && label
+    named(label, "label")
+}
+
+/// A short name of plain characters.
+fn named(name: String, what: &str) -> Result<String, String> {
+    let good = (1..=MAX_LABEL_BYTES).contains(&name.len())
+        && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b':' | b'[' | b']' | b'#'));
     if good {
-        Ok(label)
+        Ok(name)
     } else {
-        Err(format!("expected a label of at most {MAX_LABEL_BYTES} letters, digits and -._:"))
+        Err(format!("expected the {what} to be at most {MAX_LABEL_BYTES} letters, digits and -._:"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hedging_is_learnt_or_a_time() {
+        for text in ["learnt", "800ms", "1h"] {
+            assert_eq!(parse_hedging(text).map(|hedging| hedging.to_string()).as_deref(), Ok(text));
+        }
+        let expected = "expected a duration such as 15s, 500ms or 1m 30s, or learnt";
+        assert_eq!(parse_hedging("never").unwrap_err(), expected);
+        assert!(parse_hedging("2h").is_err());
+    }
 
     #[test]
     fn a_gateway_is_named_by_its_base() {
@@ -224,6 +275,22 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_of_one_operator_are_told_by_their_hosts() {
+        for (url, operator) in [
+            ("https://eth.drpc.org/key", "drpc.org"),
+            ("https://a.b.rpc.example./", "rpc.example"),
+            ("https://rpc.example:8443", "rpc.example"),
+            ("http://one.co.uk", "co.uk"),
+            ("http://node:8545", "node:8545"),
+            ("http://localhost", "localhost:80"),
+            ("http://127.0.0.1:8545", "127.0.0.1:8545"),
+            ("http://[::1]:8545", "[::1]:8545"),
+        ] {
+            assert_eq!(url.parse::<Endpoint>().unwrap().operator, operator);
+        }
+    }
+
+    #[test]
     fn single_values_say_what_they_expect() {
         assert!(parse_address("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e").is_ok());
         assert!(parse_address("00000000000C2E074eC69A0dFb2997BA6C7d2e1e").is_err());
@@ -231,9 +298,12 @@ mod tests {
         assert!(parse_duration("0s").is_err());
         assert!(parse_duration("2h").is_err());
         assert!(parse_duration("15").is_err());
-        assert!("quorum".parse::<ProofDemand>().unwrap_err().contains("not available"));
+        assert_eq!("quorum".parse(), Ok(ProofDemand::Quorum));
         assert!("state-proof".parse::<ProofDemand>().unwrap_err().contains("not available"));
-        assert!(parse_quorum("2").is_err());
+        assert_eq!(parse_quorum("2"), Ok(2));
+        for bad in ["", "0", "1", "33", "-2", "two"] {
+            assert!(parse_quorum(bad).is_err(), "{bad}");
+        }
         assert!(parse_profile("agent-cards/1.0.0+released").is_ok());
         assert!(parse_profile("a b").is_err());
     }

@@ -9,8 +9,9 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use super::egress::{Call, Egress, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
+use crate::telemetry::{self, Outcome, Upstream};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
 pub const MAX_GATEWAYS: usize = 8;
@@ -58,7 +59,7 @@ impl GuardedGateway {
     ) -> Result<Bytes, FetchError> {
         let sender = format!("{:#x}", request.sender);
         let data = request.data.to_string();
-        let url = expand(template, &sender, &data).map_err(forbidden)?;
+        let url = ForeignUrl::made(expand(template, &sender, &data).map_err(forbidden)?);
         let call = if template.contains(DATA) {
             Call::get("application/json")
         } else {
@@ -88,7 +89,10 @@ impl CcipReadGateway for GuardedGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            match self.attempt(egress, template, request, cap, deadline_in(share)).await {
+            let answer = self.attempt(egress, template, request, cap, deadline_in(share)).await;
+            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| Outcome::Ok);
+            telemetry::upstream(Upstream::Ccip, telemetry::FOREIGN, outcome);
+            match answer {
                 Ok(data) => return Ok(data),
                 Err(FetchError::Unavailable(Cause::Status(status @ 400..=499))) => {
                     return Err(CcipReadGatewayError::http(status, format!("HTTP status {status}")));
@@ -130,14 +134,15 @@ fn body_limit(cap: usize) -> usize {
 /// built.
 ///
 /// # Errors
-/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then.
+/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then, [`Refusal::Disguised`] for one
+/// that does not mean what it shows.
 pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
         return Err(Refusal::TooLong(URL_LIMIT));
     }
-    Url::parse(&template.replace(SENDER, sender).replace(DATA, data)).map_err(|_| Refusal::NotUrl)
+    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
 }
 
 fn forbidden(why: Refusal) -> FetchError {

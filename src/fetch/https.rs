@@ -6,7 +6,7 @@ use bytes::Bytes;
 use reqwest::header;
 use url::Url;
 
-use super::egress::{Call, Egress, Reply, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in};
 use super::{Cause, FetchError, Forbidden, Refusal};
 use crate::text::excerpt;
 
@@ -86,19 +86,17 @@ fn check_status(status: u16) -> Result<(), Cause> {
 
 /// The URLs asked so far: at most [`MAX_HOPS`] and one more.
 struct Chain {
-    visited: Vec<Url>,
-    current: Url,
+    visited: Vec<ForeignUrl>,
+    current: ForeignUrl,
 }
 
 impl Chain {
     fn start(url: &str) -> Result<Self, FetchError> {
-        check_length(url).map_err(|why| forbidden(0, why))?;
-        let mut current = Url::parse(url).map_err(|_| forbidden(0, Refusal::NotUrl))?;
-        current.set_fragment(None);
+        let current = ForeignUrl::parse(url, URL_LIMIT).map_err(|why| forbidden(0, why))?;
         Ok(Self { visited: Vec::new(), current })
     }
 
-    fn current(&self) -> &Url {
+    fn current(&self) -> &ForeignUrl {
         &self.current
     }
 
@@ -108,7 +106,7 @@ impl Chain {
 
     fn end(self) -> (Url, u8) {
         let hops = self.hops();
-        (self.current, hops)
+        (self.current.into_url(), hops)
     }
 
     /// Says at which hop a refusal happened.
@@ -124,10 +122,10 @@ impl Chain {
         let leads_nowhere = Cause::Status(reply.status());
         let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
         let hop = self.hops() + 1;
-        check_length(location).map_err(|why| forbidden(hop, why))?;
-        let mut next = self.current.join(location).map_err(|_| leads_nowhere)?;
-        next.set_fragment(None);
-        check_length(next.as_str()).map_err(|why| forbidden(hop, why))?;
+        let next = self.current.join(location, URL_LIMIT).map_err(|why| match why {
+            Refusal::NotUrl => leads_nowhere.into(),
+            why => forbidden(hop, why),
+        })?;
         if next == self.current || self.visited.contains(&next) {
             return Err(Cause::RedirectLoop.into());
         }
@@ -139,11 +137,7 @@ impl Chain {
     }
 }
 
-fn check_length(url: &str) -> Result<(), Refusal> {
-    if url.len() > URL_LIMIT { Err(Refusal::TooLong(URL_LIMIT)) } else { Ok(()) }
-}
-
-/// A URL that is too long or no URL: nothing of it is repeated.
+/// A URL that is too long, disguised or no URL: nothing of it is repeated.
 fn forbidden(hop: u8, why: Refusal) -> FetchError {
     Forbidden { hop, target: "the URL".to_owned(), why }.into()
 }

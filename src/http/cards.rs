@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::Noted;
-use super::listen::Client;
-use super::verdicts::{cache_headers, is_known_to_client, not_modified};
+use super::shares::Client;
+use super::verdicts::{Lease, is_known_to_client, not_modified};
 use super::{Shared, problem, segment};
 use crate::digest::Digest;
 use crate::resolve::Question;
@@ -42,7 +42,8 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    cache_headers(response.headers_mut(), &served, shared.resolver.now());
+    let lease = Lease::of(&served.resolution.verdict.freshness);
+    lease.declare(response.headers_mut(), served.how, shared.resolver.now());
     insert(response.headers_mut(), ETAG, &tag);
     response.extensions_mut().insert(Noted::verdict(&served.resolution.verdict));
     response

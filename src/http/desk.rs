@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::listen::Client;
+use super::shares::{Client, Share, Shares};
 use crate::config::Config;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Resolver, SetupError, Standing};
@@ -34,6 +34,7 @@ const EVERYBODY_ELSE: Client = Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 pub(super) struct Desk {
     resolver: Resolver,
     runs: Arc<Semaphore>,
+    shares: Shares,
     quota: Mutex<Quota>,
     quota_limit: u32,
     run_limit: Duration,
@@ -64,6 +65,7 @@ impl Desk {
         Self {
             resolver,
             runs: Arc::new(Semaphore::new(config.http.cold_runs)),
+            shares: Shares::new(config.http.cold_runs_per_client),
             quota: Mutex::new(Quota { since: Instant::now(), spent: HashMap::new() }),
             quota_limit: config.http.cold_runs_per_minute,
             run_limit: config.timeout + RUN_SLACK,
@@ -88,7 +90,9 @@ impl Desk {
             Standing::UnderWay => None,
             Standing::Unknown => {
                 self.spend(client)?;
-                Some(Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?)
+                let share = self.shares.wait(client).await;
+                let permit = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
+                Some(Place { _permit: permit, _share: share })
             }
         };
         let resolution = self.run(permit, question).await?;
@@ -114,19 +118,19 @@ impl Desk {
         self.resolver.standing(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    async fn run(&self, permit: Option<OwnedSemaphorePermit>, question: Question) -> Result<Resolution, Refusal> {
+    async fn run(&self, place: Option<Place>, question: Question) -> Result<Resolution, Refusal> {
         let resolver = self.resolver.clone();
-        self.finish(permit, async move { resolver.ask(&question).await }).await
+        self.finish(place, async move { resolver.ask(&question).await }).await
     }
 
-    /// Lets the run go on in a task of its own, which holds the permit to its end.
+    /// Lets the run go on in a task of its own, which holds its place to its end.
     async fn finish(
         &self,
-        permit: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
     ) -> Result<Resolution, Refusal> {
         let task = tokio::spawn(async move {
-            let _permit = permit;
+            let _place = place;
             run.await
         });
         match timeout(self.run_limit, task).await {
@@ -136,7 +140,7 @@ impl Desk {
         }
     }
 
-    async fn admit_forced(&self, client: Client, question: &Question) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn admit_forced(&self, client: Client, question: &Question) -> Result<Place, Refusal> {
         let since_run = self.resolver.since_run(question).await;
         if since_run.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
             return Err(Refusal::ClientOverQuota);
@@ -144,16 +148,23 @@ impl Desk {
         self.admit(client)
     }
 
-    fn admit(&self, client: Client) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn admit(&self, client: Client) -> Result<Place, Refusal> {
+        let share = self.shares.take(client).ok_or(Refusal::ClientOverQuota)?;
         let permit = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
         self.spend(client)?;
-        Ok(permit)
+        Ok(Place { _permit: permit, _share: share })
     }
 
     fn spend(&self, client: Client) -> Result<(), Refusal> {
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
         if quota.spend(client, self.quota_limit, Instant::now()) { Ok(()) } else { Err(Refusal::ClientOverQuota) }
     }
+}
+
+/// A place for a run.
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 /// Runs that clients caused in the window.
@@ -193,6 +204,17 @@ mod tests {
         assert!(quota.spend(client(2), 2, start));
         assert!(!quota.spend(client(2), 0, start));
         assert!(quota.spend(client(1), 2, start + QUOTA_WINDOW));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_does_not_end_is_overdue_and_one_that_panics_is_a_bug() {
+        let config = Config::default();
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let desk = Desk { run_limit: Duration::from_millis(1), ..Desk::new(resolver, &config) };
+        let endless = std::future::pending();
+        assert_eq!(desk.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
+        let desk = Desk { run_limit: Duration::from_secs(120), ..desk };
+        assert_eq!(desk.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
     #[test]

@@ -9,10 +9,11 @@ use axum::extract::{Extension, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
 use super::answer::Noted;
-use super::listen::Client;
+use super::shares::Client;
 use super::{Shared, segment};
 use crate::reason::{Code, Refusal};
 use crate::resolve::Question;
@@ -27,10 +28,40 @@ const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256")
 const PREFIXES: [&str; 2] = ["/v1/gate", "/v1/envoy"];
 
 /// Whether the path is the gate's, be it one of its routes or not.
-pub(super) fn is_gate(uri: &Uri) -> bool {
-    let below =
-        |prefix: &str| uri.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+pub(super) fn is_gate(path: &str) -> bool {
+    let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     PREFIXES.iter().any(|prefix| below(prefix))
+}
+
+/// Whether a proxy or a framework in front could take the path for one of the gate's, though it is none to the letter:
+/// decoded, with backslashes for slashes, in capitals, with empty or dot segments resolved. No route is looked for then.
+pub(super) fn is_gate_in_disguise(path: &str) -> bool {
+    let is_plain = |(byte, next): (u8, u8)| {
+        !matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z') && (byte != b'/' || !matches!(next, b'/' | b'.'))
+    };
+    let bytes = path.bytes();
+    if bytes.clone().zip(bytes.skip(1).chain([b' '])).all(is_plain) {
+        return false;
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split(['/', '\\']).map(|segment| segment.split(';').next().unwrap_or_default()) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+        if let [first, second] = segments[..]
+            && PREFIXES.iter().any(|prefix| {
+                prefix[1..]
+                    .split_once('/')
+                    .is_some_and(|(a, b)| first.eq_ignore_ascii_case(a) && second.eq_ignore_ascii_case(b))
+            })
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// `/v1/gate/{name}`
@@ -58,7 +89,7 @@ async fn decide(shared: &Shared, client: Client, name: &str, implements: impl Fn
         refused(Refusal::Draining)
     } else {
         match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
-            Ok(Ok(served)) => return by_verdict(&served.resolution.verdict, implements),
+            Ok(Ok(served)) => return by_verdict(shared, &served.resolution.verdict, implements),
             Ok(Err(refusal)) => refused(refusal),
             Err(_) => refused(Refusal::DeadlinePassed),
         }
@@ -79,8 +110,8 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Response {
-    let objection = objection(verdict, implements);
+fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, implements: impl Fn(&Verdict) -> bool) -> Response {
+    let objection = objection(shared, verdict, implements);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -99,7 +130,7 @@ fn by_verdict(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Respo
 }
 
 /// Why a request must not pass, if it must not.
-fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
+fn objection(shared: &Shared, verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
     if verdict.state != verdict::State::Trusted {
         let first = verdict.reasons.first().map(|reason| reason.code.slug());
         return Some(first.unwrap_or(Refusal::InternalError.slug()));
@@ -107,6 +138,9 @@ fn objection(verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option
     let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
     if anchor.proof.is_one_strangers_word() {
         return Some(Code::SingleRpc.slug());
+    }
+    if shared.gate.min_proof.is_some_and(|least| anchor.proof.grade < least) {
+        return Some(Refusal::ProofTooWeak.slug());
     }
     (!implements(verdict)).then_some(Refusal::VerbNotImplemented.slug())
 }
@@ -126,10 +160,34 @@ mod tests {
     #[test]
     fn paths_below_the_gate_are_its_own() {
         for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
-            assert!(is_gate(&path.parse().unwrap()), "{path}");
+            assert!(is_gate(path), "{path}");
         }
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a"] {
-            assert!(!is_gate(&path.parse().unwrap()), "{path}");
+            assert!(!is_gate(path) && !is_gate_in_disguise(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_could_be_taken_for_the_gates_is_told() {
+        for path in [
+            "/v1/g%61te/a",
+            "//v1/gate/a",
+            "/v1//gate",
+            "/./v1/envoy/a",
+            "/v1/verdicts/../gate/a",
+            "/v1/verdicts/..%2fgate%2fa.eth",
+            "/v1/verdicts/%2e%2e/gate/a",
+            "/V1/GATE/a",
+            "/v1;x/gate;y/a",
+            "\\v1\\gate",
+            "/v1/%67ate/../verdicts/a",
+        ] {
+            assert!(is_gate_in_disguise(path), "{path}");
+        }
+        for path in
+            ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "/livez", "*", ""]
+        {
+            assert!(!is_gate_in_disguise(path), "{path}");
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,37 +13,23 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::front::Front;
+use super::shares::{Client, Shares};
 use super::stall::StallGuard;
 use super::{Shared, answer, router};
+use crate::telemetry;
 
-/// Longest head of a request, in bytes: a name of 255 bytes may take 9 bytes a character when percent-encoded, and
-/// proxies add headers of their own; 16 KiB is also what most servers allow.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
-
-/// Most headers of a request; more than any proxy sends.
-const MAX_HEADERS: usize = 64;
+/// The least that hyper accepts as the size of its buffer, in bytes.
+const LEAST_BUFFER: usize = 8 * 1024;
 
 /// Pause after a connection could not be accepted (no file descriptors are left): trying at once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Who asks, as far as limits per client go: an address, or the first 64 bits of one of IPv6, which one customer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client(pub(super) IpAddr);
-
-impl From<IpAddr> for Client {
-    fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
-            four @ IpAddr::V4(_) => four,
-        })
-    }
-}
 
 /// Serves until `stop` ends, then drains.
 pub(super) async fn run(listener: TcpListener, shared: Arc<Shared>, stop: impl Future<Output = ()>) {
@@ -52,6 +37,7 @@ pub(super) async fn run(listener: TcpListener, shared: Arc<Shared>, stop: impl F
     let mut floor = Floor {
         router: router(Arc::clone(&shared)),
         slots: Arc::new(Semaphore::new(shared.http.connections)),
+        shares: Shares::new(shared.http.connections_per_client),
         connections: JoinSet::new(),
         ended,
         shared: Arc::clone(&shared),
@@ -73,6 +59,7 @@ pub(super) async fn run(listener: TcpListener, shared: Arc<Shared>, stop: impl F
 struct Floor {
     router: Router,
     slots: Arc<Semaphore>,
+    shares: Shares,
     connections: JoinSet<()>,
     ended: watch::Receiver<bool>,
     shared: Arc<Shared>,
@@ -97,10 +84,15 @@ impl Floor {
     }
 
     fn start(&mut self, stream: TcpStream, client: Client, slot: OwnedSemaphorePermit) {
+        let Some(share) = self.shares.take(client) else {
+            telemetry::connection_refused();
+            tracing::debug!(client = %client.0, "a connection was closed: its client has too many");
+            return;
+        };
         let (router, shared, ended) = (self.router.clone(), Arc::clone(&self.shared), self.ended.clone());
         self.connections.spawn(async move {
             connection(stream, client, router, shared, ended).await;
-            drop(slot);
+            drop((share, slot));
         });
     }
 }
@@ -123,7 +115,8 @@ async fn connection(
     mut ended: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let limit = shared.http.read_timeout;
+    let _open = telemetry::connection_opens();
+    let limits = shared.http;
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, shared) = (router.clone(), Arc::clone(&shared));
         async move {
@@ -133,26 +126,15 @@ async fn connection(
         }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limit).max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(StallGuard::new(stream, limit)), service));
-    // An error here is the client's: it went away, sent what is not HTTP, or was too slow.
+    // Heads are judged, and timed, before they come here. A client that has sent all that it will still gets its answer.
+    http.header_read_timeout(None).max_headers(limits.headers).half_close(true);
+    http.max_buf_size(limits.head_bytes.max(LEAST_BUFFER));
+    let front = Front::new(StallGuard::new(stream, limits.read_timeout), client, limits);
+    let mut serving = pin!(http.serve_connection(TokioIo::new(front), service));
+    // An error here is the client's: it went away, or was too slow.
     tokio::select! {
         _ = &mut serving => return,
         _ = ended.wait_for(|ended| *ended) => serving.as_mut().graceful_shutdown(),
     }
     let _ = serving.await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_of_ipv6_is_its_network() {
-        let client = |text: &str| Client::from(text.parse::<IpAddr>().unwrap());
-        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
-        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
-        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
-        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
-    }
 }

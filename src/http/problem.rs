@@ -1,6 +1,7 @@
 //! Problems (RFC 9457): what the report face says where it has no verdict to give.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -60,7 +61,7 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
 }
 
 /// There is no card to hand out, since the name is not trusted (CL-66).
-pub(super) fn not_trusted(verdict: &Verdict) -> Response {
+pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
     let (uri, title, code) = match codes.first() {
         Some(code) => (code.uri(), code.entry().title, code.slug()),
@@ -88,6 +89,7 @@ const fn status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -96,7 +98,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Overloaded | Refusal::Draining => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
-        Refusal::DeadlinePassed | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
+        Refusal::DeadlinePassed | Refusal::ProofTooWeak | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -108,4 +110,24 @@ fn response(status: StatusCode, body: &Value) -> Response {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gate;
+    use super::*;
+
+    #[test]
+    fn the_gate_says_403_to_everything_and_the_report_face_says_what_it_is() {
+        for refusal in Refusal::ALL {
+            let closed = gate::refused(refusal);
+            assert_eq!(closed.status(), StatusCode::FORBIDDEN);
+            assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
+            let problem = refused(refusal, None);
+            assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
+            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue);
+            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining);
+            assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use moka::future::Cache;
 
-use super::verdicts::{Rendered, is_known_to_client, not_modified};
+use super::verdicts::{Lease, Rendered, is_known_to_client, not_modified};
 use super::{RENDERED_BYTES, Shared, problem};
 use crate::digest::Digest;
 use crate::reason::Refusal;
@@ -59,7 +59,7 @@ impl Signatures {
         let body = self.signer.sign(verdict, now)?.into();
         // The key is part of it: what a key signed that has been withdrawn is not what its successor signs.
         let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
-        Ok(Rendered { body, tag })
+        Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })
     }
 }
 

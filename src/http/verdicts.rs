@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -18,14 +18,14 @@ use url::form_urlencoded;
 
 use super::answer::{InWork, Noted};
 use super::desk::{How, Served};
-use super::listen::Client;
 use super::negotiate::Form;
+use super::shares::Client;
 use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::sign;
 use crate::text::Foreign;
-use crate::verdict::{self, Depth, Verdict};
+use crate::verdict::{self, Depth, Freshness, Verdict};
 
 /// RFC 9211.
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -33,11 +33,11 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// Most names in one request: what a runtime needs to know before it starts, not an audit.
 const MAX_NAMES: usize = 100;
 
-/// Longest body, in bytes: [`MAX_NAMES`] names of 255 bytes, and as much again for escapes.
-const MAX_BODY_BYTES: usize = 64 * 1024;
-
 /// Names of one request that are asked at the same time, so that one request does not take every run.
 const AT_ONCE: usize = 8;
+
+/// Headers of a verdict's answer, those that every answer has among them.
+const HEADERS: usize = 11;
 
 /// Longest query, in parameters; there are two.
 const MAX_PARAMETERS: usize = 8;
@@ -76,7 +76,7 @@ pub(super) async fn batch(
     Extension(in_work): Extension<InWork>,
     request: Request,
 ) -> Response {
-    let batch = match timeout(shared.http.read_timeout, Batch::read(request)).await {
+    let batch = match timeout(shared.http.read_timeout, Batch::read(request, shared.http.body_bytes)).await {
         Ok(Ok(batch)) => batch,
         Ok(Err((refusal, detail))) => return problem::refused(refusal, detail.map(Cow::Owned)),
         Err(_) => return problem::refused(Refusal::RequestTimeout, None),
@@ -131,18 +131,26 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request) -> Result<Self, (Refusal, Option<String>)> {
+    async fn read(request: Request, limit: usize) -> Result<Self, (Refusal, Option<String>)> {
         let (head, body) = request.into_parts();
         if !is_json(&head.headers) {
             return Err((Refusal::MediaTypeUnsupported, None));
         }
         let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {MAX_BODY_BYTES} bytes")));
-        if announced.is_some_and(|length| length > MAX_BODY_BYTES) {
+        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {limit} bytes")));
+        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        if announced.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let bytes = to_bytes(body, MAX_BODY_BYTES).await.map_err(|_| too_large())?;
-        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+        let mut bytes = Vec::new();
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| malformed("the body is cut off, or its chunks are malformed".to_owned()))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
         let batch: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(malformed(format!("expected 1 to {MAX_NAMES} names, found {}", batch.names.len())));
@@ -193,6 +201,7 @@ fn demands_run(headers: &HeaderMap) -> bool {
 pub(super) struct Rendered {
     pub(super) body: Bytes,
     pub(super) tag: HeaderValue,
+    pub(super) lease: Lease,
 }
 
 impl Rendered {
@@ -200,15 +209,55 @@ impl Rendered {
         // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
         let tag = format!("W/\"{}\"", verdict.id);
         let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        Self { body: serde_json::to_vec(verdict).unwrap_or_default().into(), tag }
+        let body = serde_json::to_vec(verdict).unwrap_or_default().into();
+        Self { body, tag, lease: Lease::of(&verdict.freshness) }
     }
+}
+
+/// From when and for how long an answer may be relied on, as the headers of a cache say it.
+#[derive(Clone)]
+pub(super) struct Lease {
+    checked_at: Option<Timestamp>,
+    /// In seconds.
+    lifetime: u64,
+    control: HeaderValue,
+}
+
+impl Lease {
+    pub(super) fn of(freshness: &Freshness) -> Self {
+        let lifetime = freshness.lifetime().as_secs();
+        let control = header(&format!("private, max-age={lifetime}"));
+        Self { checked_at: freshness.checked_at.parse().ok(), lifetime, control }
+    }
+
+    /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that came about in this way.
+    pub(super) fn declare(&self, headers: &mut HeaderMap, how: How, now: Timestamp) {
+        let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
+        let age = u64::try_from(age).unwrap_or(0);
+        let ttl = self.lifetime.saturating_sub(age);
+        let status = match how {
+            // A name that is none is judged each time and never kept.
+            How::Known | How::ForceRefused if self.lifetime == 0 => HeaderValue::from_static("clresolve; fwd=bypass"),
+            How::Known => header(&format!("clresolve; hit; ttl={ttl}")),
+            How::Run => HeaderValue::from_static("clresolve; fwd=miss; stored"),
+            How::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
+            How::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
+        };
+        headers.insert(CACHE_CONTROL, self.control.clone());
+        headers.insert(AGE, age.into());
+        headers.insert(CACHE_STATUS, status);
+    }
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digits and tokens are a header value")
 }
 
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
     let form = Form::asked(request);
-    let (Rendered { body, tag }, media) = match signed_if_asked(shared, verdict, form).await {
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(shared, verdict, form).await {
         Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
         Ok(None) => (rendered(shared, verdict).await, "application/json"),
         Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
@@ -217,10 +266,11 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
         not_modified()
     } else {
         let mut response = Response::new(Body::from(body));
+        response.headers_mut().reserve(HEADERS);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response
     };
-    cache_headers(response.headers_mut(), served, shared.resolver.now());
+    lease.declare(response.headers_mut(), served.how, shared.resolver.now());
     response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
@@ -255,25 +305,6 @@ async fn rendered(shared: &Shared, verdict: &Verdict) -> Rendered {
     let rendered = Rendered::of(verdict);
     shared.rendered.insert(verdict.id.clone(), rendered.clone()).await;
     rendered
-}
-
-/// `Cache-Control`, `Age` and `Cache-Status` of an answer.
-pub(super) fn cache_headers(headers: &mut HeaderMap, served: &Served, now: Timestamp) {
-    let freshness = &served.resolution.verdict.freshness;
-    let (lifetime, age) = (freshness.lifetime().as_secs(), freshness.age(now).as_secs());
-    let ttl = lifetime.saturating_sub(age);
-    let status = match served.how {
-        // A name that is none is judged each time and never kept.
-        How::Known | How::ForceRefused if lifetime == 0 => "clresolve; fwd=bypass".to_owned(),
-        How::Known => format!("clresolve; hit; ttl={ttl}"),
-        How::Run => "clresolve; fwd=miss; stored".to_owned(),
-        How::Forced => "clresolve; fwd=request; stored".to_owned(),
-        How::ForceRefused => format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused"),
-    };
-    let control = format!("private, max-age={lifetime}");
-    for (name, value) in [(CACHE_CONTROL, control), (AGE, age.to_string()), (CACHE_STATUS, status)] {
-        headers.insert(name, HeaderValue::from_str(&value).expect("digits and tokens are a header value"));
-    }
 }
 
 /// Whether `If-None-Match` names the tag; compared weakly (RFC 9110, 13.1.2).

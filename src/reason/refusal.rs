@@ -14,6 +14,8 @@ pub enum Refusal {
     RequestMalformed,
     /// The request did not arrive in time.
     RequestTimeout,
+    /// The head of the request is too long, or has too many headers.
+    HeadTooLarge,
     /// The body is too long.
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
@@ -36,6 +38,8 @@ pub enum Refusal {
     DeadlinePassed,
     /// The run did not end in time.
     RunOverdue,
+    /// The binding is real, but the configuration demands a stronger proof of it.
+    ProofTooWeak,
     /// The binding is real, but the agent does not implement the verb.
     VerbNotImplemented,
     /// A bug in the daemon.
@@ -44,9 +48,10 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
+        Self::HeadTooLarge,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
         Self::NotAcceptable,
@@ -58,6 +63,7 @@ impl Refusal {
         Self::Draining,
         Self::DeadlinePassed,
         Self::RunOverdue,
+        Self::ProofTooWeak,
         Self::VerbNotImplemented,
         Self::InternalError,
     ];
@@ -81,6 +87,7 @@ impl Refusal {
         match self {
             Self::RequestMalformed => ("request-malformed", "The request is not what the route expects."),
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
+            Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
             Self::NotAcceptable => ("not-acceptable", "There is no answer in the form that is asked for."),
@@ -92,6 +99,7 @@ impl Refusal {
             Self::Draining => ("draining", "The daemon is about to end."),
             Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
+            Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use super::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::evidence::{Mirror, ProvenBy, Source, Walked};
-use crate::fetch::https::{self, Limits};
+use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Outcome, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
+use crate::telemetry::{self, Upstream};
 
 /// The doors to the network.
 pub(super) struct Network {
@@ -18,10 +19,19 @@ pub(super) struct Network {
     pub(super) ipfs: IpfsClient,
 }
 
+impl Network {
+    async fn document(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
+        let document = https::get(&self.egress, url, Limits { total: limit, ..Limits::card() }).await;
+        let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::Outcome::Ok);
+        telemetry::upstream(kind, telemetry::FOREIGN, outcome);
+        document
+    }
+}
+
 #[async_trait]
 impl Content for Network {
     async fn card(&self, url: &str, limit: Duration) -> Source {
-        match https::get(&self.egress, url, Limits { total: limit, ..Limits::card() }).await {
+        match self.document(Upstream::Card, url, limit).await {
             Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
             Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.to_string()),
             Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
@@ -45,8 +55,8 @@ impl Content for Network {
 
     async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
         if !location.starts_with("ipfs://") {
-            let limits = Limits { total: limit, ..Limits::card() };
-            return https::get(&self.egress, location, limits).await.map(|body| body.bytes).map_err(|e| e.to_string());
+            let document = self.document(Upstream::Schema, location, limit).await;
+            return document.map(|body| body.bytes).map_err(|error| error.to_string());
         }
         let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
         match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Resolution, Run};
 use crate::cache::fresh_for;
 use crate::card::Card;
-use crate::chain::{Answer, Reading};
+use crate::chain::{Answer, ChainError, Grade, Reading};
 use crate::check::{self, Judgement, Policy, records::owner_is_proven};
 use crate::config::ChainConfig;
 use crate::digest::Digest;
@@ -290,6 +290,7 @@ fn card_origin(evidence: &Evidence) -> &'static str {
 fn records_evidence(evidence: &Evidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
+        Err(ChainError::Disagree(said)) => return json!({"said": by_endpoint(said, "said")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
     let mut value = json!({
@@ -312,14 +313,24 @@ fn records_evidence(evidence: &Evidence) -> Value {
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),
     };
+    if reading.proof.grade != Grade::SingleRpc {
+        value["agreed_by"] = json!(reading.endpoints);
+    }
+    if !reading.contradicted_by.is_empty() {
+        value["contradicted_by"] = by_endpoint(&reading.contradicted_by, "said");
+    }
     if !reading.failed_endpoints.is_empty() {
-        value["failed_endpoints"] =
-            reading.failed_endpoints.iter().map(|(label, cause)| json!({"endpoint": label, "cause": cause})).collect();
+        value["failed_endpoints"] = by_endpoint(&reading.failed_endpoints, "cause");
     }
     if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
         value.extend(answer);
     }
     value
+}
+
+/// Words about endpoints, by label, under that member.
+fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
+    words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
 fn https_evidence(evidence: &Evidence) -> Value {

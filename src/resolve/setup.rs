@@ -51,10 +51,12 @@ const ENDPOINTS_IN_TURN: usize = 3;
 
 /// The reader of the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is seen as its
 /// own.
-pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
+pub(super) fn chain(config: &Config, egress: &Egress) -> Result<RpcChain, SetupError> {
     let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
+        genesis: config.chain.genesis,
+        demand: config.chain.demand().map_err(|error| invalid("proof", error))?,
         contracts: chain::Contracts {
             universal_resolver: config.chain.universal_resolver,
             ..chain::Contracts::default()
@@ -64,7 +66,7 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> RpcChain {
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
-    RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4)))
+    Ok(RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))))
 }
 
 /// The chain's requests, through the operator's door.
@@ -85,7 +87,8 @@ impl HttpPost for OperatorDoor {
 
 /// The content side of the network.
 pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
-    let ipfs = IpfsClient::new(egress, config.gateways.clone()).map_err(|error| invalid("gateway", error))?;
+    let ipfs = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging)
+        .map_err(|error| invalid("gateway", error))?;
     Ok(Network { egress: egress.clone(), ipfs })
 }
 

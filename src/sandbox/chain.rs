@@ -63,6 +63,11 @@ impl SandboxChain {
         self.newest().summary()
     }
 
+    /// Block 0, by which a chain is known.
+    pub fn genesis(&self) -> Block {
+        self.number(0).expect("the builder begins with block 0").summary()
+    }
+
     /// What the CCIP-Read gateway of every [`ResolverKind::Offchain`] name answers to `data` for `sender` (EIP-3668):
     /// the result, signed so that the resolver accepts it until an hour after the latest block.
     ///

@@ -19,7 +19,9 @@ use super::gateway::{GatewayManners, Store};
 use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
 use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
-use crate::config::{ChainConfig, Config, ConnectTo, Endpoint, Gateway, ManifestSource, NetworkConfig, RulesConfig};
+use crate::config::{
+    ChainConfig, Config, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig,
+};
 use crate::name::EnsName;
 
 /// Host of the gateway without faults; those with faults are below it.
@@ -34,8 +36,15 @@ const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
 /// Port of every https URL.
 const HTTPS: u16 = 443;
 
+/// Its gateways are asked in turn, each for an equal share of the time: what is found out about them must not depend on
+/// how busy the machine is. As long as the configuration can say, and longer than any question.
+const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
+
 /// How far the finalized block is behind the clock: as on mainnet.
 const FINALITY: SignedDuration = SignedDuration::from_mins(13);
+
+/// Time between two finalized blocks of nodes that straddle an epoch.
+const EPOCH: SignedDuration = SignedDuration::from_secs(384);
 
 /// How far the newest block is behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
@@ -54,8 +63,9 @@ pub struct World {
     /// Endpoints that were asked for with a fault, kept alive.
     faulty: Mutex<Vec<RpcServer>>,
     draft: Draft,
-    /// The chain before its first block.
-    stopped: Draft,
+    /// The chain as it was hours ago.
+    stopped: Arc<SandboxChain>,
+    started: Timestamp,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
 }
@@ -97,6 +107,8 @@ pub enum ChainState {
     /// A chain that grows.
     #[default]
     Growing,
+    /// The same chain one finalized block further on, as nodes are while an epoch turns.
+    Ahead,
     /// The same chain, whose newest block is hours old.
     Stopped,
 }
@@ -111,7 +123,8 @@ impl World {
         let schemas = Schemas::publish(&spec.schemas);
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
-        let stopped = draft.clone();
+        let stopped = Arc::new(draft.grow(now - STOPPED)?);
+        draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -121,7 +134,17 @@ impl World {
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
-        Ok(Self { ca_pem: identity.ca_pem, server, rpc, faulty: Mutex::default(), draft, stopped, site, manifests })
+        Ok(Self {
+            ca_pem: identity.ca_pem,
+            server,
+            rpc,
+            faulty: Mutex::default(),
+            draft,
+            stopped,
+            started: now,
+            site,
+            manifests,
+        })
     }
 
     /// A configuration that reads this world and nothing else.
@@ -134,6 +157,7 @@ impl World {
             chain: ChainConfig {
                 world: "sandbox".to_owned(),
                 id: CHAIN_ID,
+                genesis: Some(self.site.chain().genesis().hash),
                 endpoints: vec![endpoint(&self.rpc, "sandbox-rpc", true)],
                 universal_resolver: UNIVERSAL_RESOLVER,
                 ..ChainConfig::default()
@@ -142,6 +166,7 @@ impl World {
             network: NetworkConfig {
                 connect_to: self.connect_to(),
                 ca_pems: vec![self.ca_pem.clone()],
+                hedging: IN_TURN,
                 ..NetworkConfig::default()
             },
             rules: RulesConfig { manifests: self.manifests.iter().map(source).collect(), ..RulesConfig::default() },
@@ -156,7 +181,8 @@ impl World {
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
         let chain = match state {
             ChainState::Growing => self.site.chain(),
-            ChainState::Stopped => Arc::new(self.stopped.clone().grow(Timestamp::now() - STOPPED)?),
+            ChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
+            ChainState::Stopped => Arc::clone(&self.stopped),
         };
         let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         server.set_fault(fault);
@@ -232,7 +258,7 @@ const CERTIFIED: [&str; 6] =
 
 fn endpoint(server: &RpcServer, label: &str, own: bool) -> Endpoint {
     let url = server.url().parse().expect("a loopback address makes a URL");
-    Endpoint { label: label.to_owned(), url, own }
+    Endpoint { label: label.to_owned(), operator: Endpoint::operator_of(&url), url, own }
 }
 
 fn gateway_host(manners: GatewayManners) -> String {
@@ -312,11 +338,16 @@ impl Draft {
         Ok(self.builder.register(registration).map_err(detail)?)
     }
 
+    /// Seals a block that is final at `now`.
+    fn seal(&mut self, now: Timestamp) -> Result<(), WorldError> {
+        self.builder.seal(now - FINALITY)?;
+        Ok(self.builder.finalize()?)
+    }
+
     /// Seals a block that is final at `now`. In the chain that is returned a newer one follows, with the pending
     /// records; the next round has another in its place.
     fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
-        self.builder.seal(now - FINALITY)?;
-        self.builder.finalize()?;
+        self.seal(now)?;
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;

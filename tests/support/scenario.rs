@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clresolve::chain::BlockSelector;
+use clresolve::config::ProofDemand;
 use clresolve::reason::Code;
 use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::chain::RpcFault;
@@ -98,13 +99,18 @@ pub(crate) struct Setting {
     pub(crate) allowed_publishers: Vec<String>,
     /// Whether CCIP-Read gateways may be asked.
     pub(crate) ccip_read: Option<bool>,
+    /// Another demand on the endpoints.
+    #[serde(deserialize_with = "proof")]
+    pub(crate) proof: Option<ProofDemand>,
+    /// How many operators must agree.
+    pub(crate) quorum: Option<usize>,
     /// Another time limit.
     #[serde(deserialize_with = "duration")]
     pub(crate) timeout: Option<Duration>,
 }
 
 /// One endpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Rpc {
     /// How it fails.
@@ -113,6 +119,8 @@ pub(crate) struct Rpc {
     pub(crate) state: ChainState,
     /// Whether its single word is believed.
     pub(crate) own: bool,
+    /// Whose it is. None: one of its own.
+    pub(crate) operator: Option<String>,
 }
 
 /// A question of some file.
@@ -209,6 +217,11 @@ impl Ask {
 }
 
 fn block<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockSelector>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDemand>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }

@@ -76,9 +76,12 @@ impl Stage {
         if !setting.rpc.is_empty() {
             config.chain.endpoints.clear();
         }
-        for rpc in &setting.rpc {
-            config.chain.endpoints.push(self.endpoint(*rpc).await);
+        for (place, rpc) in setting.rpc.iter().enumerate() {
+            let alike = setting.rpc[..place].iter().filter(|other| *other == rpc).count();
+            config.chain.endpoints.push(self.endpoint(rpc, alike).await);
         }
+        config.chain.proof = setting.proof;
+        config.chain.quorum = setting.quorum;
         if !setting.gateways.is_empty() {
             config.gateways = setting.gateways.iter().map(|manners| self.world.gateway(*manners)).collect();
         }
@@ -94,13 +97,17 @@ impl Stage {
         config
     }
 
-    async fn endpoint(&self, rpc: Rpc) -> Endpoint {
+    /// The endpoint like this with so many others like it before it.
+    async fn endpoint(&self, rpc: &Rpc, before: usize) -> Endpoint {
         let mut endpoints = self.endpoints.lock().await;
-        if let Some((_, endpoint)) = endpoints.iter().find(|(known, _)| *known == rpc) {
+        if let Some((_, endpoint)) = endpoints.iter().filter(|(known, _)| known == rpc).nth(before) {
             return endpoint.clone();
         }
-        let endpoint = self.world.endpoint(rpc.fault, rpc.state, rpc.own).await.expect("a port can be had");
-        endpoints.push((rpc, endpoint.clone()));
+        let mut endpoint = self.world.endpoint(rpc.fault, rpc.state, rpc.own).await.expect("a port can be had");
+        if let Some(operator) = &rpc.operator {
+            endpoint.operator.clone_from(operator);
+        }
+        endpoints.push((rpc.clone(), endpoint.clone()));
         endpoint
     }
 

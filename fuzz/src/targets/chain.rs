@@ -11,7 +11,7 @@ use alloy_sol_types::SolValue as _;
 use async_trait::async_trait;
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Contracts, Endpoint, Found, Reading, RpcChain,
+    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Reading, RpcChain,
 };
 use clresolve::fetch::FetchError;
 use clresolve::fetch::ccip::{URL_LIMIT, answered, expand};
@@ -191,8 +191,10 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
     let url = Url::parse("http://127.0.0.1/").expect("a good URL");
     let config = ChainConfig {
         chain_id: 1,
+        genesis: None,
+        demand: Demand::SingleRpc,
         contracts: Contracts::default(),
-        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true }],
+        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
         timeout: Duration::from_secs(10),
         ccip: true,
     };

@@ -84,7 +84,8 @@ fn evidence(records: RecordSet) -> Evidence {
         holder,
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
-        endpoint: "fuzz".to_owned(),
+        endpoints: vec!["fuzz".to_owned()],
+        contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     };
     Evidence {

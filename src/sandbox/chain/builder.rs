@@ -30,8 +30,6 @@ const OPERATOR: Address = address!("00000000000000000000000000000000005a4d80");
 const FAR_FUTURE: u64 = 4_102_444_800;
 /// SHA-256 of nothing: the root of a block without requests (EIP-7685).
 const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-/// Number of the first sealed block.
-const FIRST_BLOCK: u64 = 1;
 
 /// A name to be put on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,6 +178,8 @@ pub enum BuildError {
 #[derive(Clone)]
 pub struct ChainBuilder {
     state: State,
+    /// The root of the state, where nothing has changed since it was worked out: it takes long.
+    root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,
     /// Registered names by node.
@@ -206,17 +206,18 @@ enum RecordsAt {
 }
 
 impl ChainBuilder {
-    /// A chain with the contracts, but no names and no block.
+    /// A chain with the contracts, but no names and no block but block 0, which is empty.
     ///
     /// # Errors
     /// [`BuildError::Transaction`] when a contract cannot be deployed.
     pub fn new() -> Result<Self, BuildError> {
         let mut builder = Self {
             state: State::default(),
+            root: None,
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
-            blocks: Vec::new(),
+            blocks: vec![Arc::new(Sealed::new(header(None, 0, State::default().root()), State::default()))],
             finalized: None,
         };
         builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
@@ -295,21 +296,8 @@ impl ChainBuilder {
         if parent.is_some_and(|parent| parent.header.timestamp >= seconds) {
             return Err(BuildError::Time(timestamp));
         }
-        let header = Header {
-            parent_hash: parent.map(|p| p.hash).unwrap_or_default(),
-            state_root: self.state.root(),
-            number: parent.map_or(FIRST_BLOCK, |p| p.header.number + 1),
-            gas_limit: GAS_LIMIT,
-            timestamp: seconds,
-            base_fee_per_gas: Some(0),
-            withdrawals_root: Some(EMPTY_WITHDRAWALS),
-            blob_gas_used: Some(0),
-            excess_blob_gas: Some(0),
-            parent_beacon_block_root: Some(B256::ZERO),
-            requests_hash: Some(EMPTY_REQUESTS_HASH),
-            ..Header::default()
-        };
-        let sealed = Sealed::new(header, self.state.clone());
+        let root = *self.root.get_or_insert_with(|| self.state.root());
+        let sealed = Sealed::new(header(parent.map(Arc::as_ref), seconds, root), self.state.clone());
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -339,7 +327,7 @@ impl ChainBuilder {
     }
 
     fn newest(&self) -> Result<u64, BuildError> {
-        self.blocks.last().map(|block| block.header.number).ok_or(BuildError::NoBlock)
+        self.blocks.last().map(|block| block.header.number).filter(|number| *number > 0).ok_or(BuildError::NoBlock)
     }
 
     fn holding(&self, name: &EnsName) -> Result<Holding, BuildError> {
@@ -484,6 +472,7 @@ impl ChainBuilder {
     }
 
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
+        self.root = None;
         match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
             Outcome::Returned(output) => Ok(output),
             Outcome::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
@@ -498,6 +487,24 @@ struct Claim {
     label: B256,
     resolver: Address,
     expiry: u64,
+}
+
+/// The header of the block after `parent`; of block 0 without one.
+fn header(parent: Option<&Sealed>, timestamp: u64, state_root: B256) -> Header {
+    Header {
+        parent_hash: parent.map(|p| p.hash).unwrap_or_default(),
+        state_root,
+        number: parent.map_or(0, |p| p.header.number + 1),
+        gas_limit: GAS_LIMIT,
+        timestamp,
+        base_fee_per_gas: Some(0),
+        withdrawals_root: Some(EMPTY_WITHDRAWALS),
+        blob_gas_used: Some(0),
+        excess_blob_gas: Some(0),
+        parent_beacon_block_root: Some(B256::ZERO),
+        requests_hash: Some(EMPTY_REQUESTS_HASH),
+        ..Header::default()
+    }
 }
 
 fn first_label(name: &EnsName) -> B256 {

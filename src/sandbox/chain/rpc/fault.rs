@@ -1,6 +1,8 @@
 //! Ways in which an RPC endpoint fails its clients, by name.
 
+use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, U256};
+use alloy_rpc_types_eth::BlockId;
 use alloy_sol_types::SolValue;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -47,6 +49,14 @@ pub enum RpcFault {
     WrongChainId(u64),
     /// Headers asked for by tag are those of the block before the one that calls by that tag run in.
     LaggingHeader,
+    /// Every header but that of block 0 is another one, with a right hash of its own; calls by that hash are answered.
+    OtherBlocks,
+    /// Block 0 is another one.
+    OtherGenesis,
+    /// In every record the scheme `x402` is `x403`.
+    OtherRecords,
+    /// The same, at the newest block only.
+    OtherLatest,
 }
 
 /// The client shall see the connection close.
@@ -82,18 +92,45 @@ impl RpcFault {
             | Self::Garbage
             | Self::AliasedOffsets
             | Self::WrongChainId(_)
-            | Self::LaggingHeader => Ok(Transport::Sound),
+            | Self::LaggingHeader
+            | Self::OtherBlocks
+            | Self::OtherGenesis
+            | Self::OtherRecords
+            | Self::OtherLatest => Ok(Transport::Sound),
         }
     }
 
-    /// What the fault puts in place of the result of an `eth_call` that ran in block `number`.
-    pub(super) fn call_result(self, number: u64) -> Option<Bytes> {
+    /// What the fault makes of the result of an `eth_call` that ran in block `number`, chosen by `id`.
+    pub(super) fn call_result(self, number: u64, id: &BlockId, sound: Bytes) -> Bytes {
         match self {
-            Self::Garbage => Some(Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef])),
-            Self::AliasedOffsets => Some(aliased(number)),
-            _ => None,
+            Self::Garbage => Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef]),
+            Self::AliasedOffsets => aliased(number),
+            Self::OtherRecords => other_records(&sound),
+            Self::OtherLatest if *id == BlockId::latest() => other_records(&sound),
+            _ => sound,
         }
     }
+
+    /// What the fault makes of a header.
+    pub(super) fn header(self, header: &Header) -> Header {
+        let mut header = header.clone();
+        if matches!((self, header.number), (Self::OtherBlocks, 1..) | (Self::OtherGenesis, 0)) {
+            header.extra_data = Bytes::from_static(b"another block");
+        }
+        header
+    }
+}
+
+/// The same answer with other words of the same length in it.
+fn other_records(sound: &[u8]) -> Bytes {
+    let (honest, lie) = (b"x402://", b"x403://");
+    let mut bytes = sound.to_vec();
+    let places: Vec<usize> =
+        sound.windows(honest.len()).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
+    for at in places {
+        bytes[at..at + lie.len()].copy_from_slice(lie);
+    }
+    bytes.into()
 }
 
 fn huge() -> Body {

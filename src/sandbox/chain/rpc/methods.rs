@@ -79,8 +79,8 @@ impl Node<'_> {
             "net_version" => Ok(json!(self.chain_id().to_string())),
             "eth_blockNumber" => Ok(json!(U64::from(self.chain.newest().header.number))),
             "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
-            "eth_getBlockByHash" => Ok(header(self.chain.block(BlockId::hash(parameter(params, 0)?)))),
-            "eth_call" => self.call(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_getBlockByHash" => Ok(self.header(self.find(&BlockId::hash(parameter(params, 0)?)))),
+            "eth_call" => self.call(parameter(params, 0)?, params),
             "eth_getCode" => Ok(json!(self.block(params, 1)?.state.code(parameter(params, 0)?))),
             "eth_getStorageAt" => {
                 let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
@@ -108,19 +108,35 @@ impl Node<'_> {
         };
         let lags = self.fault == RpcFault::LaggingHeader && !number.is_number();
         let parent = lags.then(|| self.chain.block(BlockId::hash(block.header.parent_hash))).flatten();
-        Ok(header(parent.or(Some(block))))
+        Ok(self.header(parent.or(Some(block))))
     }
 
-    /// The block that the parameter at `index` selects; the newest where it is left out.
+    /// The block as JSON, without transactions; null where there is none.
+    fn header(&self, block: Option<&Sealed>) -> Value {
+        let block = block.map(|block| {
+            let inner = self.fault.header(&block.header);
+            let header = Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None };
+            Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
+        });
+        json!(block)
+    }
+
+    /// The block that `id` selects, also by the hash under which a fault shows it.
+    fn find(&self, id: &BlockId) -> Option<&Sealed> {
+        let shown = |hash: B256| self.chain.blocks.iter().find(|b| self.fault.header(&b.header).hash_slow() == hash);
+        match id {
+            BlockId::Hash(hash) => shown(hash.block_hash).map(AsRef::as_ref),
+            BlockId::Number(_) => self.chain.block(*id),
+        }
+    }
+
+    /// The block that the parameter at `index` selects.
     fn block(&self, params: &Value, index: usize) -> Result<&Sealed, RpcError> {
-        let id = match params.get(index) {
-            None | Some(Value::Null) => BlockId::latest(),
-            Some(_) => parameter(params, index)?,
-        };
-        self.chain.block(id).ok_or_else(RpcError::unknown_block)
+        self.find(&block_id(params, index)?).ok_or_else(RpcError::unknown_block)
     }
 
-    fn call(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
+    fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
+        let (id, block) = (block_id(params, 1)?, self.block(params, 1)?);
         let Some(TxKind::Call(to)) = request.to else {
             return Err(RpcError::new(-32602, "the call names no contract"));
         };
@@ -132,8 +148,7 @@ impl Node<'_> {
         };
         match block.call(call).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
             Outcome::Returned(output) => {
-                let spoiled = self.fault.call_result(block.header.number);
-                Ok(json!(spoiled.unwrap_or_else(|| output.into_data())))
+                Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))
             }
             Outcome::Reverted(data) => Err(RpcError::reverted(data)),
             Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
@@ -141,13 +156,12 @@ impl Node<'_> {
     }
 }
 
-/// The block as JSON, without transactions; null where there is none.
-fn header(block: Option<&Sealed>) -> Value {
-    let block = block.map(|block| {
-        let header = Header { hash: block.hash, inner: block.header.clone(), total_difficulty: None, size: None };
-        Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
-    });
-    json!(block)
+/// The parameter at `index`; the newest block where it is left out.
+fn block_id(params: &Value, index: usize) -> Result<BlockId, RpcError> {
+    match params.get(index) {
+        None | Some(Value::Null) => Ok(BlockId::latest()),
+        Some(_) => parameter(params, index),
+    }
 }
 
 fn parameter<T: DeserializeOwned>(params: &Value, index: usize) -> Result<T, RpcError> {

@@ -1,0 +1,593 @@
+//! The load run: drives a daemon with good, bad and hostile HTTP and checks every answer.
+//!
+//! ```text
+//! just load                      10,000 requests a second for a minute
+//! just load 2000 10              2,000 a second for 10 seconds
+//! ```
+//!
+//! The embedded world runs in this process, the daemon in one of its own (the `clresolve` beside this program). What each
+//! name should get is what `clresolve sandbox --list -o json` prints. Good and bad questions come from one address,
+//! floods of unknown names from a second, hostile connections from others (`127.0.0.0/8`, hence Linux): what one client
+//! does must not change what another gets.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use clresolve::State;
+use clresolve::sandbox::{Expected, Sandbox};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
+const STEADY: u32 = 64;
+const FLOOD: u32 = 16;
+const HOSTILE: u32 = 32;
+/// Connections that are slow on purpose. Each request takes seconds, so they are outside of the rate.
+const SLOW: u32 = 8;
+
+/// The share of the rate in percent that is steady, and a flood of unknown names; the rest is hostile.
+const STEADY_SHARE: u32 = 80;
+const FLOOD_SHARE: u32 = 12;
+
+/// What a request may take, before it counts as wrong: the daemon's own limits end all of them sooner.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the daemon of the run waits for a head and for a body.
+const DAEMON_WAITS: Duration = Duration::from_secs(2);
+
+/// Most bytes that are sent to a daemon that should cut them off.
+const ENDLESS: usize = 64 << 20;
+
+/// Wrong answers that are printed.
+const SHOWN: usize = 20;
+
+const GOOD: &str = "summarizeagent.eth";
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default: u32| arguments.next().map_or(Ok(default), |text| text.parse());
+    let (rate, seconds) = (number(10_000)?, number(60)?);
+    ensure!(rate > 0 && seconds > 0, "expected: load [REQUESTS A SECOND] [SECONDS]");
+
+    let sandbox = Sandbox::start().await?;
+    let folder = tempfile::tempdir()?;
+    let mut config = sandbox.config();
+    // The world shares the machine with the load: its slowness is not what is tested.
+    config.timeout = 2 * PATIENCE;
+    config.http.listen.set_port(0);
+    (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
+    let path = folder.path().join("clresolve.toml");
+    config.save(&path)?;
+    tokio::spawn(sandbox.stopped());
+
+    let mut daemon = Daemon::start(&path).await?;
+    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected(), tally: Tally::default() });
+    run.warm_up().await?;
+    let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
+    daemon.stop().await?;
+
+    let tally = &run.tally;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let paced = count(&tally.steady) + count(&tally.flood) + count(&tally.hostile);
+    println!(
+        "requests {} in {seconds} s, {}/s: {} good and bad, {} of unknown names, {} hostile; {} slow ones beside",
+        paced,
+        paced / u64::from(seconds),
+        count(&tally.steady),
+        count(&tally.flood),
+        count(&tally.hostile),
+        count(&tally.slow),
+    );
+    let (first, last, most) = memory;
+    println!(
+        "wrong {} refused {} crashes 0 rss-MiB first {first:.1} last {last:.1} most {most:.1}",
+        count(&tally.wrong),
+        count(&tally.refused),
+    );
+    for wrong in tally.shown.lock().expect("no panic").iter() {
+        eprintln!("wrong: {wrong}");
+    }
+    ensure!(count(&tally.wrong) == 0, "some answers were wrong");
+    ensure!(paced >= u64::from(rate) * u64::from(seconds) * 98 / 100, "the rate was not reached");
+    Ok(())
+}
+
+/// The daemon in its process.
+struct Daemon {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Daemon {
+    async fn start(config: &std::path::Path) -> anyhow::Result<Self> {
+        let here = std::env::current_exe()?;
+        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
+        let mut command = Command::new(&program);
+        command
+            .args(["serve", "--config"])
+            .arg(config)
+            .env("RUST_LOG", "error")
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
+        let mut lines = BufReader::new(child.stderr.take().context("a pipe")?).lines();
+        let mut address = None;
+        while let Some(line) = lines.next_line().await? {
+            if let Some((_, found)) = line.split_once("listening on http://") {
+                address = Some(found.trim().parse()?);
+                break;
+            }
+            eprintln!("{line}");
+        }
+        let address = address.context("the daemon does not listen")?;
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                eprintln!("{line}");
+            }
+        });
+        Ok(Self { child, address })
+    }
+
+    fn is_alive(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("the daemon crashed: {status}"),
+            None => Ok(()),
+        }
+    }
+
+    async fn stop(mut self) -> anyhow::Result<()> {
+        let id = self.child.id().context("the daemon crashed")?;
+        ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "kill failed");
+        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon does not end")??;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
+    }
+}
+
+/// What all connections share.
+struct Run {
+    to: SocketAddr,
+    names: Vec<Expected>,
+    tally: Tally,
+}
+
+#[derive(Default)]
+struct Tally {
+    steady: AtomicU64,
+    flood: AtomicU64,
+    hostile: AtomicU64,
+    slow: AtomicU64,
+    /// Answers that say that there are too many runs, where that may be: never for what should be in the cache.
+    refused: AtomicU64,
+    wrong: AtomicU64,
+    shown: Mutex<Vec<String>>,
+}
+
+impl Tally {
+    fn judge(&self, counter: &AtomicU64, what: &str, judged: Result<(), String>) {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let Err(why) = judged else { return };
+        self.wrong.fetch_add(1, Ordering::Relaxed);
+        let mut shown = self.shown.lock().expect("no panic");
+        if shown.len() < SHOWN {
+            shown.push(format!("{what}: {why}"));
+        }
+    }
+}
+
+impl Run {
+    /// Asks for each name once, so that what is trusted is in the cache.
+    async fn warm_up(&self) -> anyhow::Result<()> {
+        let mut line = Line::open(Ipv4Addr::LOCALHOST, self.to).await?;
+        for expected in &self.names {
+            let answer = line.ask(&get(&format!("/v1/verdicts/{}", segment(&expected.name)))).await?;
+            is_report(&answer, expected).map_err(|why| anyhow::anyhow!("{}: {why}", expected.name))?;
+        }
+        Ok(())
+    }
+
+    /// Runs all connections; the daemon's memory in MiB after a tenth of the time, at the end, and at most.
+    async fn drive(
+        self: &Arc<Self>,
+        rate: u32,
+        time: Duration,
+        daemon: &mut Daemon,
+    ) -> anyhow::Result<(f64, f64, f64)> {
+        let start = Instant::now();
+        let end = start + time;
+        let share = |percent: u32, workers: u32| {
+            Duration::from_secs(100)
+                .checked_div(rate * percent / workers.max(1))
+                .unwrap_or(time)
+                .max(Duration::from_nanos(1))
+        };
+        let rest = 100 - STEADY_SHARE - FLOOD_SHARE;
+        let mut work = JoinSet::new();
+        for number in 0..STEADY {
+            work.spawn(Arc::clone(self).steady(number, Pace::new(start, end, share(STEADY_SHARE, STEADY))));
+        }
+        for number in 0..FLOOD {
+            work.spawn(Arc::clone(self).flood(number, Pace::new(start, end, share(FLOOD_SHARE, FLOOD))));
+        }
+        for number in 0..HOSTILE {
+            work.spawn(Arc::clone(self).hostile(number, Pace::new(start, end, share(rest, HOSTILE))));
+        }
+        for number in 0..SLOW {
+            work.spawn(Arc::clone(self).slow(number, end));
+        }
+        let mut samples = Vec::new();
+        let mut watch = Line::open(Ipv4Addr::new(127, 0, 0, 9), self.to).await?;
+        let step = time / 60;
+        for number in 1..=60 {
+            sleep_until(start + step * number).await;
+            daemon.is_alive()?;
+            let metrics = watch.ask(&get("/metrics")).await?;
+            let text = String::from_utf8_lossy(&metrics.body).into_owned();
+            let bytes = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
+            samples.push(bytes.context("the daemon tells its memory")?.parse::<f64>()? / f64::from(1 << 20));
+        }
+        while let Some(done) = work.join_next().await {
+            done?;
+        }
+        daemon.is_alive()?;
+        let most = samples.iter().copied().fold(0.0, f64::max);
+        Ok((samples[5], samples[samples.len() - 1], most))
+    }
+
+    /// Reports and decisions on the names of the world.
+    async fn steady(self: Arc<Self>, number: u32, mut pace: Pace) {
+        let mut line = None;
+        let mut turn = number as usize * 7;
+        while pace.next().await {
+            turn += 1;
+            let expected = &self.names[turn / 2 % self.names.len()];
+            let is_gate = turn.is_multiple_of(2);
+            let path = format!("/v1/{}/{}", if is_gate { "gate" } else { "verdicts" }, segment(&expected.name));
+            let judged = match ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await {
+                Ok(answer) if is_gate => is_decision(&answer, expected.state == State::Trusted),
+                Ok(answer) if expected.state != State::Trusted && is_refusal(&answer) => {
+                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                Ok(answer) => is_report(&answer, expected),
+                Err(error) => Err(error.to_string()),
+            };
+            self.tally.judge(&self.tally.steady, &path, judged);
+        }
+    }
+
+    /// Names that do not exist, each another one: they may be refused, and never pass.
+    async fn flood(self: Arc<Self>, number: u32, mut pace: Pace) {
+        let mut line = None;
+        let mut turn = 0_u64;
+        while pace.next().await {
+            turn += 1;
+            let is_gate = turn.is_multiple_of(2);
+            let path = format!("/v1/{}/none-{number}-{turn}.eth", if is_gate { "gate" } else { "verdicts" });
+            let judged = match ask_on(&mut line, Ipv4Addr::new(127, 0, 0, 2), self.to, &path).await {
+                Ok(answer) if is_gate => is_decision(&answer, false),
+                Ok(answer) if is_refusal(&answer) => {
+                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                Ok(answer) if answer.status == 200 && answer.state() != Some("trusted") => Ok(()),
+                Ok(answer) => Err(answer.brief()),
+                Err(error) => Err(error.to_string()),
+            };
+            self.tally.judge(&self.tally.flood, &path, judged);
+        }
+    }
+
+    /// Malformed, oversized, smuggling, endless, half-closed, cut-off and pipelined requests, a connection each.
+    async fn hostile(self: Arc<Self>, number: u32, mut pace: Pace) {
+        let attacks = attacks();
+        let mut turn = number as usize * 5;
+        while pace.next().await {
+            turn += 1;
+            let attack = &attacks[turn % attacks.len()];
+            let from = Ipv4Addr::new(127, 0, 1, u8::try_from(1 + turn % 200).unwrap_or(1));
+            let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
+            let judged = judged.unwrap_or_else(|_| Err("no end".to_owned()));
+            self.tally.judge(&self.tally.hostile, attack.what, judged);
+        }
+    }
+
+    /// Heads, bodies and readers that take their time, until the daemon's patience ends.
+    async fn slow(self: Arc<Self>, number: u32, end: Instant) {
+        let batch = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+        let kinds = [
+            ("a slow head", "GET /v1/gate/summarizeagent.eth HTTP/1.1\r\nhost: ", "403"),
+            ("a slow head of a report", "GET /v1/verdicts/summarizeagent.eth HTTP/1.1\r\nhost: ", "408"),
+            ("a slow body", batch, "408"),
+            ("a slow line", "GET", "403"),
+        ];
+        let from = Ipv4Addr::new(127, 0, 2, u8::try_from(1 + number).unwrap_or(1));
+        for (what, sent, status) in kinds.into_iter().cycle().skip(number as usize) {
+            if Instant::now() + 2 * DAEMON_WAITS > end {
+                return;
+            }
+            let attack = Attack { what, sent: sent.to_owned(), then: Then::Wait, wants: vec![status] };
+            let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
+            self.tally.judge(&self.tally.slow, what, judged.unwrap_or_else(|_| Err("no end".to_owned())));
+        }
+    }
+}
+
+/// When the next request is due. Whoever is late goes on at once.
+struct Pace {
+    due: Instant,
+    end: Instant,
+    step: Duration,
+}
+
+impl Pace {
+    const fn new(start: Instant, end: Instant, step: Duration) -> Self {
+        Self { due: start, end, step }
+    }
+
+    async fn next(&mut self) -> bool {
+        self.due += self.step;
+        if self.due >= self.end || Instant::now() >= self.end {
+            return false;
+        }
+        sleep_until(self.due).await;
+        true
+    }
+}
+
+/// One hostile connection.
+struct Attack {
+    what: &'static str,
+    sent: String,
+    then: Then,
+    /// The statuses of the answers, in order.
+    wants: Vec<&'static str>,
+}
+
+/// What the client does after it has sent what it has to say.
+#[derive(Clone, Copy)]
+enum Then {
+    /// It sends no more, and reads.
+    HalfClose,
+    /// It reads.
+    Wait,
+    /// It sends without end, and reads.
+    Endless,
+    /// It goes away.
+    Leave,
+}
+
+fn attacks() -> Vec<Attack> {
+    let gate = format!("/v1/gate/{GOOD}");
+    let post = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\n";
+    let long = "y".repeat(20_000);
+    let attack = |what, sent: String, then, wants: &[&'static str]| Attack { what, sent, then, wants: wants.to_vec() };
+    let shut = |what, sent: String| attack(what, sent, Then::Wait, &["403"]);
+    vec![
+        shut("a malformed header", format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n")),
+        shut("a huge head", format!("GET {gate} HTTP/1.1\r\nx: {long}\r\n\r\n")),
+        shut("many headers", format!("GET {gate} HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65))),
+        shut("a greeting of TLS", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}".to_owned()),
+        shut("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
+        shut("an unknown version", format!("GET {gate} HTTP/7.1\r\n\r\n")),
+        shut("a tunnel", format!("CONNECT {gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
+        shut("a double slash", format!("GET /{gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
+        shut("an encoded path", format!("GET /v1/%67ate/{GOOD} HTTP/1.1\r\nconnection: close\r\n\r\n")),
+        shut(
+            "an encoded step up",
+            format!("GET /v1/verdicts/..%2fgate%2f{GOOD} HTTP/1.1\r\nconnection: close\r\n\r\n"),
+        ),
+        shut("a step up", "GET /v1/gate/../../livez HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned()),
+        shut(
+            "smuggling past the gate",
+            format!("POST {gate} HTTP/1.1\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+        ),
+        attack("smuggling", format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}"), Then::Wait, &["400"]),
+        attack(
+            "a huge head of a report",
+            format!("GET /v1/verdicts/a HTTP/1.1\r\nx: {long}\r\n\r\n"),
+            Then::Wait,
+            &["431"],
+        ),
+        attack("a huge body, announced", format!("{post}content-length: 9999999999\r\n\r\n"), Then::Endless, &["413"]),
+        attack(
+            "a huge body in chunks",
+            format!("{post}transfer-encoding: chunked\r\n\r\nfffffff\r\n"),
+            Then::Endless,
+            &["413"],
+        ),
+        attack(
+            "chunks that are none",
+            format!("{post}transfer-encoding: chunked\r\n\r\nwhat\r\n"),
+            Then::Wait,
+            &["400"],
+        ),
+        attack("a body cut off", format!("{post}content-length: 99\r\n\r\n{{"), Then::HalfClose, &["400"]),
+        attack(
+            "an endless body for the gate",
+            format!("POST {gate} HTTP/1.1\r\ncontent-length: 9999999999\r\n\r\n"),
+            Then::Endless,
+            &["200"],
+        ),
+        attack(
+            "endless chunks for the gate",
+            format!("POST {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffff\r\n"),
+            Then::Endless,
+            &["200"],
+        ),
+        attack("half-closed", format!("GET {gate} HTTP/1.1\r\n\r\n"), Then::HalfClose, &["200"]),
+        attack("half-closed in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), Then::HalfClose, &["403"]),
+        attack("silence", String::new(), Then::HalfClose, &[]),
+        attack("gone in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), Then::Leave, &[]),
+        attack("gone in its body", format!("{post}content-length: 99\r\n\r\n{{"), Then::Leave, &[]),
+        attack("gone before its answers", format!("GET {gate} HTTP/1.1\r\n\r\n").repeat(50), Then::Leave, &[]),
+        attack(
+            "pipelined",
+            format!("GET {gate} HTTP/1.1\r\n\r\nGET /v1/gate/no%20name HTTP/1.1\r\n\r\n").repeat(10),
+            Then::HalfClose,
+            &["200", "403"].repeat(10),
+        ),
+    ]
+}
+
+impl Attack {
+    async fn run(&self, from: Ipv4Addr, to: SocketAddr) -> Result<(), String> {
+        let text = |error: io::Error| error.to_string();
+        let mut stream = connect(from, to).await.map_err(text)?;
+        // The daemon may have had enough before all is sent.
+        let _ = stream.write_all(self.sent.as_bytes()).await;
+        let mut said = Vec::new();
+        match self.then {
+            Then::Leave => return Ok(()),
+            Then::HalfClose => {
+                let _ = stream.shutdown().await;
+                let _ = stream.read_to_end(&mut said).await;
+            }
+            Then::Wait => drop(stream.read_to_end(&mut said).await),
+            Then::Endless => {
+                let (mut reader, mut writer) = stream.split();
+                let send = async {
+                    let mut sent = 0;
+                    while sent < ENDLESS && writer.write_all(&[b'x'; 16 << 10]).await.is_ok() {
+                        sent += 16 << 10;
+                    }
+                    sent
+                };
+                let (sent, _) = tokio::join!(send, reader.read_to_end(&mut said));
+                if sent >= ENDLESS {
+                    return Err("the daemon takes a body without end".to_owned());
+                }
+            }
+        }
+        let said = String::from_utf8_lossy(&said);
+        let statuses: Vec<&str> =
+            said.split("HTTP/1.1 ").skip(1).map(|answer| answer.get(..3).unwrap_or_default()).collect();
+        if statuses == self.wants { Ok(()) } else { Err(format!("{statuses:?}, expected {:?}", self.wants)) }
+    }
+}
+
+/// A connection that is kept alive.
+struct Line {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    if from != Ipv4Addr::LOCALHOST {
+        socket.bind((from, 0).into())?;
+    }
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Asks on the connection that is there, else on a new one.
+async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<Answer> {
+    let mut open = match line.take() {
+        Some(open) => open,
+        None => Line::open(from, to).await?,
+    };
+    let answer =
+        timeout(PATIENCE, open.ask(&get(path))).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    *line = Some(open);
+    Ok(answer)
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: load\r\n\r\n")
+}
+
+/// A name as a segment of a path.
+fn segment(name: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(encoded).collect()
+}
+
+impl Line {
+    async fn open(from: Ipv4Addr, to: SocketAddr) -> io::Result<Self> {
+        Ok(Self { stream: connect(from, to).await?, buffer: Vec::new() })
+    }
+
+    async fn ask(&mut self, request: &str) -> io::Result<Answer> {
+        self.stream.write_all(request.as_bytes()).await?;
+        let end = loop {
+            if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.more().await?;
+        };
+        let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+        let length: usize =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+        while self.buffer.len() < end + length {
+            self.more().await?;
+        }
+        let body = self.buffer[end..end + length].to_vec();
+        self.buffer.drain(..end + length);
+        let status = head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Ok(Answer { status, head, body })
+    }
+
+    async fn more(&mut self) -> io::Result<()> {
+        if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+}
+
+impl Answer {
+    fn state(&self) -> Option<&str> {
+        let body = std::str::from_utf8(&self.body).ok()?;
+        let (_, rest) = body.split_once("\"state\":\"")?;
+        rest.split('"').next()
+    }
+
+    fn brief(&self) -> String {
+        let body: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
+        format!("{} {body}", self.head.lines().next().unwrap_or_default())
+    }
+}
+
+fn is_refusal(answer: &Answer) -> bool {
+    matches!(answer.status, 429 | 503) && answer.head.contains("application/problem+json")
+}
+
+fn is_decision(answer: &Answer, allow: bool) -> Result<(), String> {
+    let opens = answer.status == 200 && answer.head.contains("clresolve-state: trusted\r\n");
+    let closes = answer.status == 403 && answer.head.contains("clresolve-code: ");
+    if answer.body.is_empty() && opens == allow && closes != allow { Ok(()) } else { Err(answer.head.clone()) }
+}
+
+fn is_report(answer: &Answer, expected: &Expected) -> Result<(), String> {
+    let verdict: Value =
+        serde_json::from_slice(&answer.body).map_err(|error| format!("{error}: {}", answer.brief()))?;
+    let reasons = verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let codes: BTreeSet<&str> = reasons.iter().filter_map(|reason| reason["code"].as_str()).collect();
+    let wanted: BTreeSet<&str> = expected.codes.iter().map(|code| code.slug()).collect();
+    if answer.status == 200 && verdict["state"] == expected.state.as_str() && codes == wanted {
+        return Ok(());
+    }
+    Err(format!("{} {} {codes:?}, expected {} {wanted:?}", answer.status, verdict["state"], expected.state))
+}

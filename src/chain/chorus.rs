@@ -1,0 +1,129 @@
+//! Several endpoints as one: an alloy transport whose answer is the one that enough of them give.
+//!
+//! What is asked at a pinned block after the first exchange (the owner, the steps of a look-up off the chain) goes
+//! through here, and nothing else knows how many stand behind a call. A reader that computes calls from proven state
+//! takes this transport's place.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use alloy_json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload};
+use alloy_primitives::Bytes;
+use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tower::Service;
+
+use super::contracts::short_digest;
+use super::endpoint::Node;
+use super::transport::TransportFault;
+
+/// Endpoints that are asked the same at the same time.
+#[derive(Clone)]
+pub(super) struct Chorus(Arc<Members>);
+
+struct Members {
+    nodes: Vec<Arc<Node>>,
+    /// Operators that must say the same.
+    agree: usize,
+}
+
+impl Chorus {
+    pub(super) fn new(nodes: Vec<Arc<Node>>, agree: usize) -> Self {
+        Self(Arc::new(Members { nodes, agree }))
+    }
+}
+
+impl Service<RequestPacket> for Chorus {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> Self::Future {
+        let members = Arc::clone(&self.0);
+        Box::pin(async move { members.ask(packet).await })
+    }
+}
+
+/// What an endpoint says, as far as two can be compared: the words of an error differ from program to program.
+#[derive(PartialEq)]
+enum Said {
+    Result(String),
+    Reverted(Bytes),
+}
+
+impl Members {
+    /// What enough members say. Where that is nothing: that they contradict each other, else the first one's failure.
+    async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
+        let mut under_way: FuturesUnordered<_> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                let mut transport = node.transport.clone();
+                let packet = packet.clone();
+                async move { (node, transport.call(packet).await) }
+            })
+            .collect();
+        let mut heard: Vec<(&Node, Said)> = Vec::new();
+        let mut failure = None;
+        while let Some((node, answer)) = under_way.next().await {
+            let response = match answer {
+                Ok(ResponsePacket::Single(response)) => redacted(node, response),
+                Ok(ResponsePacket::Batch(_)) => return Err(unusable("a batch has no single answer")),
+                Err(error) => {
+                    failure.get_or_insert(Err(error));
+                    continue;
+                }
+            };
+            let Some(said) = said(&response) else {
+                failure.get_or_insert(Ok(ResponsePacket::Single(response)));
+                continue;
+            };
+            let alike = heard.iter().filter(|(_, other)| *other == said).map(|(node, _)| node.operator.as_str());
+            let mut operators: Vec<&str> = alike.chain([node.operator.as_str()]).collect();
+            operators.sort_unstable();
+            operators.dedup();
+            if operators.len() >= self.agree {
+                return Ok(ResponsePacket::Single(response));
+            }
+            heard.push((node, said));
+        }
+        if heard.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+            let said = heard.iter().map(|(node, said)| (node.label.clone(), said.to_string())).collect();
+            return Err(TransportErrorKind::custom(TransportFault::Divided(said)));
+        }
+        failure.unwrap_or_else(|| Err(unusable("too few endpoints answered")))
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Result(result) => write!(f, "an answer {}", short_digest(result.as_bytes())),
+            Self::Reverted(data) => write!(f, "a revert {}", short_digest(data)),
+        }
+    }
+}
+
+fn said(response: &Response) -> Option<Said> {
+    match &response.payload {
+        ResponsePayload::Success(result) => Some(Said::Result(result.get().to_ascii_lowercase())),
+        ResponsePayload::Failure(error) => error.as_revert_data().map(Said::Reverted),
+    }
+}
+
+/// The response without what may be a key in the words of an error.
+fn redacted(node: &Node, mut response: Response) -> Response {
+    if let ResponsePayload::Failure(error) = &mut response.payload {
+        error.message = node.redact(&error.message).into();
+    }
+    response
+}
+
+fn unusable(cause: &str) -> TransportError {
+    TransportErrorKind::custom_str(cause)
+}

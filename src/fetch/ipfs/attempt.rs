@@ -1,0 +1,265 @@
+//! One retrieval, and what one gateway does for it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::hedge::{AT_ONCE, Race};
+use super::route::{Route, media_type};
+use super::score::{Scores, Turn};
+use super::{BAN, GatewayFault, Outcome, Retrieval, Want};
+use crate::cid::car::CarFeed;
+use crate::cid::{ContentId, Progress, Walk, WalkError};
+use crate::fetch::egress::{Reply, deadline_in};
+use crate::fetch::operator::whole_body;
+use crate::fetch::{Cause, FetchError};
+use crate::telemetry;
+
+const ACCEPT_CAR: &str = "application/vnd.ipld.car;version=1;order=dfs;dups=n";
+const ACCEPT_RAW: &str = "application/vnd.ipld.raw";
+
+/// What error and login pages call themselves. Such a page is no block, but no lie either.
+const PAGE: &str = "text/html";
+
+/// One retrieval: a walk that all gateways feed.
+pub(super) struct Retrieving<'a> {
+    want: &'a Want<'a>,
+    routes: &'a [Route],
+    scores: &'a Scores,
+    now: std::time::Instant,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    walk: Walk,
+    last_progress: Option<Instant>,
+    requests: u32,
+    /// With the places of the gateways in the configuration.
+    failures: Vec<(usize, GatewayFault)>,
+}
+
+impl<'a> Retrieving<'a> {
+    /// The beginning, with what the bytes at hand prove.
+    pub(super) fn new(want: &'a Want<'a>, routes: &'a [Route], scores: &'a Scores, now: std::time::Instant) -> Self {
+        let walk = Walk::new(want.cid, want.path, want.budget);
+        let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
+        shared.try_known(want.known);
+        Self { want, routes, scores, now, shared: Mutex::new(shared) }
+    }
+
+    /// Who is to be asked, in this order. That the others rest is noted, unless nobody is needed.
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        let turns = self.scores.turns(self.now);
+        let mut shared = self.shared();
+        if shared.walk.wanted().is_some() {
+            let resting = (0..self.routes.len()).filter(|gateway| turns.iter().all(|turn| turn.gateway != *gateway));
+            shared.failures.extend(resting.map(|gateway| (gateway, GatewayFault::Resting)));
+        }
+        turns
+    }
+
+    /// What came of it.
+    pub(super) fn finish(self) -> Retrieval {
+        let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        shared.failures.sort_by_key(|(gateway, _)| *gateway);
+        let label = |gateway: usize| self.routes[gateway].label.clone();
+        let liars = shared.failures.iter().filter_map(|(gateway, fault)| match fault {
+            GatewayFault::WrongBlock(cid) => Some((label(*gateway), **cid)),
+            _ => None,
+        });
+        Retrieval {
+            liars: liars.collect(),
+            outcome: Outcome::of(shared.walk.finish()),
+            requests: shared.requests,
+            failures: shared.failures.into_iter().map(|(gateway, fault)| (label(gateway), fault)).collect(),
+        }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a gateway did wrong, for this report and for later.
+    fn blame(&self, gateway: usize, fault: GatewayFault) {
+        let label = &self.routes[gateway].label;
+        match &fault {
+            GatewayFault::WrongBlock(cid) => {
+                self.scores.lied(gateway, self.now + BAN);
+                telemetry::gateway_lied(label);
+                tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
+            }
+            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, self.now + *rest),
+            // It may not have what nobody has: that says nothing about the next question.
+            GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
+            _ => self.scores.failed(gateway, self.now),
+        }
+        self.shared().failures.push((gateway, fault));
+    }
+}
+
+impl Race for Retrieving<'_> {
+    async fn ask(&self, gateway: usize, deadline: Instant) {
+        let ended = Attempt::new(self, gateway).run(deadline).await;
+        if let Err(fault) = ended {
+            self.blame(gateway, fault);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared().walk.wanted().is_none()
+    }
+
+    fn last_progress(&self) -> Option<Instant> {
+        self.shared().last_progress
+    }
+}
+
+impl Shared {
+    /// Supplies bytes at hand as long as a raw block is wanted that they are.
+    fn try_known(&mut self, known: &[Bytes]) {
+        while self.walk.wanted().is_some_and(ContentId::is_raw) {
+            if !known.iter().cloned().any(|bytes| self.walk.supply(bytes).is_ok()) {
+                return;
+            }
+        }
+    }
+}
+
+/// What one gateway is asked in one retrieval.
+struct Attempt<'a> {
+    all: &'a Retrieving<'a>,
+    route: &'a Route,
+    feed: CarFeed,
+    watch: Watch<'a>,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(all: &'a Retrieving<'a>, gateway: usize) -> Self {
+        let budget = &all.want.budget;
+        let feed = CarFeed::new(budget, budget.dag_bytes / (AT_ONCE + 1));
+        Self { all, route: &all.routes[gateway], feed, watch: Watch::start(all.scores, gateway) }
+    }
+
+    async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {
+        let halfway = deadline_in(time_left(deadline) / 2);
+        let mut ended = self.car(halfway).await;
+        if ended.is_ok() {
+            ended = self.blocks(deadline).await;
+        }
+        self.watch.stop();
+        ended
+    }
+
+    /// Asks for path and file in one CAR. An answer that is none, lacks blocks or comes too late is no fault: blocks
+    /// may be had one by one.
+    async fn car(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
+        let url = self.route.car_url(self.all.want);
+        self.all.shared().requests += 1;
+        match self.route.send(&url, ACCEPT_CAR, deadline).await {
+            Ok(reply) if reply.status() == 200 => self.read_car(reply).await,
+            Ok(_) | Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::Timeout))) => Ok(()),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Reads a CAR until the walk is over or the CAR is of no more use. Only a wrong block is an error.
+    async fn read_car(&mut self, reply: Reply) -> Result<(), GatewayFault> {
+        let Ok(mut body) = reply.into_body(self.all.want.budget.dag_bytes) else { return Ok(()) };
+        while let Ok(Some(chunk)) = body.next().await {
+            match self.advance(|feed, walk| feed.push(walk, chunk)) {
+                Ok(Progress::Wanting) => {}
+                Ok(Progress::Over) => break,
+                Err(WalkError::HashMismatch { cid }) => return Err(GatewayFault::WrongBlock(cid)),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the blocks that are still wanted, one by one. Each is supplied, by this gateway or meanwhile by another
+    /// one, or is the last, so that [`Budget::blocks`](crate::cid::Budget::blocks) bounds how many there are.
+    async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
+        let mut bytes_left = self.all.want.budget.dag_bytes;
+        while let Some(cid) = self.wanted()? {
+            self.all.shared().requests += 1;
+            let reply = self.route.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
+            let is_page = media_type(&reply) == Some(PAGE);
+            let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left)).await?;
+            bytes_left -= block.len();
+            if !self.take(&cid, block) {
+                return Err(if is_page { Cause::Malformed.into() } else { GatewayFault::WrongBlock(Box::new(cid)) });
+            }
+        }
+        Ok(())
+    }
+
+    /// The wanted block, after what the CAR of this gateway held of it.
+    fn wanted(&mut self) -> Result<Option<ContentId>, GatewayFault> {
+        self.advance(|feed, walk| match feed.settle(walk) {
+            Err(WalkError::HashMismatch { cid }) => Err(GatewayFault::WrongBlock(cid)),
+            _ => Ok(walk.wanted().copied()),
+        })
+    }
+
+    /// Takes the block that was asked for as `cid`; false if it is not its content. Another gateway may have been
+    /// quicker with it.
+    fn take(&mut self, cid: &ContentId, block: Bytes) -> bool {
+        self.advance(|_, walk| match walk.wanted() {
+            Some(wanted) if wanted == cid => walk.supply(block).is_ok(),
+            _ => cid.verify(&block),
+        })
+    }
+
+    /// Lets `change` work on the walk, adds the bytes at hand, and notes when that got it on.
+    fn advance<T>(&mut self, change: impl FnOnce(&mut CarFeed, &mut Walk) -> T) -> T {
+        let mut shared = self.all.shared();
+        let before = shared.walk.blocks();
+        let done = change(&mut self.feed, &mut shared.walk);
+        shared.try_known(self.all.want.known);
+        if shared.walk.blocks() > before {
+            shared.last_progress = Some(Instant::now());
+            self.watch.stop_at_first_block();
+        }
+        done
+    }
+}
+
+/// Measures how long a gateway takes to its first proven block.
+struct Watch<'a> {
+    scores: &'a Scores,
+    gateway: usize,
+    started: Instant,
+    runs: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn start(scores: &'a Scores, gateway: usize) -> Self {
+        Self { scores, gateway, started: Instant::now(), runs: true }
+    }
+
+    fn stop_at_first_block(&mut self) {
+        if self.runs {
+            self.scores.began(self.gateway, self.started.elapsed());
+            self.stop();
+        }
+    }
+
+    fn stop(&mut self) {
+        self.runs = false;
+    }
+}
+
+impl Drop for Watch<'_> {
+    /// One that still runs belongs to a gateway that was given up for another one.
+    fn drop(&mut self) {
+        if self.runs {
+            self.scores.outrun(self.gateway, self.started.elapsed());
+        }
+    }
+}
+
+fn time_left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}

@@ -1,0 +1,236 @@
+//! When which gateway is asked: the next one beside one that does not get on, and at once after one that failed.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until};
+
+use super::score::Turn;
+
+/// Gateways asked at the same time. Two that fail together are rare, three more so; each costs its memory.
+pub(super) const AT_ONCE: usize = 3;
+
+/// What gateways are asked for together.
+pub(super) trait Race: Sync {
+    /// Asks a gateway, which is to be done by `deadline`. It is dropped when another one ends the race.
+    fn ask(&self, gateway: usize, deadline: Instant) -> impl Future<Output = ()> + Send;
+
+    /// Whether nothing more is wanted of any gateway.
+    fn is_over(&self) -> bool;
+
+    /// When somebody last gave what was wanted; nothing before the first time.
+    fn last_progress(&self) -> Option<Instant>;
+}
+
+/// Asks gateways in turn until the race is over, all have failed or `deadline` has come.
+pub(super) async fn run(race: &impl Race, turns: Vec<Turn>, deadline: Instant) {
+    let mut plan = Plan::new(turns, Instant::now(), deadline);
+    let mut running = FuturesUnordered::new();
+    while !race.is_over() {
+        let next = plan.next(Instant::now(), race.last_progress());
+        match next {
+            Next::Ask { gateway, until } => running.push(race.ask(gateway, until)),
+            Next::End => return,
+            Next::Wait { until } => tokio::select! {
+                biased;
+                Some(()) = running.next() => plan.ended(),
+                () = sleep_until(until) => {}
+            },
+        }
+    }
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Ask a gateway, which is to be done by then.
+    Ask { gateway: usize, until: Instant },
+    /// Wait for a gateway, but no longer than that.
+    Wait { until: Instant },
+    /// Nobody is asked any more.
+    End,
+}
+
+/// The schedule of a race. Time is an argument.
+///
+/// The next gateway starts as soon as nobody got on for as long as the latest one is worth waiting for, but never so
+/// late that those after it have no time left: the first [`AT_ONCE`] may use all the time, what more there are share
+/// it.
+struct Plan {
+    turns: VecDeque<Turn>,
+    deadline: Instant,
+    running: usize,
+    /// When the latest gateway was asked.
+    asked: Instant,
+    /// How long it may keep the next one waiting.
+    patience: Duration,
+}
+
+impl Plan {
+    fn new(turns: Vec<Turn>, now: Instant, deadline: Instant) -> Self {
+        Self { turns: turns.into(), deadline, running: 0, asked: now, patience: Duration::ZERO }
+    }
+
+    fn next(&mut self, now: Instant, last_progress: Option<Instant>) -> Next {
+        let may_ask = self.running < AT_ONCE && now < self.deadline;
+        let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
+        match self.turns.front().copied() {
+            Some(turn) if may_ask && due <= now => self.ask(turn, now),
+            Some(_) if may_ask => Next::Wait { until: due },
+            _ if self.running > 0 && now < self.deadline + GRACE => Next::Wait { until: self.deadline + GRACE },
+            _ => Next::End,
+        }
+    }
+
+    fn ask(&mut self, turn: Turn, now: Instant) -> Next {
+        let (left, waiting) = (self.deadline - now, self.turns.len());
+        self.turns.pop_front();
+        self.running += 1;
+        self.asked = now;
+        self.patience = turn.patience.min(share(left, waiting, 1));
+        Next::Ask { gateway: turn.gateway, until: now + share(left, waiting, AT_ONCE) }
+    }
+
+    /// A gateway that was asked failed: nothing holds the next one back.
+    fn ended(&mut self) {
+        self.running -= 1;
+        self.patience = Duration::ZERO;
+    }
+}
+
+/// How long a gateway is waited for beyond the deadline, so that it can end by itself and say why.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The part of the time `left` for the first of `waiting` gateways, when so many are asked at a time.
+fn share(left: Duration, waiting: usize, at_once: usize) -> Duration {
+    left / u32::try_from(waiting.div_ceil(at_once)).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a scripted gateway does, in milliseconds after it was asked.
+    #[derive(Clone, Copy)]
+    enum Does {
+        Win(u64),
+        Fail(u64),
+        /// Gets on every so often, and never ends.
+        Drip(u64),
+        Stall,
+    }
+
+    #[derive(Debug, Default)]
+    struct Seen {
+        /// Gateway, when it was asked, and the time it was given.
+        asked: Vec<(usize, u64, u64)>,
+        /// When one of them won.
+        won: Option<u64>,
+    }
+
+    /// Runs a race with 100 ms of patience for everybody and 9 s in all, on a clock of its own.
+    fn race(does: &[Does]) -> Seen {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let ms = |instant: Instant| u64::try_from((instant - start).as_millis()).unwrap();
+        let patience = Duration::from_millis(100);
+        let turns = (0..does.len()).map(|gateway| Turn { gateway, patience }).collect();
+        let mut plan = Plan::new(turns, start, at(9000));
+        let (mut now, mut progress, mut seen) = (0, None, Seen::default());
+        // When each running gateway acts next, what it does, and when its time is over.
+        let mut running: Vec<(u64, Does, u64)> = Vec::new();
+        loop {
+            let until = match plan.next(at(now), progress) {
+                Next::End => return seen,
+                Next::Ask { gateway, until } => {
+                    let until = ms(until);
+                    seen.asked.push((gateway, now, until - now));
+                    let after = match does[gateway] {
+                        Does::Win(after) | Does::Fail(after) | Does::Drip(after) => after,
+                        Does::Stall => u64::MAX - now,
+                    };
+                    running.push(((now + after).min(until), does[gateway], until));
+                    assert!(running.len() <= AT_ONCE);
+                    continue;
+                }
+                Next::Wait { until } => ms(until),
+            };
+            let first = (0..running.len()).min_by_key(|index| running[*index].0);
+            let Some(index) = first.filter(|index| running[*index].0 <= until) else {
+                now = until;
+                continue;
+            };
+            let (when, what, limit) = running[index];
+            now = when;
+            match what {
+                _ if when == limit => {}
+                Does::Win(_) => return Seen { won: Some(now), ..seen },
+                Does::Drip(every) => {
+                    progress = Some(at(now));
+                    running[index].0 = (now + every).min(limit);
+                    continue;
+                }
+                Does::Fail(_) | Does::Stall => {}
+            }
+            running.remove(index);
+            plan.ended();
+        }
+    }
+
+    #[test]
+    fn a_quick_gateway_is_asked_alone() {
+        let seen = race(&[Does::Win(99), Does::Win(1)]);
+        assert_eq!((seen.asked, seen.won), (vec![(0, 0, 9000)], Some(99)));
+    }
+
+    #[test]
+    fn the_next_one_starts_when_patience_ends_and_the_first_answer_wins() {
+        let seen = race(&[Does::Stall, Does::Win(50)]);
+        assert_eq!((seen.asked, seen.won), (vec![(0, 0, 9000), (1, 100, 8900)], Some(150)));
+        let seen = race(&[Does::Win(120), Does::Win(50)]);
+        assert_eq!(seen.won, Some(120), "the hedge does not take the first one's place");
+        let seen = race(&[Does::Stall, Does::Stall, Does::Win(10)]);
+        assert_eq!((seen.asked[2], seen.won), ((2, 200, 8800), Some(210)));
+    }
+
+    #[test]
+    fn a_failure_starts_the_next_one_at_once() {
+        let seen = race(&[Does::Fail(30), Does::Fail(20), Does::Win(10)]);
+        assert_eq!(seen.asked.iter().map(|asked| asked.1).collect::<Vec<_>>(), [0, 30, 50]);
+        assert_eq!(seen.won, Some(60));
+        let seen = race(&[Does::Fail(1), Does::Fail(1)]);
+        assert_eq!((seen.asked.len(), seen.won), (2, None));
+    }
+
+    #[test]
+    fn progress_holds_the_hedge_off() {
+        let seen = race(&[Does::Drip(90), Does::Win(1)]);
+        assert_eq!(seen.asked.len(), 1, "whoever gets on is waited for");
+        let seen = race(&[Does::Drip(110), Does::Win(1)]);
+        assert_eq!(seen.asked[1].1, 100);
+    }
+
+    #[test]
+    fn stalling_gateways_leave_time_for_all() {
+        let seen = race(&[Does::Stall, Does::Stall, Does::Stall, Does::Stall, Does::Win(5)]);
+        assert_eq!(seen.asked[..3], [(0, 0, 4500), (1, 100, 4450), (2, 200, 8800)]);
+        assert_eq!(seen.asked[3].1, 4500, "when the first one's share is over");
+        assert_eq!(seen.won, Some(4555), "the second one's share ends just after");
+        let seen = race(&[Does::Stall; 2]);
+        assert_eq!((seen.asked.len(), seen.won), (2, None), "the time limit ends it");
+        assert!(race(&[]).asked.is_empty());
+    }
+
+    #[test]
+    fn without_hedging_each_has_an_equal_share_before_the_next() {
+        let start = Instant::now();
+        let turns = (0..3).map(|gateway| Turn { gateway, patience: Duration::MAX }).collect();
+        let mut plan = Plan::new(turns, start, start + Duration::from_secs(9));
+        let until = start + Duration::from_secs(9);
+        assert_eq!(plan.next(start, None), Next::Ask { gateway: 0, until });
+        assert_eq!(plan.next(start, None), Next::Wait { until: start + Duration::from_secs(3) });
+    }
+}

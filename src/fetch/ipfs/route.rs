@@ -1,0 +1,86 @@
+//! [`Route`]: a gateway, the door that leads to it, and the URLs to ask.
+
+use reqwest::header;
+use url::Url;
+
+use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST, Want};
+use crate::cid::ContentId;
+use crate::fetch::egress::{Call, Egress, ForeignUrl, Reply};
+use crate::fetch::operator::OperatorClient;
+use crate::fetch::{FetchError, Refusal};
+use crate::telemetry::{self, Outcome as Counted, Upstream};
+
+/// A gateway and the door that leads to it.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) label: String,
+    base: Url,
+    door: Door,
+}
+
+#[derive(Debug)]
+enum Door {
+    Foreign(Egress),
+    Operator(OperatorClient),
+}
+
+impl Route {
+    pub(super) fn new(egress: &Egress, gateway: Gateway) -> Result<Self, GatewayError> {
+        let door = if gateway.is_own() {
+            egress.operator(&gateway.url).map(Door::Operator)
+        } else if gateway.url.scheme() == "https" {
+            Ok(Door::Foreign(egress.clone()))
+        } else {
+            Err(Refusal::Scheme)
+        };
+        match door {
+            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door }),
+            Err(why) => Err(GatewayError { label: gateway.label, why }),
+        }
+    }
+
+    pub(super) fn car_url(&self, want: &Want<'_>) -> Url {
+        let path = if want.path.is_empty() { String::new() } else { format!("/{}", want.path) };
+        self.url(&format!("ipfs/{}{path}", want.cid), &[("format", "car"), ("dag-scope", "entity")])
+    }
+
+    pub(super) fn block_url(&self, cid: &ContentId) -> Url {
+        self.url(&format!("ipfs/{cid}"), &[("format", "raw")])
+    }
+
+    fn url(&self, below: &str, query: &[(&str, &str)]) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{below}", self.base.path().trim_end_matches('/')));
+        url.query_pairs_mut().extend_pairs(query);
+        url
+    }
+
+    /// Sends a request and settles what holds for every kind of answer.
+    pub(super) async fn send(
+        &self,
+        url: &Url,
+        accept: &'static str,
+        deadline: tokio::time::Instant,
+    ) -> Result<Reply, GatewayFault> {
+        let call = Call::get(accept);
+        let reply = match &self.door {
+            Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await,
+            Door::Operator(client) => client.send(url, call, deadline).await,
+        };
+        let outcome = reply.as_ref().map_or_else(FetchError::outcome, |reply| Counted::of_status(reply.status()));
+        telemetry::upstream(Upstream::Gateway, &self.label, outcome);
+        let reply = reply?;
+        match reply.status() {
+            status @ (429 | 503) => {
+                let rest = reply.retry_after().unwrap_or(DEFAULT_REST).clamp(MIN_REST, MAX_REST);
+                Err(GatewayFault::Throttled { status, rest })
+            }
+            _ => Ok(reply),
+        }
+    }
+}
+
+/// The media type that an answer says it has, without parameters.
+pub(super) fn media_type(reply: &Reply) -> Option<&str> {
+    reply.header(header::CONTENT_TYPE)?.split(';').next().map(str::trim)
+}

@@ -1,0 +1,264 @@
+//! What is remembered of gateways: who rests, how long each lets us wait, and how often it failed.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// When the next gateway is asked beside one that does not get on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hedging {
+    /// After the time in which nine of ten of its latest answers began. The quickest and most reliable go first.
+    #[default]
+    Learnt,
+    /// After this time, always in the order of the configuration: what is asked of whom does not depend on the past.
+    /// A time as long as the limit of a retrieval gives every gateway an equal share of it.
+    After(Duration),
+}
+
+impl fmt::Display for Hedging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Learnt => f.write_str("learnt"),
+            Self::After(time) => humantime::format_duration(*time).fmt(f),
+        }
+    }
+}
+
+/// A gateway that may be asked, by its place in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) gateway: usize,
+    /// How long it may keep us waiting before another one is asked too.
+    pub(super) patience: Duration,
+}
+
+/// Patience with a gateway of which nothing is known: a cold connection to another continent, and a look into a DHT.
+const UNKNOWN: Duration = Duration::from_millis(500);
+
+/// Least patience. Below it, the jitter of one round trip would double the requests.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// Most patience: what takes longer is no better than a failure.
+const MOST: Duration = Duration::from_secs(2);
+
+/// Answers remembered of each gateway: enough that nine of ten means something, few enough to follow its days.
+const REMEMBERED: usize = 20;
+
+/// How much a failure weighs against waiting: as much as the longest patience.
+const FAILURE: Duration = MOST;
+
+/// Most failures that count. A gateway that was down for a night need not fail to answer for another.
+const MOST_FAILURES: f64 = 8.0;
+
+/// Time in which half of the failures are forgotten.
+const HALF_LIFE: Duration = Duration::from_secs(300);
+
+/// The memory of one process about its gateways. Time is an argument.
+#[derive(Debug)]
+pub(super) struct Scores {
+    hedging: Hedging,
+    /// One for each gateway of the configuration.
+    records: Mutex<Vec<Record>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Record {
+    rests_until: Option<Instant>,
+    /// Times from the request to the first proven block, the newest last; at most [`REMEMBERED`].
+    waits: VecDeque<Duration>,
+    failures: f64,
+    failed_at: Option<Instant>,
+    lies: u64,
+}
+
+impl Scores {
+    pub(super) fn new(gateways: usize, hedging: Hedging) -> Self {
+        Self { hedging, records: Mutex::new(vec![Record::default(); gateways]) }
+    }
+
+    /// Who may be asked at `now`, the best first; those of equal standing as in the configuration.
+    pub(super) fn turns(&self, now: Instant) -> Vec<Turn> {
+        let records = self.lock();
+        let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.rests(now)).collect();
+        if self.hedging == Hedging::Learnt {
+            able.sort_by_key(|(_, record)| record.cost(now));
+        }
+        let patience = |record: &Record| match self.hedging {
+            Hedging::Learnt => record.patience(),
+            Hedging::After(time) => time,
+        };
+        able.into_iter().map(|(gateway, record)| Turn { gateway, patience: patience(record) }).collect()
+    }
+
+    /// A gateway gave its first proven block after `wait`.
+    pub(super) fn began(&self, gateway: usize, wait: Duration) {
+        self.with(gateway, |record| record.remember(wait));
+    }
+
+    /// A gateway had given nothing after `wait`, when another one was done. That says how slow it is at least.
+    pub(super) fn outrun(&self, gateway: usize, wait: Duration) {
+        self.with(gateway, |record| {
+            if wait >= record.patience() {
+                record.remember(wait);
+            }
+        });
+    }
+
+    /// A gateway was no use.
+    pub(super) fn failed(&self, gateway: usize, now: Instant) {
+        self.with(gateway, |record| {
+            record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
+            record.failed_at = Some(now);
+        });
+    }
+
+    /// A gateway is not to be asked before `until`.
+    pub(super) fn rest(&self, gateway: usize, until: Instant) {
+        self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
+    }
+
+    /// A gateway sent a wrong block and is not to be asked before `until`.
+    pub(super) fn lied(&self, gateway: usize, until: Instant) {
+        self.rest(gateway, until);
+        self.with(gateway, |record| record.lies += 1);
+    }
+
+    /// How often it lied.
+    pub(super) fn lies(&self, gateway: usize) -> u64 {
+        self.lock().get(gateway).map_or(0, |record| record.lies)
+    }
+
+    fn with(&self, gateway: usize, change: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.lock().get_mut(gateway) {
+            change(record);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Record {
+    fn rests(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| now < until)
+    }
+
+    fn remember(&mut self, wait: Duration) {
+        if self.waits.len() == REMEMBERED {
+            self.waits.pop_front();
+        }
+        self.waits.push_back(wait);
+    }
+
+    /// The time in which nine of ten of the remembered answers began, within bounds.
+    fn patience(&self) -> Duration {
+        let mut waits: Vec<_> = self.waits.iter().copied().collect();
+        waits.sort_unstable();
+        let ninth_tenth = (waits.len() * 9).div_ceil(10).checked_sub(1).and_then(|index| waits.get(index));
+        ninth_tenth.map_or(UNKNOWN, |wait| (*wait).clamp(LEAST, MOST))
+    }
+
+    fn failures_at(&self, now: Instant) -> f64 {
+        let Some(failed_at) = self.failed_at else { return 0.0 };
+        let halvings = now.saturating_duration_since(failed_at).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        self.failures * (-halvings).exp2()
+    }
+
+    /// What asking it may cost: the wait, and more for each failure.
+    fn cost(&self, now: Instant) -> Duration {
+        self.patience() + FAILURE.mul_f64(self.failures_at(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
+    fn order(scores: &Scores, now: Instant) -> Vec<usize> {
+        scores.turns(now).iter().map(|turn| turn.gateway).collect()
+    }
+
+    fn patience(scores: &Scores) -> Duration {
+        scores.turns(Instant::now())[0].patience
+    }
+
+    #[test]
+    fn patience_follows_nine_of_ten_answers_within_bounds() {
+        let scores = Scores::new(1, Hedging::Learnt);
+        assert_eq!(patience(&scores), UNKNOWN);
+        scores.began(0, ms(300));
+        assert_eq!(patience(&scores), ms(300));
+        for wait in 101..=120 {
+            scores.began(0, ms(wait));
+        }
+        assert_eq!(patience(&scores), ms(118), "the 18th of 20; the oldest is forgotten");
+        for _ in 0..REMEMBERED {
+            scores.began(0, ms(1));
+        }
+        assert_eq!(patience(&scores), LEAST);
+        for _ in 0..REMEMBERED {
+            scores.began(0, ms(60_000));
+        }
+        assert_eq!(patience(&scores), MOST);
+    }
+
+    #[test]
+    fn who_is_outrun_was_at_least_that_slow() {
+        let scores = Scores::new(1, Hedging::Learnt);
+        scores.outrun(0, ms(20));
+        assert_eq!(patience(&scores), UNKNOWN, "dropped too early to tell");
+        scores.outrun(0, ms(900));
+        assert_eq!(patience(&scores), ms(900));
+    }
+
+    #[test]
+    fn the_quick_and_the_reliable_go_first() {
+        let (scores, now) = (Scores::new(3, Hedging::Learnt), Instant::now());
+        assert_eq!(order(&scores, now), [0, 1, 2], "as configured");
+        scores.began(0, ms(800));
+        scores.began(2, ms(80));
+        assert_eq!(order(&scores, now), [2, 1, 0]);
+        scores.failed(2, now);
+        assert_eq!(order(&scores, now), [1, 0, 2]);
+        assert_eq!(order(&scores, now + HALF_LIFE * 2), [1, 2, 0], "a failure is forgotten in time");
+        assert_eq!(order(&scores, now + HALF_LIFE * 6), [2, 1, 0]);
+    }
+
+    #[test]
+    fn failures_are_capped() {
+        let (scores, now) = (Scores::new(2, Hedging::Learnt), Instant::now());
+        for _ in 0..1000 {
+            scores.failed(0, now);
+        }
+        scores.began(1, ms(1000));
+        assert_eq!(order(&scores, now), [1, 0]);
+        assert_eq!(order(&scores, now + HALF_LIFE * 6), [0, 1]);
+    }
+
+    #[test]
+    fn who_rests_or_lied_is_not_asked() {
+        let (scores, now) = (Scores::new(2, Hedging::Learnt), Instant::now());
+        scores.rest(0, now + ms(100));
+        scores.rest(0, now + ms(50));
+        scores.lied(1, now + ms(200));
+        assert_eq!((order(&scores, now), scores.lies(0), scores.lies(1)), (vec![], 0, 1));
+        assert!(order(&scores, now + ms(99)).is_empty());
+        assert_eq!(order(&scores, now + ms(100)), [0]);
+        assert_eq!(order(&scores, now + ms(200)), [0, 1]);
+    }
+
+    #[test]
+    fn a_fixed_time_leaves_the_past_out() {
+        let (scores, now) = (Scores::new(2, Hedging::After(ms(7))), Instant::now());
+        scores.began(0, ms(900));
+        scores.failed(0, now);
+        let expected = [Turn { gateway: 0, patience: ms(7) }, Turn { gateway: 1, patience: ms(7) }];
+        assert_eq!(scores.turns(now), expected);
+    }
+}

@@ -1,0 +1,299 @@
+//! Counts of what goes on, for whoever watches: each call below adds one to a counter of the process.
+//!
+//! They go through the facade `metrics`, so a program that embeds the crate may have them in a recorder of its own. The
+//! daemon installs [`exposition`], which its `/metrics` prints. Without either a call costs next to nothing.
+//!
+//! No label is foreign text: endpoints and gateways go by the labels of the configuration, all else by words that stand
+//! here.
+
+mod exposition;
+
+use metrics::{Counter, counter, gauge};
+
+pub use exposition::{Exposition, exposition};
+
+/// What kind of metric a family is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// A family of metrics: one name, and a series for each set of labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The name in the exposition.
+    pub name: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// What is counted, with the names of its labels.
+    pub help: &'static str,
+}
+
+const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
+const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
+const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
+const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
+const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
+const VERDICTS: &str = "clresolve_verdicts_total";
+const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
+const CACHE_HITS: &str = "clresolve_cache_hits_total";
+const CACHE_MISSES: &str = "clresolve_cache_misses_total";
+const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
+const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
+const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
+const RPC_LIES: &str = "clresolve_rpc_lies_total";
+
+/// Every family.
+pub const FAMILIES: [Family; 13] = [
+    Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
+    Family {
+        name: HTTP_HEADS_REFUSED,
+        kind: Kind::Counter,
+        help: "Heads of requests refused before any route, by face.",
+    },
+    Family {
+        name: HTTP_CONNECTIONS_REFUSED,
+        kind: Kind::Counter,
+        help: "Connections closed at once since their client has too many.",
+    },
+    Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
+    Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
+    Family { name: VERDICTS, kind: Kind::Counter, help: "Verdicts of runs, by state." },
+    Family { name: RUNS_IN_FLIGHT, kind: Kind::Gauge, help: "Runs under way." },
+    Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool." },
+    Family { name: CACHE_MISSES, kind: Kind::Counter, help: "Questions that the cache could not answer, by cache." },
+    Family {
+        name: CACHE_EVICTIONS,
+        kind: Kind::Counter,
+        help: "Entries that the cache dropped, by pool and cause: expired, or size (there was no room).",
+    },
+    Family {
+        name: UPSTREAM_REQUESTS,
+        kind: Kind::Counter,
+        help: "Requests to the outside, by kind, label of the endpoint (foreign: whatever a name chose) and outcome.",
+    },
+    Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
+    Family {
+        name: RPC_LIES,
+        kind: Kind::Counter,
+        help: "Answers that proof or the other endpoints contradict, by endpoint.",
+    },
+];
+
+/// The label of whatever a name, a card or a contract chose.
+pub const FOREIGN: &str = "foreign";
+
+/// What is asked of the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// A JSON-RPC endpoint.
+    Rpc,
+    /// An IPFS gateway.
+    Gateway,
+    /// The host of a card.
+    Card,
+    /// The host of a schema.
+    Schema,
+    /// A CCIP-Read gateway.
+    Ccip,
+}
+
+/// What came of a request to the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A usable answer, as far as HTTP can tell.
+    Ok,
+    /// The other side asked for a rest (429, 503).
+    Throttled,
+    /// The time ran out.
+    Timeout,
+    /// The guard forbade the request.
+    Forbidden,
+    /// Anything else.
+    Failed,
+}
+
+/// A part of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// Trusted verdicts.
+    Trusted,
+    /// Untrusted verdicts.
+    Untrusted,
+    /// Failures.
+    Failures,
+    /// Content that was proven under its CID.
+    Content,
+}
+
+/// A cache as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// That of verdicts, which has three pools.
+    Verdicts,
+    /// That of content.
+    Content,
+}
+
+/// Why the cache dropped an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// Its time was over.
+    Expired,
+    /// There was no room.
+    Size,
+}
+
+/// One request to the outside. `label` is that of the configuration, or [`FOREIGN`].
+pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
+    let labels =
+        [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
+    counter!(UPSTREAM_REQUESTS, &labels).increment(1);
+}
+
+/// The counter of requests to a route of the daemon that were answered with a class of status (`2xx`).
+pub fn requests(route: &'static str, class: &'static str) -> Counter {
+    counter!(HTTP_REQUESTS, "route" => route, "class" => class)
+}
+
+/// The head of a request was refused before any route; `face` is `gate` or `report`.
+pub fn head_refused(face: &'static str) {
+    counter!(HTTP_HEADS_REFUSED, "face" => face).increment(1);
+}
+
+/// A connection was closed at once, since its client has too many.
+pub fn connection_refused() {
+    counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
+}
+
+/// The counter of decisions of the gate: `allow`, or the code of what speaks against it.
+pub fn gate_decisions(code: &'static str) -> Counter {
+    counter!(GATE_DECISIONS, "code" => code)
+}
+
+/// A gateway sent a wrong block.
+pub fn gateway_lied(label: &str) {
+    counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
+}
+
+/// An endpoint gave an answer that proof or the other endpoints contradict.
+pub fn rpc_lied(label: &str) {
+    counter!(RPC_LIES, "endpoint" => label.to_owned()).increment(1);
+}
+
+/// A run ended in a verdict of this state.
+pub fn verdict(state: &'static str) {
+    counter!(VERDICTS, "state" => state).increment(1);
+}
+
+/// The cache had the answer.
+pub fn cache_hit(pool: Pool) {
+    cache_hits(pool).increment(1);
+}
+
+/// The counter of answers from a pool, for where looking it up would cost more than the answer.
+pub fn cache_hits(pool: Pool) -> Counter {
+    counter!(CACHE_HITS, "pool" => pool.as_str())
+}
+
+/// The cache did not have the answer.
+pub fn cache_miss(cache: Cache) {
+    counter!(CACHE_MISSES, "cache" => cache.as_str()).increment(1);
+}
+
+/// The cache dropped an entry by itself.
+pub fn cache_evicted(pool: Pool, cause: Eviction) {
+    counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
+}
+
+/// A run begins; it ends with what is returned.
+pub fn run_begins() -> Held {
+    Held::new(gauge!(RUNS_IN_FLIGHT))
+}
+
+/// A connection is open; it ends with what is returned.
+pub fn connection_opens() -> Held {
+    Held::new(gauge!(HTTP_CONNECTIONS))
+}
+
+/// One more of something, for as long as this lives.
+#[must_use]
+pub struct Held(metrics::Gauge);
+
+impl Held {
+    fn new(gauge: metrics::Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+impl Upstream {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Gateway => "gateway",
+            Self::Card => "card",
+            Self::Schema => "schema",
+            Self::Ccip => "ccip",
+        }
+    }
+}
+
+impl Outcome {
+    /// The outcome of an answer with this HTTP status.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            200..=399 => Self::Ok,
+            429 | 503 => Self::Throttled,
+            _ => Self::Failed,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Throttled => "throttled",
+            Self::Timeout => "timeout",
+            Self::Forbidden => "forbidden",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Pool {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Untrusted => "untrusted",
+            Self::Failures => "failures",
+            Self::Content => "content",
+        }
+    }
+}
+
+impl Cache {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verdicts => "verdicts",
+            Self::Content => "content",
+        }
+    }
+}
+
+impl Eviction {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Size => "size",
+        }
+    }
+}

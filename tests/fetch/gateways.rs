@@ -1,0 +1,796 @@
+//! IPFS gateways, honest and in every way not.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clresolve::cid::build::{Blocks, Layout, car, tree};
+use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
+use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Outcome, Retrieval, Want};
+use clresolve::fetch::{Cause, Egress, EgressConfig, FetchError, Forbidden, Refusal};
+
+use tokio::net::TcpListener;
+
+use super::server::{ANYWHERE, Answer, Server, answer, canary, ok, redirect, status};
+use super::{AMPLE, NAME, SHORT, gzip, toward, unavailable};
+
+/// A directory with a card in a subdirectory, and a file of several chunks.
+struct Content {
+    root: ContentId,
+    blocks: Blocks,
+    card: Bytes,
+}
+
+impl Content {
+    fn new() -> Self {
+        let card = Bytes::from_static(b"{\"id\":\"summarizeagent.eth\"}");
+        let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
+        let files = BTreeMap::from([("agents/a b.json".to_owned(), card.clone()), ("long".to_owned(), long)]);
+        let (root, blocks) = tree(&files, Layout { chunk: 4096, ..Layout::default() });
+        Self { root, blocks, card }
+    }
+
+    fn car(&self) -> Vec<u8> {
+        car(&self.root, &self.blocks)
+    }
+
+    fn block(&self, head: &str) -> Option<Bytes> {
+        let text = head.split(' ').nth(1)?.strip_prefix("/ipfs/")?.strip_suffix("?format=raw")?;
+        self.blocks.get(&ContentId::parse(text).unwrap()).cloned()
+    }
+}
+
+fn is_car(head: &str) -> bool {
+    head.contains("format=car")
+}
+
+fn as_car(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.car; version=1\r\n", body))
+}
+
+fn as_raw(body: &[u8]) -> Answer {
+    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.raw\r\n", body))
+}
+
+/// Serves blocks one by one.
+fn blocks(head: &str) -> Answer {
+    Content::new().block(head).map_or_else(|| status("404 Not Found"), |block| as_raw(&block))
+}
+
+fn honest(head: &str) -> Answer {
+    if is_car(head) { as_car(&Content::new().car()) } else { blocks(head) }
+}
+
+fn gateway(label: &str, server: &Server) -> Gateway {
+    Gateway { label: label.to_owned(), url: server.url(), own: false }
+}
+
+/// A client that asks one gateway after the other.
+fn ipfs(servers: &[&Server]) -> IpfsClient {
+    hedged(servers, IN_TURN)
+}
+
+fn hedged(servers: &[&Server], hedging: Hedging) -> IpfsClient {
+    let labels = ["first", "second", "third"];
+    let gateways = labels.iter().zip(servers).map(|(label, server)| gateway(label, server)).collect();
+    IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways, hedging).unwrap()
+}
+
+/// So patient that a busy machine asks nobody else.
+const IN_TURN: Hedging = Hedging::After(AMPLE);
+
+async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Instant) -> Retrieval {
+    let path = ContentPath::literal(path).unwrap();
+    let want = Want { cid: Content::new().root, path: &path, known, budget: Budget::card(), total: AMPLE };
+    client.retrieve(&want, now).await
+}
+
+async fn card_from(servers: &[&Server]) -> Retrieval {
+    retrieve(&ipfs(servers), "agents/a b.json", &[], Instant::now()).await
+}
+
+fn proven(retrieval: &Retrieval) -> Bytes {
+    match &retrieval.outcome {
+        Outcome::Proven(proven) => proven.bytes.clone(),
+        other => panic!("{other:?}, {:?}", retrieval.failures),
+    }
+}
+
+#[tokio::test]
+async fn one_car_proves_path_and_file() {
+    let server = Server::plain(honest).await;
+    let got = card_from(&[&server]).await;
+    assert_eq!(proven(&got), Content::new().card);
+    assert_eq!((got.requests, got.failures, got.liars), (1, vec![], vec![]));
+    let root = Content::new().root;
+    assert_eq!(server.paths(), [format!("/ipfs/{root}/agents/a%20b.json?format=car&dag-scope=entity")]);
+    let head = server.heads()[0].to_ascii_lowercase();
+    assert!(head.contains("accept: application/vnd.ipld.car;version=1;order=dfs;dups=n\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn what_no_car_gives_comes_block_by_block() {
+    let content = Content::new();
+    let all = content.car();
+    let cut = all[..all.len() - 60].to_vec();
+    let cars: [(&str, Answer); 6] = [
+        ("404", status("404 Not Found")),
+        ("a page", ok(b"<html>")),
+        ("an empty answer", as_car(b"")),
+        ("a redirect", redirect("https://elsewhere.example/")),
+        ("a short CAR", as_car(&cut)),
+        ("a cut CAR", Answer::Cut([&b"HTTP/1.1 200 OK\r\n\r\n"[..], &cut].concat())),
+    ];
+    for (what, car) in cars {
+        let car = Mutex::new(Some(car));
+        let server = Server::plain(move |head| match is_car(head) {
+            true => car.lock().unwrap().take().unwrap(),
+            false => blocks(head),
+        })
+        .await;
+        let got = card_from(&[&server]).await;
+        assert_eq!(proven(&got), content.card, "{what}");
+        assert!(got.requests > 1, "{what}");
+        assert_eq!((got.failures, got.liars), (vec![], vec![]), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn reading_stops_once_the_walk_is_over() {
+    let server = Server::plain(|_| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n".to_vec();
+        Answer::Endless([head, Content::new().car()].concat(), vec![0xff; 1000])
+    })
+    .await;
+    assert_eq!(proven(&card_from(&[&server]).await), Content::new().card);
+}
+
+/// A CAR whose every block is changed in its last byte.
+fn lying(head: &str) -> Answer {
+    let mut content = Content::new();
+    if !is_car(head) {
+        return as_raw(b"something else");
+    }
+    for block in content.blocks.values_mut() {
+        let mut changed = block.to_vec();
+        *changed.last_mut().unwrap() ^= 1;
+        *block = changed.into();
+    }
+    as_car(&content.car())
+}
+
+#[tokio::test]
+async fn a_liar_is_named_banned_and_replaced() {
+    let root = Content::new().root;
+    let only_lying_blocks = |head: &str| {
+        if is_car(head) { status("404 Not Found") } else { lying(head) }
+    };
+    for liar in [Server::plain(lying).await, Server::plain(only_lying_blocks).await] {
+        let good = Server::plain(honest).await;
+        let client = ipfs(&[&liar, &good]);
+        let now = Instant::now();
+
+        let got = retrieve(&client, "agents/a b.json", &[], now).await;
+        assert_eq!(proven(&got), Content::new().card);
+        assert_eq!(got.liars, [("first".to_owned(), root)]);
+        assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(root)))]);
+
+        let asked = liar.heads().len();
+        let got = retrieve(&client, "agents/a b.json", &[], now + BAN - Duration::from_secs(1)).await;
+        assert_eq!(proven(&got), Content::new().card);
+        assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), GatewayFault::Resting)], vec![]));
+        assert_eq!(liar.heads().len(), asked, "banned");
+
+        retrieve(&client, "agents/a b.json", &[], now + BAN).await;
+        assert!(liar.heads().len() > asked, "asked again after the ban");
+    }
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_block_is_no_lie() {
+    let page =
+        || Answer::Whole(answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html>please log in</html>"));
+    let server = Server::plain(move |_| page()).await;
+    let got = card_from(&[&server]).await;
+    assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
+}
+
+#[tokio::test]
+async fn the_next_gateway_goes_on_with_what_is_proven() {
+    let content = Content::new();
+    let root = content.root;
+    let first = Server::plain(move |head| match head.contains(&format!("/ipfs/{root}?format=raw")) {
+        true => blocks(head),
+        false => status("404 Not Found"),
+    })
+    .await;
+    let second = Server::plain(move |head| match is_car(head) || head.contains(&root.to_string()) {
+        true => status("404 Not Found"),
+        false => blocks(head),
+    })
+    .await;
+    let got = card_from(&[&first, &second]).await;
+    assert_eq!(proven(&got), content.card);
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Status(404))))]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_asks_for_rest_gets_it() {
+    let dated = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:50:07 GMT\r\n";
+    let cases = [
+        (429, "Retry-After: 30\r\n", 30),
+        (503, dated, 30),
+        (503, "", 10),
+        (429, "Retry-After: soon\r\n", 10),
+        (429, "Retry-After: 99999999999\r\n", 300),
+        (429, "Retry-After: Sun, 06 Nov 1994 08:50:07 GMT\r\n", 10),
+    ];
+    for (status, headers, seconds) in cases {
+        let server = Server::plain(move |_| Answer::Whole(answer(&format!("{status} Busy"), headers, b""))).await;
+        let client = ipfs(&[&server]);
+        let (now, rest) = (Instant::now(), Duration::from_secs(seconds));
+        let ask = async |now| retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
+        assert_eq!(ask(now).await, GatewayFault::Throttled { status, rest }, "{headers}");
+        assert_eq!(ask(now + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
+        assert_eq!(ask(now + rest).await, GatewayFault::Throttled { status, rest });
+        assert_eq!(server.heads().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn known_bytes_stand_in_for_the_raw_leaf() {
+    let content = Content::new();
+    let leaf = ContentId::raw_of(&content.card);
+    let without_leaf = move |head: &str| match is_car(head) || head.contains(&leaf.to_string()) {
+        true => status("404 Not Found"),
+        false => blocks(head),
+    };
+    let server = Server::plain(without_leaf).await;
+    let known = [Bytes::from_static(b"other bytes"), content.card.clone()];
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known, Instant::now()).await;
+    assert_eq!(proven(&got), content.card);
+    assert_eq!(got.failures, vec![]);
+
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], Instant::now()).await;
+    assert_eq!(got.outcome, Outcome::Unproven);
+
+    let path = ContentPath::default();
+    let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
+    let got = ipfs(&[]).retrieve(&want, Instant::now()).await;
+    assert_eq!((proven(&got), got.requests), (content.card, 0));
+}
+
+#[tokio::test]
+async fn the_end_of_the_path_is_told() {
+    let server = Server::plain(honest).await;
+    let client = ipfs(&[&server]);
+    let end = async |path: &str| retrieve(&client, path, &[], Instant::now()).await.outcome;
+    assert!(matches!(end("agents/b.json").await, Outcome::PathMissing(_)));
+    assert!(matches!(end("agents/a b.json/x").await, Outcome::PathMissing(_)));
+    assert_eq!(end("agents").await, Outcome::NotFile);
+    assert_eq!(end("").await, Outcome::NotFile);
+    assert!(matches!(end("long").await, Outcome::Proven(_)));
+
+    let path = ContentPath::literal("long").unwrap();
+    let budget = Budget { total_bytes: 15_999, ..Budget::card() };
+    let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
+    let got = client.retrieve(&want, Instant::now()).await.outcome;
+    assert_eq!(got, Outcome::Oversize { size: 16_000, limit: 15_999 });
+}
+
+#[tokio::test]
+async fn public_gateways_go_through_the_foreign_door() {
+    let server = Server::tls(&[NAME], honest).await;
+    let egress = Egress::new(toward(&server)).unwrap();
+    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
+
+    let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false), IN_TURN).unwrap();
+    assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);
+    assert!(server.paths()[0].starts_with("/prefix/ipfs/"));
+
+    let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false), IN_TURN).unwrap();
+    let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
+    let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: Refusal::IpLiteral };
+    assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
+
+    let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false), IN_TURN).unwrap_err();
+    assert_eq!(error.to_string(), "gateway public: the scheme is not allowed");
+}
+
+// --- hedging ---
+
+#[tokio::test]
+async fn a_stalling_gateway_is_passed_and_dropped() {
+    let stalling = Server::plain(|_| Answer::Stall(Vec::new())).await;
+    let good = Server::plain(honest).await;
+    let got = retrieve(&hedged(&[&stalling, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
+    assert_eq!(proven(&got), Content::new().card);
+    assert_eq!((got.failures, got.liars), (vec![], vec![]), "it was slower, and nothing is known against it");
+    stalling.hung_up().await;
+}
+
+#[tokio::test]
+async fn two_gateways_feed_one_walk_at_the_same_time() {
+    let root = Content::new().root;
+    let first = Server::plain(move |head| match head.contains(&format!("/ipfs/{root}?format=raw")) {
+        true => blocks(head),
+        false if is_car(head) => status("404 Not Found"),
+        false => Answer::Stall(Vec::new()),
+    })
+    .await;
+    let second = Server::plain(move |head| match is_car(head) || head.contains(&root.to_string()) {
+        true => status("404 Not Found"),
+        false => blocks(head),
+    })
+    .await;
+    let path = ContentPath::literal("agents/a b.json").unwrap();
+    let total = Duration::from_secs(4);
+    let want = Want { cid: root, path: &path, known: &[], budget: Budget::card(), total };
+    let got = hedged(&[&first, &second], IN_TURN).retrieve(&want, Instant::now()).await;
+    assert_eq!((proven(&got), got.failures), (Content::new().card, vec![]));
+    first.hung_up().await;
+}
+
+#[tokio::test]
+async fn whoever_wins_proves_the_same() {
+    let ends = |path: &'static str| async move {
+        let mut ends = Vec::new();
+        for hedging in [IN_TURN, Hedging::Learnt, Hedging::After(Duration::from_nanos(1))] {
+            for liar_first in [true, false] {
+                let (bad, good) = (Server::plain(lying).await, Server::plain(honest).await);
+                let pair = if liar_first { [&bad, &good] } else { [&good, &bad] };
+                ends.push(retrieve(&hedged(&pair, hedging), path, &[], Instant::now()).await.outcome);
+            }
+        }
+        ends
+    };
+    for path in ["agents/a b.json", "long", "agents", "nothing", "agents/a b.json/x"] {
+        let ends = ends(path).await;
+        assert!(ends.iter().all(|end| *end == ends[0]), "{path}: {ends:?}");
+        assert_ne!(ends[0], Outcome::Unproven, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn lies_are_counted() {
+    let (liar, good) = (Server::plain(lying).await, Server::plain(honest).await);
+    let client = hedged(&[&liar, &good], IN_TURN);
+    let now = Instant::now();
+    for (round, lies) in [(0, 1), (0, 1), (1, 2)] {
+        retrieve(&client, "agents/a b.json", &[], now + BAN * round).await;
+        assert_eq!((client.lies("first"), client.lies("second"), client.lies("nobody")), (lies, 0, 0));
+    }
+}
+
+#[tokio::test]
+async fn the_bounds_hold_for_all_gateways_together() {
+    let budget = Budget::card();
+    let random: Vec<(ContentId, Bytes)> = (0..64_u32)
+        .map(|number| {
+            let block = Bytes::from(number.to_be_bytes().repeat(1 << 14));
+            (ContentId::raw_of(&block), block)
+        })
+        .collect();
+    let whole = car(&Content::new().root, random.iter().map(|(cid, block)| (cid, block)));
+    let head = b"HTTP/1.1 200 OK\r\n\r\n";
+    let start = [&head[..], &whole].concat();
+    let section = whole[whole.len() - (1 << 16) - 39..].to_vec();
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let (start, section) = (start.clone(), section.clone());
+        servers.push(Server::plain(move |_| Answer::Endless(start.clone(), section.clone())).await);
+    }
+    let got = retrieve(
+        &hedged(&[&servers[0], &servers[1], &servers[2]], Hedging::After(Duration::from_nanos(1))),
+        "agents/a b.json",
+        &[],
+        Instant::now(),
+    )
+    .await;
+    let oversize = GatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
+    let expected = ["first", "second", "third"].map(|label| (label.to_owned(), oversize.clone()));
+    assert_eq!((got.outcome, got.failures), (Outcome::Unproven, expected.to_vec()));
+    assert_eq!(got.requests, 6, "a CAR and a block of each");
+}
+
+// --- every fault of a gateway ---
+
+/// What a gateway was asked for, and has.
+enum Asked {
+    Car,
+    Block(Bytes),
+}
+
+impl Asked {
+    fn of(head: &str) -> Self {
+        match Content::new().block(head) {
+            Some(block) => Self::Block(block),
+            None if is_car(head) => Self::Car,
+            None => panic!("{head}"),
+        }
+    }
+
+    /// The right answer.
+    fn body(&self) -> Vec<u8> {
+        match self {
+            Self::Car => sealed(&along()),
+            Self::Block(block) => block.to_vec(),
+        }
+    }
+
+    /// The right answer under these headers.
+    fn with(&self, headers: &str) -> Answer {
+        Answer::Whole(answer("200 OK", headers, &self.body()))
+    }
+}
+
+type Sections = Vec<(ContentId, Bytes)>;
+
+/// The blocks from the root to the card, in the order in which they are walked.
+fn along() -> Sections {
+    let content = Content::new();
+    let mut walk = Walk::new(content.root, &ContentPath::literal("agents/a b.json").unwrap(), Budget::card());
+    let mut sections = Vec::new();
+    while let Some(cid) = walk.wanted().copied() {
+        sections.push((cid, content.blocks[&cid].clone()));
+        walk.supply(content.blocks[&cid].clone()).unwrap();
+    }
+    assert_eq!(sections.len(), 3);
+    sections
+}
+
+fn sealed(sections: &Sections) -> Vec<u8> {
+    car(&Content::new().root, sections.iter().map(|(cid, block)| (cid, block)))
+}
+
+/// Answers CARs with a changed one, and blocks well.
+fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
+    rewritten(asked, |_| {
+        let mut sections = along();
+        edit(&mut sections);
+        sealed(&sections)
+    })
+}
+
+fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
+    match asked {
+        Asked::Car => as_car(&write(asked.body())),
+        Asked::Block(block) => as_raw(block),
+    }
+}
+
+/// A whole CAR cut after its header, and these bytes after it.
+fn after_header(whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
+    let header = sealed(&Vec::new()).len();
+    [&whole[..header], &rest.concat()].concat()
+}
+
+fn flipped(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    *bytes.last_mut().unwrap() ^= 1;
+    bytes
+}
+
+fn other() -> (ContentId, Bytes) {
+    let block = Bytes::from_static(b"{\"not\":\"the block you asked for\"}");
+    (ContentId::raw_of(&block), block)
+}
+
+/// The head of an answer whose length is not told, or told wrongly.
+fn head(headers: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\n{headers}\r\n").into_bytes()
+}
+
+fn promised(length: usize) -> String {
+    format!("Content-Length: {length}\r\n")
+}
+
+/// How it ends when only this gateway is asked.
+enum Ends {
+    /// With the card.
+    Proven,
+    /// The gateway is a liar.
+    Lied,
+    /// Unproven, for this reason.
+    Unavailable(Cause),
+    /// Unproven: more than a block may have.
+    Oversize,
+    /// Unproven: it is to be left alone for so many seconds.
+    Throttled(u16, u64),
+}
+
+type Fault = fn(&Asked) -> Answer;
+
+/// Every way to fail that a gateway of the wild or of a laboratory was seen in, and how it ends.
+const FAULTS: [(&str, Fault, Ends); 54] = [
+    // what is sent
+    (
+        "corrupt",
+        |asked| match asked {
+            Asked::Car => {
+                let mut sections = along();
+                sections[2].1 = flipped(&sections[2].1).into();
+                as_car(&sealed(&sections))
+            }
+            Asked::Block(block) => as_raw(&flipped(block)),
+        },
+        Ends::Lied,
+    ),
+    (
+        "wrong-block",
+        |asked| match asked {
+            Asked::Car => as_car(&sealed(&vec![other()])),
+            Asked::Block(_) => as_raw(&other().1),
+        },
+        Ends::Lied,
+    ),
+    (
+        "wrong-root",
+        |asked| {
+            rewritten(asked, |_| {
+                let sections = along();
+                car(&other().0, sections.iter().map(|(cid, block)| (cid, block)))
+            })
+        },
+        Ends::Proven,
+    ),
+    (
+        "no-roots",
+        |asked| {
+            rewritten(asked, |whole| {
+                [&b"\x11\xa2\x65roots\x80\x67version\x01"[..], &whole[sealed(&Vec::new()).len()..]].concat()
+            })
+        },
+        Ends::Proven,
+    ),
+    ("swap-cid", |asked| edited(asked, |sections| sections[2].0 = sections[0].0), Ends::Proven),
+    ("missing-block", |asked| edited(asked, |sections| drop(sections.pop())), Ends::Proven),
+    ("reverse", |asked| edited(asked, |sections| sections.reverse()), Ends::Proven),
+    ("duplicate", |asked| edited(asked, |sections| sections.extend(along().into_iter().chain(along()))), Ends::Proven),
+    (
+        "extra-blocks",
+        |asked| {
+            edited(asked, |sections| {
+                let extra = (0..100_u8).map(|number| Bytes::from(vec![number; 1024]));
+                sections.splice(1..1, extra.map(|block| (ContentId::raw_of(&block), block)));
+            })
+        },
+        Ends::Proven,
+    ),
+    (
+        "a lie that is not wanted",
+        |asked| {
+            edited(asked, |sections| {
+                sections.insert(0, (other().0, Bytes::from_static(b"a lie")));
+            })
+        },
+        Ends::Proven,
+    ),
+    (
+        "a lie out of order",
+        |asked| {
+            edited(asked, |sections| {
+                sections.insert(0, (sections[2].0, Bytes::from_static(b"a lie")));
+            })
+        },
+        Ends::Lied,
+    ),
+    (
+        "huge-section",
+        |asked| rewritten(asked, |whole| after_header(&whole, &[&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20]])),
+        Ends::Proven,
+    ),
+    ("overlong-varint", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0xff; 10], &[1]])), Ends::Proven),
+    ("padded-varint", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0xa6, 0x81, 0x00]])), Ends::Proven),
+    (
+        "carv2",
+        |asked| rewritten(asked, |whole| [&b"\x0a\xa1\x67version\x02"[..], &[0; 40], &whole].concat()),
+        Ends::Proven,
+    ),
+    ("zero-section", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0; 64]])), Ends::Proven),
+    (
+        "car-as-raw",
+        |asked| match asked {
+            Asked::Car => as_raw(&asked.body()),
+            Asked::Block(block) => as_raw(block),
+        },
+        Ends::Proven,
+    ),
+    ("car for a block", |_| as_car(&sealed(&along())), Ends::Proven),
+    ("car for a block, cut", |_| as_car(&sealed(&along()[..2].to_vec())), Ends::Lied),
+    ("empty", |_| as_raw(b""), Ends::Lied),
+    (
+        "truncate-clean",
+        |asked| {
+            let body = asked.body();
+            Answer::Whole(answer("200 OK", "", &body[..body.len() / 2]))
+        },
+        Ends::Lied,
+    ),
+    // how much
+    (
+        "endless-car",
+        |asked| {
+            let filler = sealed(&vec![other()]).split_off(sealed(&Vec::new()).len());
+            Answer::Endless([head(""), asked.body()[..59].to_vec()].concat(), filler.repeat(100))
+        },
+        Ends::Oversize,
+    ),
+    ("endless", |_| Answer::Endless(head(""), vec![0; 1 << 16]), Ends::Oversize),
+    (
+        "endless chunks",
+        |_| {
+            Answer::Endless(head("Transfer-Encoding: chunked\r\n"), [&b"400\r\n"[..], &[b'x'; 0x400], b"\r\n"].concat())
+        },
+        Ends::Oversize,
+    ),
+    ("an endless tail", |asked| Answer::Endless([head(""), asked.body()].concat(), vec![0xff; 1 << 16]), Ends::Proven),
+    ("giant-block", |_| Answer::Whole([head(""), vec![7; 9 << 20]].concat()), Ends::Oversize),
+    (
+        "huge-length",
+        |asked| Answer::Cut([head("Content-Length: 9007199254740991\r\n"), asked.body()].concat()),
+        Ends::Proven,
+    ),
+    ("huge-length and nothing else", |_| Answer::Cut(head("Content-Length: 9007199254740991\r\n")), Ends::Oversize),
+    (
+        "gzip-bomb",
+        |_| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&vec![0; 9 << 20]))),
+        Ends::Oversize,
+    ),
+    (
+        "gzip-honest",
+        |asked| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&asked.body()))),
+        Ends::Proven,
+    ),
+    ("gzip that is none", |asked| asked.with("Content-Encoding: gzip\r\n"), Ends::Unavailable(Cause::Encoding)),
+    ("an unknown coding", |asked| asked.with("Content-Encoding: br\r\n"), Ends::Unavailable(Cause::Encoding)),
+    (
+        "header-flood",
+        |_| Answer::Whole(answer("200 OK", &"X-Flood: yyyyyyyy\r\n".repeat(2000), b"")),
+        Ends::Unavailable(Cause::Head),
+    ),
+    (
+        "a wide header",
+        |asked| asked.with(&format!("X-Wide: {}\r\n", "y".repeat(40_000))),
+        Ends::Unavailable(Cause::Head),
+    ),
+    // when it stops
+    (
+        "truncate",
+        |asked| {
+            let body = asked.body();
+            Answer::Cut([head(&promised(body.len())), body[..body.len() / 2].to_vec()].concat())
+        },
+        Ends::Unavailable(Cause::Truncated),
+    ),
+    ("drop", |_| Answer::Cut(Vec::new()), Ends::Unavailable(Cause::Truncated)),
+    (
+        "drop-after-headers",
+        |asked| Answer::Cut(head(&promised(asked.body().len()))),
+        Ends::Unavailable(Cause::Truncated),
+    ),
+    ("stall", |asked| Answer::Stall(head(&promised(asked.body().len()))), Ends::Unavailable(Cause::Timeout)),
+    ("stall-before-headers", |_| Answer::Stall(Vec::new()), Ends::Unavailable(Cause::Timeout)),
+    (
+        "drip",
+        |asked| Answer::Drip(head(&promised(asked.body().len())), asked.body(), SHORT / 10),
+        Ends::Unavailable(Cause::Timeout),
+    ),
+    ("a dripping head", |_| Answer::Drip(Vec::new(), head(""), SHORT / 10), Ends::Unavailable(Cause::Timeout)),
+    // what it is said to be
+    ("wrong-type", |asked| asked.with("Content-Type: text/html; charset=utf-8\r\n"), Ends::Proven),
+    ("no-type", |asked| asked.with(""), Ends::Proven),
+    ("lying-etag", |asked| asked.with("ETag: \"bafkqaaa\"\r\nX-Ipfs-Roots: bafkqaaa\r\n"), Ends::Proven),
+    (
+        "html",
+        |_| Answer::Whole(answer("200 OK", "Content-Type: text/html\r\n", b"<!doctype html><title>Checking</title>")),
+        Ends::Unavailable(Cause::Malformed),
+    ),
+    (
+        "partial",
+        |asked| {
+            let range = format!("Content-Range: bytes 0-9/{}\r\n", asked.body().len());
+            Answer::Whole(answer("206 Partial Content", &range, &asked.body()[..10]))
+        },
+        Ends::Unavailable(Cause::Status(206)),
+    ),
+    ("not-http", |_| Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Ends::Unavailable(Cause::Head)),
+    ("status:404", |_| status("404 Not Found"), Ends::Unavailable(Cause::Status(404))),
+    ("status:410", |_| status("410 Gone"), Ends::Unavailable(Cause::Status(410))),
+    ("status:500", |_| status("500 Oops"), Ends::Unavailable(Cause::Status(500))),
+    ("status:504", |_| status("504 Gateway Timeout"), Ends::Unavailable(Cause::Status(504))),
+    ("status:429", |_| Answer::Whole(answer("429 Too Many", "Retry-After: 2\r\n", b"")), Ends::Throttled(429, 2)),
+    (
+        "status:503 with an absurd time",
+        |_| Answer::Whole(answer("503 Busy", "Retry-After: 99999999999999999999999\r\n", b"")),
+        Ends::Throttled(503, 300),
+    ),
+    (
+        "status:503 at once again",
+        |_| Answer::Whole(answer("503 Busy", "Retry-After: 0\r\n", b"")),
+        Ends::Throttled(503, 1),
+    ),
+];
+
+impl Ends {
+    /// Whether time has to run out before this can be told.
+    fn needs_time(&self) -> bool {
+        matches!(self, Self::Unavailable(Cause::Timeout))
+    }
+
+    fn check(&self, name: &str, got: &Retrieval) {
+        if matches!(self, Self::Proven) {
+            assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
+            return;
+        }
+        assert_eq!(got.outcome, Outcome::Unproven, "{name}");
+        let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
+        assert_eq!(label, "first", "{name}");
+        let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
+        assert_eq!((is_lie, got.liars.len()), (matches!(self, Self::Lied), usize::from(is_lie)), "{name}: {fault:?}");
+        let expected = match self {
+            Self::Proven | Self::Lied => return,
+            Self::Unavailable(cause) => GatewayFault::Fetch(unavailable(cause.clone())),
+            Self::Oversize => GatewayFault::Fetch(FetchError::Oversize { limit: Budget::card().block_size }),
+            Self::Throttled(status, rest) => {
+                GatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) }
+            }
+        };
+        assert_eq!(*fault, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn every_fault_ends_in_its_reason() {
+    for (name, fault, ends) in FAULTS {
+        let bad = Server::plain(move |head| fault(&Asked::of(head))).await;
+        let path = ContentPath::literal("agents/a b.json").unwrap();
+        let total = if ends.needs_time() { SHORT } else { AMPLE };
+        let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
+        ends.check(name, &ipfs(&[&bad]).retrieve(&want, Instant::now()).await);
+        assert!(bad.heads().len() <= 1 + along().len(), "{name}: a CAR, and each block once");
+    }
+}
+
+#[tokio::test]
+async fn no_fault_keeps_an_honest_gateway_from_winning() {
+    for (name, fault, _) in FAULTS {
+        let bad = Server::plain(move |head| fault(&Asked::of(head))).await;
+        let good = Server::plain(honest).await;
+        let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
+        assert_eq!(proven(&got), Content::new().card, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_and_a_refused_connection_are_told() {
+    let slamming = Server::slamming(ANYWHERE).await;
+    let got = card_from(&[&slamming]).await;
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Truncated)))]);
+    assert!(slamming.connections() > 0);
+
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let gateway = Gateway { label: "first".to_owned(), url: format!("http://{closed}/").parse().unwrap(), own: false };
+    let client = IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), vec![gateway], IN_TURN).unwrap();
+    let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Connect)))]);
+}
+
+#[tokio::test]
+async fn no_redirect_of_a_gateway_is_followed() {
+    let canary = canary().await;
+    for code in [300, 301, 302, 303, 305, 307, 308] {
+        for to in [canary.url().as_str(), "/elsewhere", "file:///etc/hostname", "//127.0.0.1/"] {
+            let headers = format!("Location: {to}\r\n");
+            let server =
+                Server::plain(move |_| Answer::Whole(answer(&format!("{code} Away"), &headers, b"<html>"))).await;
+            let got = card_from(&[&server]).await;
+            let fault = GatewayFault::Fetch(unavailable(Cause::Status(code)));
+            assert_eq!((got.outcome, got.failures), (Outcome::Unproven, vec![("first".to_owned(), fault)]), "{to}");
+            assert_eq!(server.heads().len(), 2, "{code} {to}: a CAR and a block, and nothing else");
+        }
+    }
+    assert_eq!(canary.connections(), 0);
+}
