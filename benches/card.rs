@@ -146,5 +146,6 @@ fn evidence(card: &Bytes) -> Evidence {
         mirror: Walked::NotAsked,
         liars: Vec::new(),
         schemas: None,
+        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
     }
 }

@@ -181,7 +181,7 @@ fn parts(answer: &[u8]) -> (&str, &[u8]) {
 
 /// The names of the headers, sorted, with the values that do not depend on the time.
 fn head_lines(answer: &[u8]) -> Vec<String> {
-    let timely = ["date", "age", "cache-status"];
+    let timely = ["date", "age", "cache-status", "connection"];
     let lines = parts(answer).0.lines().skip(1).filter_map(|line| line.split_once(": "));
     let mut lines: Vec<String> = lines
         .map(|(name, value)| if timely.contains(&name) { name.to_owned() } else { format!("{name}: {value}") })
@@ -197,7 +197,7 @@ fn bare(file: &Path) {
     let body = Bytes::copy_from_slice(body);
     let mut headers = HeaderMap::new();
     for (name, value) in head.lines().skip(1).filter_map(|line| line.split_once(": ")) {
-        if !["date", "content-length"].contains(&name) {
+        if !["date", "content-length", "connection"].contains(&name) {
             headers.insert(HeaderName::from_bytes(name.as_bytes()).expect("a name"), value.parse().expect("a value"));
         }
     }

@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod card;
 mod content;
+pub mod continuity;
 pub mod entry;
 pub mod integrity;
 pub mod records;
@@ -27,6 +28,8 @@ pub struct Policy {
     pub require_all_sources: bool,
     /// Owners whose commons cards are accepted (CL-58); empty accepts all.
     pub allowed_publishers: Vec<String>,
+    /// For how many blocks a record must not have changed, or `record-recent` is reported; 0 reports none.
+    pub record_rest: u64,
     /// Codes taken out of the registry: their findings are dropped. For tests that show that each code matters.
     #[doc(hidden)]
     pub without: Vec<Code>,
@@ -66,6 +69,7 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
         reasons.extend(verbs::verbs(card, profile));
         reasons.extend(schema_reasons(evidence, card, profile));
     }
+    reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
     reasons.retain(|reason| !policy.without.contains(&reason.code));
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
     reason::sort(&mut reasons);
@@ -135,7 +139,8 @@ fn statuses(
         Step::Card if evidence.card_bytes().is_some() => Status::Pass,
         Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
         Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
-        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas | Step::Continuity => Status::Skip,
+        Step::Continuity => continuity::status(&evidence.continuity),
+        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
     };
     let worsened = |step, status| {
         let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);

@@ -15,8 +15,10 @@ mod completions;
 mod exit;
 mod expect;
 mod explain;
+mod gate;
 mod key;
 mod lint;
+mod memory;
 mod name;
 mod output;
 mod plan;
@@ -63,12 +65,14 @@ fn dispatch(command: Command) -> Exit {
         Command::Trace(args) => trace::run(args),
         Command::Records(args) => records::run(args),
         Command::Card(args) => card::run(args),
+        Command::Gate(args) => gate::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Key(args) => key::run(args),

@@ -19,11 +19,13 @@ use crate::verdict::Depth;
 
 mod file;
 mod layer;
+mod memory;
 mod serve;
 mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
+pub use memory::{MemoryConfig, MemoryLayer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
@@ -81,6 +83,8 @@ pub struct Config {
     pub timeout: Duration,
     /// Sizes of the caches.
     pub cache: CacheConfig,
+    /// What is remembered of names.
+    pub memory: MemoryConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
     /// The daemon's gate.
@@ -192,6 +196,7 @@ impl Default for Config {
             rules: RulesConfig::default(),
             timeout: DEFAULT_TIMEOUT,
             cache: CacheConfig::default(),
+            memory: MemoryConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),

@@ -3,6 +3,8 @@
 //! Absence, contradiction and "could not ask" stay apart: a [`Source`] that was not asked, one that gave nothing, one
 //! that must not be asked and one that gave too much are four things.
 
+pub mod continuity;
+
 use std::fmt;
 
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use crate::cid::{CidError, ContentId, ContentPath, PathError};
 use crate::name::EnsName;
 use crate::records::{Key, Record, RecordSet};
 use crate::text;
+use continuity::Continuity;
 
 /// Everything that one run gathered about a name.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub struct Evidence {
     pub liars: Vec<(String, String)>,
     /// The bound schemas; only at depth `schemas`.
     pub schemas: Option<SchemaEvidence>,
+    /// What is remembered of the name.
+    pub continuity: Continuity,
 }
 
 /// What was fetched for the two bound schemas.

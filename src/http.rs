@@ -169,7 +169,7 @@ impl Server {
             desk: Desk::new(resolver.clone(), config),
             resolver,
             http: config.http,
-            gate: config.gate,
+            gate: config.gate.clone(),
             default_profile: config.rules.profile.clone(),
             requests: Arc::new(Semaphore::new(config.http.requests)),
             gate_requests: Arc::new(Semaphore::new(config.http.requests)),

@@ -32,6 +32,7 @@ pub mod fetch;
 pub mod http;
 pub mod lint;
 pub mod manifest;
+pub mod memory;
 pub mod name;
 pub mod plan;
 pub mod profile;

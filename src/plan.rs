@@ -19,6 +19,7 @@ use crate::check::{self, Policy};
 use crate::cid::build::{Blocks, Built, Dag, Entries, Layout};
 use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk, WalkError};
 use crate::digest::Digest;
+use crate::evidence::continuity::Continuity;
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
@@ -310,6 +311,7 @@ fn evidence(
         mirror: Walked::NotAsked,
         liars: Vec::new(),
         schemas: None,
+        continuity: Continuity::NotAsked,
     }
 }
 

@@ -445,6 +445,20 @@ registry! {
     PublishedVersionMutated "published-version-mutated" Fail Schemas "PC-9" Publisher false
         "A published schema was changed."
         "The bytes at the canonical location of a released version are not the released ones.";
+
+    // continuity: what this resolver remembers
+    CardChangedSilently "card-changed-silently" Warn Continuity "CL-29" Publisher false
+        "The card has changed, and its version has not."
+        "This resolver remembers a trusted card of the same name and version with other bytes. Whoever pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";
+    VersionRollback "version-rollback" Warn Continuity "X-9" Publisher false
+        "The card's version is lower than one that was seen before."
+        "This resolver remembers a trusted card of the same name with a higher version. Going back may be meant, or may bring back a card with a known fault. Ask the publisher; once you accept it, `clresolve memory forget NAME` starts anew. The key gate.deny makes the gate refuse on this warning.";
+    RecordRecent "record-recent" Warn Continuity "X-9" Asker true
+        "A record has changed a short time ago."
+        "One of the six cl.* records had another value not long ago: within the last blocks that memory.record-rest names. A stolen key shows as a fresh change, and its owner may not have noticed yet. Wait, or compare with what the publisher announced. A name that is seen for the first time gives no such warning. The key gate.deny makes the gate refuse on this warning.";
+    MemoryUnavailable "memory-unavailable" Warn Continuity "" Operator true
+        "The memory of names could not be used."
+        "A memory is configured, but its file could not be read or written: another process holds it, the disk is full, or what is kept of this name cannot be read. The verdict is as good as one without a memory; nothing was compared, or nothing new was kept. Look at the file that memory.path names. The key gate.deny makes the gate refuse on this warning.";
 }
 
 impl Code {

@@ -63,6 +63,10 @@ impl Key {
         Self::ChecksumSchemaReceipt,
     ];
 
+    /// The keys of the Agent-Card specification.
+    pub const CARD: [Self; 6] =
+        [Self::Entry, Self::Agentcard, Self::CidAgentcard, Self::MirrorIpfs, Self::Checksum, Self::Owner];
+
     /// The key as it stands in the resolver.
     pub const fn as_str(self) -> &'static str {
         match self {

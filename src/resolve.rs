@@ -3,6 +3,7 @@
 //! [`Resolver::resolve`] asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and
 //! seals the verdict. It gathers all reasons and stops only where a step is moot.
 
+mod continuity;
 mod network;
 mod report;
 mod setup;
@@ -27,10 +28,12 @@ use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::evidence::continuity::Continuity;
 use crate::evidence::{
     self, BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Usable, Walked,
 };
 use crate::manifest::Side;
+use crate::memory::Memory;
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Step};
@@ -83,6 +86,7 @@ struct Inner {
     profiles: Profiles,
     cache: Arc<VerdictCache>,
     proven: ContentCache,
+    memory: Option<Memory>,
     config: Config,
     policy: Policy,
     world: Arc<str>,
@@ -137,7 +141,7 @@ impl Resolver {
     /// Builds a resolver from its parts.
     ///
     /// # Errors
-    /// When the configured profile does not exist.
+    /// When the configured profile does not exist, or the file of the memory cannot be used.
     pub fn with_parts(
         config: Config,
         profiles: Profiles,
@@ -153,6 +157,7 @@ impl Resolver {
             depth: config.rules.depth,
             require_all_sources: config.rules.require_all_sources,
             allowed_publishers: config.rules.allowed_publishers.clone(),
+            record_rest: config.memory.record_rest,
             without: Vec::new(),
         };
         Ok(Self(Arc::new(Inner {
@@ -162,6 +167,7 @@ impl Resolver {
             profiles,
             cache: Arc::new(VerdictCache::new(config.cache)),
             proven: ContentCache::new(config.cache.content_bytes),
+            memory: setup::memory(&config)?,
             world: world_digest(&config),
             policy,
             config,
@@ -190,6 +196,7 @@ impl Resolver {
             profiles: inner.profiles.clone(),
             cache: Arc::new(VerdictCache::new(inner.config.cache)),
             proven: ContentCache::new(inner.config.cache.content_bytes),
+            memory: inner.memory.clone(),
             config: inner.config.clone(),
             policy: inner.policy.clone(),
             world: Arc::clone(&inner.world),
@@ -331,8 +338,13 @@ impl Resolver {
         move |failures| {
             let work = async move {
                 let _running = telemetry::run_begins();
-                let run = inner.gather(name, &policy).await;
-                let resolution = report::resolution(&inner.reporter(&profile, &policy), &run, failures);
+                let mut run = inner.gather(name, &policy).await;
+                let sealed = |run: &Run| report::resolution(&inner.reporter(&profile, &policy), run, failures);
+                let mut resolution = sealed(&run);
+                if let Err(error) = inner.remember(&run.evidence, &resolution.verdict).await {
+                    run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
+                    resolution = sealed(&run);
+                }
                 telemetry::verdict(resolution.verdict.state.as_str());
                 log(&resolution.verdict);
                 resolution
@@ -395,7 +407,9 @@ impl Inner {
             mirror: Walked::NotAsked,
             liars: Vec::new(),
             schemas: None,
+            continuity: Continuity::NotAsked,
         };
+        evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
             return Run { evidence, milliseconds };
         };

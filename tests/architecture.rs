@@ -24,7 +24,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 29] = [
     "address",
     "cid",
     "clock",
@@ -43,6 +43,7 @@ const ORDER: [&str; 28] = [
     "sign",
     "manifest",
     "schema",
+    "memory",
     "cache",
     "profile",
     "sandbox",

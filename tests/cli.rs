@@ -72,9 +72,21 @@ fn help_teaches() {
     {
         assert!(out(&help).contains(part), "{part} is missing from\n{}", out(&help));
     }
-    for command in
-        ["verify", "trace", "records", "card", "explain", "name", "cat", "audit", "serve", "sandbox", "completions"]
-    {
+    for command in [
+        "verify",
+        "trace",
+        "records",
+        "card",
+        "explain",
+        "name",
+        "cat",
+        "audit",
+        "gate",
+        "memory",
+        "serve",
+        "sandbox",
+        "completions",
+    ] {
         let help = run([command, "--help"]);
         assert_eq!(code(&help), 0, "{command}");
         assert!(out(&help).contains("Usage: clresolve "), "{command}");

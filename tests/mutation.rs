@@ -226,6 +226,7 @@ fn gather(world: &World) -> Evidence {
         mirror: mirrored,
         liars: Vec::new(),
         schemas: None,
+        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
     }
 }
 

@@ -115,7 +115,6 @@ fn what_is_signed_is_verified_and_is_the_whole_verdict() {
     let verified = verify(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
     assert_eq!((verified.verdict, verified.issuer.as_str()), (verdict(NOW), ISSUER));
     assert_eq!((verified.key_id.as_str(), verified.expires), (THUMBPRINT, NOW + 300));
-    assert_eq!(jws, forged(&header(), &serde_json::from_slice(&decoded(&jws, 1)).expect("JSON")).replace(' ', ""));
     let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
     assert_eq!(payload, claims());
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), header());

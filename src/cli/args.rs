@@ -81,9 +81,12 @@ impl Command {
         match self {
             Self::Verify(args) | Self::Trace(args) => args.world.verbose,
             Self::Card(args) => args.world.verbose,
+            Self::Gate(args) => args.world.verbose,
             Self::Records(args) => args.world.verbose,
             Self::Cat(args) => args.world.verbose,
             Self::Audit(args) => args.world.verbose,
+            Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
+            Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs runs and refusals; with -v each request.
@@ -109,6 +112,8 @@ pub(super) enum Command {
     Records(RecordsArgs),
     /// Write the verified bytes of a name's card; nothing if it is not trusted
     Card(CardArgs),
+    /// Decide whether a request to an agent may pass, as the daemon's gate does
+    Gate(GateArgs),
     /// Explain a reason code, or list all of them
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
@@ -121,6 +126,8 @@ pub(super) enum Command {
     Cat(CatArgs),
     /// Judge a list of names and write a report
     Audit(AuditArgs),
+    /// Show or forget what is remembered of names
+    Memory(MemoryArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
     Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
@@ -167,6 +174,63 @@ pub(super) struct CardArgs {
     pub(super) out: OutArgs,
     #[command(flatten)]
     pub(super) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A verdict that is not trusted, one stranger's word, a warning that the key
+gate.deny names, or a verb that the card does not implement is a denial.
+Exit codes: 0 allow, 1 deny, 2 usage.")]
+pub(super) struct GateArgs {
+    /// The ENS name
+    pub(super) name: String,
+    /// The verb that is to be called
+    pub(super) verb: Option<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The key memory.path names the file; one process at a time can use it. Only trusted
+verdicts are remembered. --sandbox remembers nothing.")]
+pub(super) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(super) command: MemoryCommand,
+}
+
+/// What to do with the memory.
+#[derive(Debug, Subcommand)]
+pub(super) enum MemoryCommand {
+    /// Show what is remembered of names: versions, digests, blocks
+    Show(ShowArgs),
+    /// Forget names, so that what is seen next is taken as new
+    Forget(ForgetArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// ENS names
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForgetArgs {
+    /// ENS names
+    #[arg(required_unless_present = "all", value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Forget every name, of every world
+    #[arg(long, conflicts_with = "names")]
+    pub(super) all: bool,
     #[command(flatten)]
     pub(super) world: WorldArgs,
 }

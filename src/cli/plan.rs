@@ -56,6 +56,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
             depth: Depth::Identity,
             require_all_sources: rules.require_all_sources,
             allowed_publishers: rules.allowed_publishers.clone(),
+            record_rest: world.config.memory.record_rest,
             without: Vec::new(),
         };
         let rules = Rules { profile: &profile, profiles, policy: &policy, now: Timestamp::now() };

@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
+use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
@@ -56,6 +57,11 @@ impl Layer {
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
         self.sign.iter_mut().for_each(|sign| sign.each_path(join));
+        self.memory
+            .iter_mut()
+            .filter_map(|memory| memory.path.as_mut())
+            .filter(|path| !path.as_os_str().is_empty())
+            .for_each(join);
         for manifest in self.manifest.iter_mut().flatten() {
             if let ManifestSource::File(path) = manifest {
                 join(path);
@@ -83,6 +89,7 @@ impl Config {
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
         layer.sign.iter_mut().for_each(|sign| sign.each_path(absolute));
+        layer.memory.iter_mut().filter_map(|memory| memory.path.as_mut()).for_each(absolute);
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -210,6 +217,7 @@ struct File {
     allow_host: Vec<HostPort>,
     ca: Vec<PathBuf>,
     cache: Option<CacheLayer>,
+    memory: Option<MemoryLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
     sign: Option<SignLayer>,
@@ -240,6 +248,7 @@ impl From<File> for Layer {
             allow_host: file.allow_host.into_iter().map(|h| h.0).collect(),
             ca: file.ca,
             cache: file.cache,
+            memory: file.memory,
             http: file.http,
             gate: file.gate,
             sign: file.sign,
@@ -547,9 +556,12 @@ file = "commons.json"
         assert_eq!((line, key.as_str()), (2, "timeuot"));
         assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
-        assert_eq!(detail, "unknown field `dedline`, did you mean `deadline`? expected `deadline` or `min-proof`");
+        assert_eq!(
+            detail,
+            "unknown field `dedline`, did you mean `deadline`? expected one of `deadline`, `deny`, `min-proof`"
+        );
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected `deadline` or `min-proof`");
+        assert_eq!(detail, "unknown field `xyz`, expected one of `deadline`, `deny`, `min-proof`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
+use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
@@ -81,6 +82,9 @@ pub struct Layer {
     /// Sizes of the caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheLayer>,
+    /// What is remembered of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryLayer>,
     /// The daemon's listener and its limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpLayer>,
@@ -158,8 +162,9 @@ impl Config {
             self.cache = cache.over(self.cache);
         }
         self.http = layer.http.unwrap_or_default().over(self.http);
-        self.gate = layer.gate.unwrap_or_default().over(self.gate);
         self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
+        layer.memory.unwrap_or_default().lay(&mut self.memory);
+        layer.gate.unwrap_or_default().lay(&mut self.gate);
         Ok(())
     }
 
@@ -297,8 +302,9 @@ impl Layer {
                 content_bytes: Some(config.cache.content_bytes),
             }),
             http: Some(HttpLayer::of(config.http)),
-            gate: Some(GateLayer::of(config.gate)),
             sign: Some(SignLayer::of(&config.sign)),
+            memory: Some(MemoryLayer::of(&config.memory)),
+            gate: Some(GateLayer::of(&config.gate)),
             hedge_after: Some(config.network.hedging),
             rpc: Some(config.chain.endpoints.clone()),
             gateway: Some(config.gateways.clone()),

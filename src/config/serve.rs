@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Grade, parse_duration};
+use crate::reason::{Code, Effect, Refusal};
+use crate::text::Foreign;
+use crate::verdict::{State, Verdict};
 
 /// Most headers of a request that can be configured. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;
@@ -52,11 +55,13 @@ pub struct HttpConfig {
 }
 
 /// The gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GateConfig {
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     pub deadline: Duration,
+    /// Warnings on which it refuses, although the verdict is trusted.
+    pub deny: Vec<Code>,
     /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
     pub min_proof: Option<Grade>,
 }
@@ -83,9 +88,35 @@ impl Default for HttpConfig {
     }
 }
 
+impl GateConfig {
+    /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it.
+    ///
+    /// A verdict that is not trusted, one stranger's word, too weak a proof, a warning among [`GateConfig::deny`] and a
+    /// verb that the card does not implement are refused, in this order. The verdict itself stays what it is.
+    pub fn objection(&self, verdict: &Verdict, verb: Option<&str>) -> Option<&'static str> {
+        if verdict.state != State::Trusted {
+            let first = verdict.reasons.first().map(|reason| reason.code.slug());
+            return Some(first.unwrap_or(Refusal::InternalError.slug()));
+        }
+        let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
+        if anchor.proof.is_one_strangers_word() {
+            return Some(Code::SingleRpc.slug());
+        }
+        if self.min_proof.is_some_and(|least| anchor.proof.grade < least) {
+            return Some(Refusal::ProofTooWeak.slug());
+        }
+        if let Some(denied) = verdict.reasons.iter().find(|reason| self.deny.contains(&reason.code)) {
+            return Some(denied.code.slug());
+        }
+        let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
+        let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
+        (!implemented).then_some(Refusal::VerbNotImplemented.slug())
+    }
+}
+
 impl Default for GateConfig {
     fn default() -> Self {
-        Self { deadline: Duration::from_millis(150), min_proof: None }
+        Self { deadline: Duration::from_millis(150), deny: Vec::new(), min_proof: None }
     }
 }
 
@@ -142,13 +173,16 @@ pub struct HttpLayer {
 }
 
 /// `[gate]`, as far as a layer names its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[non_exhaustive]
 pub struct GateLayer {
     /// Longest time to an answer.
     #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
     pub deadline: Option<Duration>,
+    /// Warnings on which it refuses.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "warnings")]
+    pub deny: Option<Vec<Code>>,
     /// The weakest grade of proof with which it lets pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_proof: Option<Grade>,
@@ -198,14 +232,31 @@ impl HttpLayer {
 }
 
 impl GateLayer {
-    pub(super) fn over(self, below: GateConfig) -> GateConfig {
-        GateConfig { deadline: self.deadline.unwrap_or(below.deadline), min_proof: self.min_proof.or(below.min_proof) }
+    pub(super) fn lay(self, over: &mut GateConfig) {
+        over.deadline = self.deadline.unwrap_or(over.deadline);
+        over.min_proof = self.min_proof.or(over.min_proof);
+        if let Some(deny) = self.deny {
+            over.deny = deny;
+        }
     }
 
     /// The layer that makes `config` out of any other.
-    pub(super) const fn of(config: GateConfig) -> Self {
-        Self { deadline: Some(config.deadline), min_proof: config.min_proof }
+    pub(super) fn of(config: &GateConfig) -> Self {
+        Self { deadline: Some(config.deadline), deny: Some(config.deny.clone()), min_proof: config.min_proof }
     }
+}
+
+/// Codes of warnings: whatever fails or cannot be decided is refused without being named.
+fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Error> {
+    let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
+    let code = |slug: &String| match Code::from_slug(slug) {
+        None => Err(refused(slug, "is no reason code; `clresolve explain` lists all")),
+        Some(code) if code.entry().effect != Effect::Warn => {
+            Err(refused(slug, "is no warning; the gate refuses on it anyway"))
+        }
+        Some(code) => Ok(code),
+    };
+    Vec::<String>::deserialize(d)?.iter().map(code).collect::<Result<_, _>>().map(Some)
 }
 
 /// Bytes of a head: a proxy's own headers and a name fit in the least, and no server in front passes on the most.
@@ -257,6 +308,7 @@ mod duration {
 
 #[cfg(test)]
 mod tests {
+    use super::Code;
     use crate::config::{Config, Layer};
 
     const FULL: &str = r#"
@@ -279,6 +331,7 @@ drain = "6s"
 
 [gate]
 deadline = "100ms"
+deny = ["record-recent"]
 "#;
 
     #[test]
@@ -291,6 +344,7 @@ deadline = "100ms"
         assert_eq!((config.http.head_bytes, config.http.headers, config.http.body_bytes), (2048, 9, 10));
         assert_eq!((config.http.idle_timeout.as_secs(), config.http.head_timeout.as_secs()), (11, 12));
         assert_eq!(config.gate.deadline.as_millis(), 100);
+        assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
     }
@@ -304,6 +358,8 @@ deadline = "100ms"
             "[http]\nhead-bytes = 1023",
             "[http]\nhead-bytes = 65537",
             "[http]\nheaders = 257",
+            "[gate]\ndeny = [\"record-old\"]",
+            "[gate]\ndeny = [\"cid-mismatch\"]",
             "[gate]\ndeadline = \"0s\"",
             "[http]\nlisten = \"x\"",
         ] {

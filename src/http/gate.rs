@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::answer::Noted;
 use super::shares::Client;
 use super::{Shared, segment};
-use crate::reason::{Code, Refusal};
+use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::verdict::{self, Verdict};
 
@@ -70,7 +70,7 @@ pub(super) async fn of_name(
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    decide(&shared, client, &segment(&uri, 0), |_| true).await
+    decide(&shared, client, &segment(&uri, 0), None).await
 }
 
 /// `/v1/gate/{name}/{verb}` and `/v1/envoy/{name}/{verb}/{*ignored}`
@@ -79,17 +79,15 @@ pub(super) async fn of_verb(
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    let verb = segment(&uri, 1);
-    let implements = |verdict: &Verdict| verdict.identity.as_ref().is_some_and(|agent| agent.verbs.contains(&verb));
-    decide(&shared, client, &segment(&uri, 0), implements).await
+    decide(&shared, client, &segment(&uri, 0), Some(&segment(&uri, 1))).await
 }
 
-async fn decide(shared: &Shared, client: Client, name: &str, implements: impl Fn(&Verdict) -> bool) -> Response {
+async fn decide(shared: &Shared, client: Client, name: &str, verb: Option<&str>) -> Response {
     let mut response = if shared.is_draining() {
         refused(Refusal::Draining)
     } else {
         match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
-            Ok(Ok(served)) => return by_verdict(shared, &served.resolution.verdict, implements),
+            Ok(Ok(served)) => return by_verdict(shared, &served.resolution.verdict, verb),
             Ok(Err(refusal)) => refused(refusal),
             Err(_) => refused(Refusal::DeadlinePassed),
         }
@@ -110,8 +108,8 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, implements: impl Fn(&Verdict) -> bool) -> Response {
-    let objection = objection(shared, verdict, implements);
+fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
+    let objection = shared.gate.objection(verdict, verb);
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -127,22 +125,6 @@ fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, implements: impl Fn(&Verd
     }
     response.extensions_mut().insert(Noted::verdict(verdict).because(objection));
     response
-}
-
-/// Why a request must not pass, if it must not.
-fn objection(shared: &Shared, verdict: &Verdict, implements: impl Fn(&Verdict) -> bool) -> Option<&'static str> {
-    if verdict.state != verdict::State::Trusted {
-        let first = verdict.reasons.first().map(|reason| reason.code.slug());
-        return Some(first.unwrap_or(Refusal::InternalError.slug()));
-    }
-    let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
-    if anchor.proof.is_one_strangers_word() {
-        return Some(Code::SingleRpc.slug());
-    }
-    if shared.gate.min_proof.is_some_and(|least| anchor.proof.grade < least) {
-        return Some(Refusal::ProofTooWeak.slug());
-    }
-    (!implements(verdict)).then_some(Refusal::VerbNotImplemented.slug())
 }
 
 /// An answer that no cache between keeps: the decision is made anew each time.

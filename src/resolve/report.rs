@@ -272,7 +272,8 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
             },
         ),
         Step::Schemas => schemas_evidence(evidence, card),
-        Step::Binding | Step::Continuity => json!({}),
+        Step::Continuity => continuity_evidence(evidence),
+        Step::Binding => json!({}),
     }
 }
 
@@ -394,6 +395,21 @@ fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
         })
     };
     json!({"request": one(Side::Request, &schemas.request), "receipt": one(Side::Receipt, &schemas.receipt)})
+}
+
+fn continuity_evidence(evidence: &Evidence) -> Value {
+    let Some(history) = evidence.continuity.history() else {
+        return evidence.continuity.trouble().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
+    };
+    if history.is_empty() {
+        return json!({"remembered": false});
+    }
+    json!({
+        "remembered": true,
+        "first_block": history.first_block,
+        "last_block": history.last_block,
+        "versions": history.versions.len(),
+    })
 }
 
 /// A resolution without evidence, for tests of what keeps resolutions.

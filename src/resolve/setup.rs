@@ -19,11 +19,18 @@ use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
+use crate::memory::Memory;
 use crate::profile::Profiles;
 use crate::text::without_secrets;
 
 /// Longest time that a manifest may take to be fetched at start.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The memory, where a file is configured for it.
+pub(super) fn memory(config: &Config) -> Result<Option<Memory>, SetupError> {
+    let Some(path) = &config.memory.path else { return Ok(None) };
+    Memory::open(path, config.memory.names).map(Some).map_err(|error| invalid("memory.path", error))
+}
 
 /// The doors that the configuration opens.
 pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {

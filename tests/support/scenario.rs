@@ -99,6 +99,14 @@ pub(crate) struct Setting {
     pub(crate) allowed_publishers: Vec<String>,
     /// Whether CCIP-Read gateways may be asked.
     pub(crate) ccip_read: Option<bool>,
+    /// A memory, which holds these sightings by name.
+    pub(crate) memory: Option<BTreeMap<String, Vec<Seen>>>,
+    /// Another process holds the memory's file.
+    pub(crate) memory_in_use: bool,
+    /// For how many blocks a record must not have changed.
+    pub(crate) record_rest: Option<u64>,
+    /// Warnings on which the gate refuses.
+    pub(crate) deny: Vec<Code>,
     /// Another demand on the endpoints.
     #[serde(deserialize_with = "proof")]
     pub(crate) proof: Option<ProofDemand>,
@@ -107,6 +115,21 @@ pub(crate) struct Setting {
     /// Another time limit.
     #[serde(deserialize_with = "duration")]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// What an earlier run saw of a name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Seen {
+    /// Height of the block.
+    pub(crate) block: u64,
+    /// The card's version.
+    pub(crate) version: String,
+    /// Text whose digest is that of the card.
+    pub(crate) card: String,
+    /// Values of records, by key.
+    #[serde(default)]
+    pub(crate) records: BTreeMap<String, String>,
 }
 
 /// One endpoint.

@@ -10,7 +10,11 @@ use std::time::Duration;
 
 use clresolve::clock::Clock;
 use clresolve::config::{BlockSelector, Config, Endpoint};
+use clresolve::digest::Digest;
+use clresolve::evidence::continuity::Sighting;
 use clresolve::http::Server;
+use clresolve::memory::{Place, Store};
+use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::world::{Counts, World};
 use clresolve::verdict::State;
@@ -22,7 +26,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::judge;
-use super::scenario::{Ask, Case, Rpc, Scenarios, Setting, load};
+use super::scenario::{Ask, Case, Rpc, Scenarios, Seen, Setting, load};
 
 /// Questions asked at the same time.
 const AT_ONCE: usize = 8;
@@ -50,6 +54,8 @@ pub(crate) struct Stage {
     pub(crate) scenarios: Scenarios,
     pub(crate) world: World,
     endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
+    /// Files of memories, and those that are held open so that nobody else can.
+    memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
     turn: Mutex<()>,
     library: OnceCell<BTreeMap<String, Value>>,
 }
@@ -67,7 +73,14 @@ impl Stage {
     async fn new() -> Self {
         let scenarios = load();
         let world = World::start(&scenarios.spec).await.unwrap_or_else(|error| panic!("{error}"));
-        Self { scenarios, world, endpoints: Mutex::default(), turn: Mutex::default(), library: OnceCell::new() }
+        Self {
+            scenarios,
+            world,
+            endpoints: Mutex::default(),
+            memories: Mutex::default(),
+            turn: Mutex::default(),
+            library: OnceCell::new(),
+        }
     }
 
     /// The configuration of a question.
@@ -94,7 +107,30 @@ impl Stage {
         config.timeout = setting.timeout.unwrap_or(PATIENCE);
         config.rules.require_all_sources = setting.require_all_sources;
         config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
+        config.memory.record_rest = setting.record_rest.unwrap_or(config.memory.record_rest);
+        config.gate.deny.clone_from(&setting.deny);
+        if let Some(remembered) = &setting.memory {
+            self.remember(&mut config, remembered, setting.memory_in_use).await;
+        }
         config
+    }
+
+    /// Gives the configuration a memory of its own.
+    async fn remember(&self, config: &mut Config, remembered: &BTreeMap<String, Vec<Seen>>, in_use: bool) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("memory");
+        let store = Store::open(&path, config.memory.names).expect("a new file");
+        for (name, sightings) in remembered {
+            let place = Place::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
+            for seen in sightings {
+                let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
+                let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
+                let card = Some((seen.version.clone(), digest(&seen.card)));
+                store.remember(&place, &Sighting { block: seen.block, card, records }).expect("the disk has room");
+            }
+        }
+        config.memory.path = Some(path);
+        self.memories.lock().await.push((folder, in_use.then_some(store)));
     }
 
     /// The endpoint like this with so many others like it before it.

@@ -99,6 +99,7 @@ fn evidence(records: RecordSet) -> Evidence {
         mirror: Walked::NotAsked,
         liars: Vec::new(),
         schemas: None,
+        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
     }
 }
 

@@ -1,0 +1,54 @@
+//! `gate`: may a request to the agent pass? The daemon's gate, asked once.
+
+use anyhow::bail;
+use serde::Serialize;
+
+use super::args::{Format, GateArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::progress::Progress;
+use super::verify::waiting_for;
+use super::world::World;
+use crate::config::BlockSelector;
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// The decision, for programs.
+#[derive(Serialize)]
+struct Decision<'v> {
+    name: &'v str,
+    verb: Option<&'v str>,
+    decision: &'static str,
+    code: Option<&'static str>,
+    state: State,
+    verdict: &'v str,
+}
+
+pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
+    super::run_async(decide(args))
+}
+
+async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
+    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, false);
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open(&args.world).await?;
+    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+        bail!("--block: a gate decides about now; a numbered block is for `verify`");
+    }
+    let verdict = world.resolver.resolve(&args.name).await.verdict;
+    drop(progress);
+    let code = world.config.gate.objection(&verdict, args.verb.as_deref());
+    let decision = if code.is_none() { "allow" } else { "deny" };
+    let (name, verb) = (args.name.as_str(), args.verb.as_deref());
+    let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };
+    results.push(&said, |format| match (format, code) {
+        (Format::Text, Some(code)) => {
+            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(&verdict.summary))
+        }
+        (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
+        (Format::Text, None) => format!("allow\n{}\n", Foreign::new(&verdict.summary)),
+        (_, None) => format!("{}\tallow\n", Foreign::new(name)),
+    })?;
+    results.finish()?;
+    Ok(if code.is_none() { Exit::Trusted } else { Exit::Untrusted })
+}

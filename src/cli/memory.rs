@@ -1,0 +1,104 @@
+//! `memory`: what is remembered of names, and how to forget it.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+
+use super::args::{ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, WorldArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::world;
+use crate::config::Config;
+use crate::evidence::continuity::History;
+use crate::memory::{Place, Store};
+use crate::name::EnsName;
+use crate::text::Foreign;
+use crate::verdict::Depth;
+
+/// What is remembered of one name, for programs.
+#[derive(Serialize)]
+struct Remembered<'h> {
+    name: &'h str,
+    world: &'h str,
+    chain: String,
+    remembered: bool,
+    #[serde(flatten)]
+    history: &'h History,
+}
+
+pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
+    super::run_async(async {
+        match args.command {
+            MemoryCommand::Show(args) => show(args).await,
+            MemoryCommand::Forget(args) => forget(args).await,
+        }
+    })
+}
+
+async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
+    let (config, store) = open(&args.world).await?;
+    let several = args.names.len() > 1;
+    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, several);
+    for name in names(&args.names)? {
+        let history = store.recall(&place(&config, &name))?;
+        let (world, chain) = (config.chain.world.as_str(), format!("eip155:{}", config.chain.id));
+        let remembered = !history.is_empty();
+        let said = Remembered { name: name.as_str(), world, chain, remembered, history: &history };
+        results.push(&said, |_| people(&said))?;
+    }
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
+    let (config, store) = open(&args.world).await?;
+    if args.all {
+        anstream::eprintln!("clresolve: {} names forgotten", store.forget_all()?);
+        return Ok(Exit::Trusted);
+    }
+    for name in names(&args.names)? {
+        let known = store.forget(&place(&config, &name))?;
+        let said = if known { "forgotten" } else { "was not remembered" };
+        anstream::eprintln!("clresolve: {} {said}", Foreign::new(name.as_str()));
+    }
+    Ok(Exit::Trusted)
+}
+
+async fn open(args: &WorldArgs) -> anyhow::Result<(Config, Store)> {
+    let (config, _sandbox) = world::settings(args, Depth::default()).await?;
+    let path = config.memory.path.as_deref().context("no memory is configured; the key memory.path names its file")?;
+    if !path.exists() {
+        bail!("{}: there is no such file, so nothing is remembered yet", path.display());
+    }
+    let store = Store::open(path, config.memory.names)?;
+    Ok((config, store))
+}
+
+fn names(typed: &[String]) -> anyhow::Result<Vec<EnsName>> {
+    let parse = |name: &String| EnsName::parse(name).with_context(|| Foreign::new(name).to_string());
+    typed.iter().map(parse).collect()
+}
+
+fn place(config: &Config, name: &EnsName) -> Place {
+    Place::new(&config.chain.world, config.chain.id, name)
+}
+
+fn people(said: &Remembered<'_>) -> String {
+    let Remembered { name, world, chain, history, .. } = said;
+    if !said.remembered {
+        return format!("{}  nothing is remembered ({world} {chain})\n", Foreign::new(name));
+    }
+    let (first, last) = (history.first_block, history.last_block);
+    let mut text = format!("{}  known from block {first} to {last} ({world} {chain})\n", Foreign::new(name));
+    for seen in &history.versions {
+        let version = Foreign::new(&seen.version);
+        let _ = writeln!(text, "  version {version}  {}  first seen at block {}", Foreign::new(&seen.card), seen.block);
+    }
+    for (key, record) in &history.records {
+        if let Some(block) = record.changed {
+            let _ = writeln!(text, "  {}  changed, seen at block {block}", Foreign::new(key));
+        }
+    }
+    text
+}

@@ -1,0 +1,613 @@
+//! The memory: what trusted verdicts said of names, in one file that survives restarts.
+//!
+//! It is bounded, and what it forgets first is what it has known for the shortest time: [`Memory::remember`]. A memory
+//! that fails is an error for whoever asks, never a wait without end and never a wrong answer.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition};
+use tokio::sync::Semaphore;
+
+use crate::evidence::continuity::{History, Sighting};
+use crate::name::EnsName;
+use crate::text::excerpt;
+
+/// World, chain, domain and name.
+type PlaceKey = (&'static str, u64, &'static str, &'static str);
+
+/// Span, block of the last sighting, and the place: the first is the next to be forgotten.
+type OrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
+
+/// The histories, as JSON. Another form gets another table.
+const HISTORIES: TableDefinition<PlaceKey, &[u8]> = TableDefinition::new("histories/1");
+
+/// The places in the order in which they are forgotten.
+const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
+
+/// Names below one domain may hold this part of the memory. A wildcard or a registrar of subnames makes names for
+/// nothing; beyond their part they push out one another.
+const DOMAIN_SHARE: u64 = 16;
+
+/// Longest wait for the file: it is on a local disk, and whoever asks waits for a verdict.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Questions to the file at once. The threads behind them also look up hosts, so a disk that hangs must not take all.
+const AT_ONCE: usize = 8;
+
+/// Bytes of the file that are kept in memory.
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Where a history is kept: worlds and chains never share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    world: String,
+    chain: u64,
+    /// The last two labels of the name.
+    domain: String,
+    name: String,
+}
+
+impl Place {
+    /// The place of a name in a world (`anchor.world`) and chain (EIP-155).
+    pub fn new(world: &str, chain: u64, name: &EnsName) -> Self {
+        let from = name.as_str().rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
+        let domain = name.as_str().get(from..).unwrap_or_default().to_owned();
+        Self { world: world.to_owned(), chain, domain, name: name.as_str().to_owned() }
+    }
+
+    fn key(&self) -> (&str, u64, &str, &str) {
+        (&self.world, self.chain, &self.domain, &self.name)
+    }
+
+    /// Whether the other is a name below the same domain, of the same world.
+    fn is_sibling(&self, other: &Self) -> bool {
+        (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
+    }
+
+    fn order(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
+        (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
+    }
+}
+
+/// Why the memory did not do what was asked of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// Another process holds the file.
+    #[error("another process uses the file; one at a time can")]
+    InUse,
+    /// The file is not one of a memory, or is damaged.
+    #[error("{path}: not a memory of clresolve, or damaged ({detail}); move the file away, and a new one is made")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// What is kept of one name cannot be read.
+    #[error("what is remembered of the name cannot be read; `clresolve memory forget` makes room for it again")]
+    Unreadable,
+    /// The file cannot be read or written; the cause.
+    #[error("{0}")]
+    Failed(String),
+    /// No answer within a second.
+    #[error("the file did not answer in time")]
+    Late,
+}
+
+/// The memory of a resolver. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    store: Arc<Store>,
+    turns: Arc<Semaphore>,
+}
+
+impl Memory {
+    /// Opens the file, or makes it; it keeps at most `names` histories. On Unix only its owner may read it.
+    ///
+    /// A file that another process holds, or a disk that is full, is no error here: each later question tries again.
+    ///
+    /// # Errors
+    /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] where the file cannot be had.
+    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
+        Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
+    }
+
+    /// What is remembered of the name; an empty history where nothing is.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or not in time.
+    pub async fn recall(&self, place: Place) -> Result<History, MemoryError> {
+        self.ask(move |store| store.recall(&place)).await
+    }
+
+    /// Adds a sighting to what is remembered of the name.
+    ///
+    /// Where there is no room, the name that has been known for the shortest span of blocks makes place (of equal ones
+    /// the one not seen for the longest time): among the names below the same domain where that has used up its part,
+    /// else among all. So names that somebody makes by the thousand push out one another and not those known for longer.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or not in time.
+    pub async fn remember(&self, place: Place, sighting: Sighting) -> Result<(), MemoryError> {
+        self.ask(move |store| store.remember(&place, &sighting)).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, MemoryError> {
+        let (store, turns) = (Arc::clone(&self.store), Arc::clone(&self.turns));
+        let done = async move {
+            let turn = turns.acquire_owned().await.map_err(|_| MemoryError::Late)?;
+            let work = move || {
+                let _turn = turn;
+                work(&store)
+            };
+            tokio::task::spawn_blocking(work).await.map_err(|error| MemoryError::Failed(error.to_string()))?
+        };
+        tokio::time::timeout(PATIENCE, done).await.unwrap_or(Err(MemoryError::Late))
+    }
+}
+
+/// The file itself. Its questions block.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    names: u64,
+    database: Mutex<Option<Arc<Database>>>,
+}
+
+impl Store {
+    /// As [`Memory::open`].
+    ///
+    /// # Errors
+    /// As [`Memory::open`].
+    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
+        let database = match database(path) {
+            Ok(database) => Some(Arc::new(database)),
+            Err(OpenError::Passing(error)) => {
+                tracing::warn!(path = %path.display(), %error, "the memory cannot be used for now");
+                None
+            }
+            Err(OpenError::Lasting(error)) => return Err(error),
+        };
+        Ok(Self { path: path.to_owned(), names: names.max(1), database: Mutex::new(database) })
+    }
+
+    /// What is remembered of the name; an empty history where nothing is.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn recall(&self, place: &Place) -> Result<History, MemoryError> {
+        let table = match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(History::default()),
+            Err(error) => return Err(failed(error)),
+        };
+        let Some(row) = table.get(place.key()).map_err(failed)? else { return Ok(History::default()) };
+        decode(row.value())
+    }
+
+    /// As [`Memory::remember`]; all of it or, on an error, none.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn remember(&self, place: &Place, sighting: &Sighting) -> Result<(), MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        {
+            let mut rows = Rows::open(&write)?;
+            let known = rows.take(place)?;
+            let next = known.with(sighting).unwrap_or(known);
+            rows.make_room(place, self.names)?;
+            rows.put(place, &next)?;
+        }
+        write.commit().map_err(failed)
+    }
+
+    /// Forgets what is remembered of one name. Gives whether there was anything.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn forget(&self, place: &Place) -> Result<bool, MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        let known = Rows::open(&write)?.remove(place)?;
+        write.commit().map_err(failed)?;
+        Ok(known)
+    }
+
+    /// Forgets everything, of every world. Gives how many names that were.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn forget_all(&self) -> Result<u64, MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        let known = Rows::open(&write)?.len()?;
+        write.delete_table(HISTORIES).map_err(failed)?;
+        write.delete_table(ORDER).map_err(failed)?;
+        write.commit().map_err(failed)?;
+        Ok(known)
+    }
+
+    /// How many names are remembered, over all worlds.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn count(&self) -> Result<u64, MemoryError> {
+        use redb::ReadableTableMetadata as _;
+        match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
+            Ok(table) => table.len().map_err(failed),
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(0),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The open file; tries to open it where that has failed so far.
+    fn database(&self) -> Result<Arc<Database>, MemoryError> {
+        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*held {
+            return Ok(Arc::clone(database));
+        }
+        let opened = database(&self.path).map_err(MemoryError::from)?;
+        Ok(Arc::clone(held.insert(Arc::new(opened))))
+    }
+}
+
+/// The two tables of one transaction, which always say the same.
+struct Rows<'t> {
+    histories: redb::Table<'t, PlaceKey, &'static [u8]>,
+    order: redb::Table<'t, OrderKey, ()>,
+}
+
+impl<'t> Rows<'t> {
+    fn open(write: &'t redb::WriteTransaction) -> Result<Self, MemoryError> {
+        let histories = write.open_table(HISTORIES).map_err(failed)?;
+        Ok(Self { histories, order: write.open_table(ORDER).map_err(failed)? })
+    }
+
+    fn len(&self) -> Result<u64, MemoryError> {
+        use redb::ReadableTableMetadata as _;
+        self.histories.len().map_err(failed)
+    }
+
+    /// Takes the history of a place out of both tables.
+    fn take(&mut self, place: &Place) -> Result<History, MemoryError> {
+        let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
+            return Ok(History::default());
+        };
+        let known = known?;
+        self.order.remove(place.order(&known)).map_err(failed)?;
+        Ok(known)
+    }
+
+    fn put(&mut self, place: &Place, history: &History) -> Result<(), MemoryError> {
+        let bytes = serde_json::to_vec(history).map_err(failed)?;
+        self.histories.insert(place.key(), bytes.as_slice()).map_err(failed)?;
+        self.order.insert(place.order(history), ()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Removes a place from both tables, whatever is kept there. Gives whether there was anything.
+    fn remove(&mut self, place: &Place) -> Result<bool, MemoryError> {
+        let of_place = |key: &(u64, u64, &str, u64, &str, &str)| (key.2, key.3, key.4, key.5) == place.key();
+        self.order.retain(|key, ()| !of_place(&key)).map_err(failed)?;
+        let removed = self.histories.remove(place.key()).map_err(failed)?;
+        Ok(removed.is_some())
+    }
+
+    /// Makes room for one more name, where there is none.
+    fn make_room(&mut self, place: &Place, names: u64) -> Result<(), MemoryError> {
+        let share = (names / DOMAIN_SHARE).max(1);
+        let first = if self.siblings(place)? >= share {
+            self.first_to_forget(|row| row.place.is_sibling(place))?
+        } else if self.len()? >= names {
+            self.first_to_forget(|_| true)?
+        } else {
+            None
+        };
+        if let Some(row) = first {
+            self.order.remove(row.key()).map_err(failed)?;
+            self.histories.remove(row.place.key()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// How many names below the same domain are remembered. Bounded by the domain's part.
+    fn siblings(&self, place: &Place) -> Result<u64, MemoryError> {
+        let mut count = 0;
+        for row in
+            self.histories.range((place.world.as_str(), place.chain, place.domain.as_str(), "")..).map_err(failed)?
+        {
+            let key = row.map_err(failed)?.0;
+            let (world, chain, domain, _) = key.value();
+            if (world, chain, domain) != (place.world.as_str(), place.chain, place.domain.as_str()) {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The first row in the order of forgetting that is `among` those in question. Bounded by the size of the memory.
+    fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
+        for row in self.order.iter().map_err(failed)? {
+            let key = row.map_err(failed)?.0;
+            let (span, last, world, chain, domain, name) = key.value();
+            let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
+            let row = OrderRow { span, last, place: Place { world, chain, domain, name } };
+            if among(&row) {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A row of the order of forgetting.
+struct OrderRow {
+    span: u64,
+    last: u64,
+    place: Place,
+}
+
+impl OrderRow {
+    fn key(&self) -> (u64, u64, &str, u64, &str, &str) {
+        let (world, chain, domain, name) = self.place.key();
+        (self.span, self.last, world, chain, domain, name)
+    }
+}
+
+/// Why the file was not opened: for now, or until somebody does something about it.
+enum OpenError {
+    Passing(MemoryError),
+    Lasting(MemoryError),
+}
+
+impl From<OpenError> for MemoryError {
+    fn from(error: OpenError) -> Self {
+        let (OpenError::Passing(error) | OpenError::Lasting(error)) = error;
+        error
+    }
+}
+
+/// Opens the file, or makes it, and looks whether it is whole.
+fn database(path: &Path) -> Result<Database, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|error| not_opened(path, DatabaseError::Storage(StorageError::Io(error))))?;
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    let mut database = builder.create_file(file).map_err(|error| not_opened(path, error))?;
+    match database.check_integrity() {
+        Ok(true) => Ok(database),
+        Ok(false) => Err(not_opened(path, StorageError::Corrupted("some of it had to be given up".to_owned()).into())),
+        Err(error) => Err(not_opened(path, error)),
+    }
+}
+
+fn not_opened(path: &Path, error: DatabaseError) -> OpenError {
+    let io = |error: &std::io::Error| MemoryError::Failed(format!("{}: {error}", path.display()));
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::Passing(MemoryError::InUse),
+        DatabaseError::Storage(StorageError::Io(error)) if is_full(&error) => OpenError::Passing(io(&error)),
+        DatabaseError::Storage(StorageError::Io(error))
+            if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput) =>
+        {
+            OpenError::Lasting(io(&error))
+        }
+        error => {
+            let (path, detail) = (path.display().to_string(), excerpt(&error.to_string()));
+            OpenError::Lasting(MemoryError::Damaged { path, detail })
+        }
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+fn decode(bytes: &[u8]) -> Result<History, MemoryError> {
+    serde_json::from_slice(bytes).map_err(|_| MemoryError::Unreadable)
+}
+
+fn failed(error: impl std::fmt::Display) -> MemoryError {
+    MemoryError::Failed(excerpt(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::evidence::continuity::tests::sighting;
+
+    fn place(name: &str) -> Place {
+        Place::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
+    }
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    fn store(folder: &tempfile::TempDir, names: u64) -> Store {
+        Store::open(&folder.path().join("memory"), names).expect("a new file")
+    }
+
+    fn see(store: &Store, name: &str, block: u64) {
+        store.remember(&place(name), &sighting(block, "1.0.0", name)).expect("the disk has room");
+    }
+
+    fn knows(store: &Store, name: &str) -> bool {
+        !store.recall(&place(name)).expect("a readable file").is_empty()
+    }
+
+    #[test]
+    fn the_domain_of_a_name_is_its_last_two_labels() {
+        for (name, domain) in [("a.eth", "a.eth"), ("x.y.a.eth", "a.eth"), ("eth", "eth")] {
+            assert_eq!(place(name).domain, domain);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_survives_a_restart() {
+        let folder = folder();
+        see(&store(&folder, 10), "a.eth", 7);
+        let again = store(&folder, 10);
+        assert_eq!(again.recall(&place("a.eth")).unwrap().first_block, 7);
+        assert_eq!(again.recall(&place("b.eth")), Ok(History::default()));
+    }
+
+    #[test]
+    fn worlds_and_chains_are_kept_apart() {
+        let folder = folder();
+        let store = store(&folder, 10);
+        see(&store, "a.eth", 7);
+        let name = EnsName::parse("a.eth").unwrap();
+        for other in [Place::new("mainnet", 31_337, &name), Place::new("lab", 1, &name)] {
+            assert_eq!(store.recall(&other), Ok(History::default()));
+        }
+    }
+
+    #[test]
+    fn one_name_or_all_can_be_forgotten() {
+        let folder = folder();
+        let store = store(&folder, 10);
+        see(&store, "a.eth", 7);
+        see(&store, "b.eth", 7);
+        see(&store, "c.eth", 7);
+        assert_eq!((store.forget(&place("a.eth")), store.forget(&place("a.eth"))), (Ok(true), Ok(false)));
+        assert!(!knows(&store, "a.eth") && knows(&store, "b.eth"));
+        assert_eq!((store.forget_all(), store.count()), (Ok(2), Ok(0)));
+        see(&store, "b.eth", 8);
+        assert_eq!(store.count(), Ok(1));
+    }
+
+    #[test]
+    fn a_flood_of_new_names_pushes_out_one_another() {
+        let folder = folder();
+        let store = store(&folder, 32);
+        let known: Vec<String> = (0..20).map(|number| format!("known{number}.eth")).collect();
+        for name in &known {
+            see(&store, name, 1000);
+            see(&store, name, 5000);
+        }
+        for number in 0..200 {
+            see(&store, &format!("flood{number}.eth"), 6000 + number);
+        }
+        assert_eq!(store.count(), Ok(32));
+        assert!(known.iter().all(|name| knows(&store, name)));
+    }
+
+    #[test]
+    fn subnames_have_a_part_of_the_memory_and_no_more() {
+        let folder = folder();
+        let store = store(&folder, 32);
+        see(&store, "honest.eth", 1000);
+        see(&store, "old.wild.eth", 1000);
+        see(&store, "old.wild.eth", 5000);
+        for number in 0..100 {
+            see(&store, &format!("n{number}.wild.eth"), 6000);
+        }
+        assert_eq!(store.count(), Ok(1 + 32 / DOMAIN_SHARE));
+        assert!(knows(&store, "honest.eth") && knows(&store, "old.wild.eth"));
+    }
+
+    #[test]
+    fn a_file_in_use_is_tried_again() {
+        let folder = folder();
+        let first = store(&folder, 10);
+        let second = store(&folder, 10);
+        assert_eq!(second.recall(&place("a.eth")), Err(MemoryError::InUse));
+        see(&first, "a.eth", 7);
+        drop(first);
+        assert!(knows(&second, "a.eth"));
+    }
+
+    #[test]
+    fn what_a_killed_process_has_written_is_there() {
+        let folder = folder();
+        let running = store(&folder, 10);
+        see(&running, "a.eth", 7);
+        let copy = folder.path().join("copy");
+        std::fs::copy(folder.path().join("memory"), &copy).unwrap();
+        assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_memory_is_refused() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
+        assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })));
+        assert!(matches!(Store::open(folder.path(), 10), Err(MemoryError::Failed(_))));
+    }
+
+    #[test]
+    fn a_file_that_lost_its_end_is_refused() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        see(&store(&folder, 10), "a.eth", 7);
+        let whole = std::fs::read(&path).unwrap();
+        for length in [1, 100, 4096, whole.len() / 2] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })), "{length} bytes");
+        }
+    }
+
+    /// Most of the file is unused, and two commits are kept in it: a change leads to a refusal, to what was there, or to
+    /// what was there before; never to a panic or another history.
+    #[test]
+    fn a_changed_byte_never_makes_another_history() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        see(&store(&folder, 10), "a.eth", 7);
+        let known = store(&folder, 10).recall(&place("a.eth")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
+        let mut refused = 0;
+        for at in used.iter().step_by(used.len() / 64) {
+            let mut changed = whole.clone();
+            changed[*at] ^= 0x55;
+            std::fs::write(&path, &changed).unwrap();
+            match Store::open(&path, 10).and_then(|store| store.recall(&place("a.eth"))) {
+                Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0, "no change was found");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Both tables say the same, and neither outgrows the bound, in whatever order names are seen and forgotten.
+        #[test]
+        fn the_memory_is_bounded(steps in prop::collection::vec((0u64..40, 0u64..3, 0u64..2000, any::<bool>()), 1..60)) {
+            let folder = folder();
+            let store = store(&folder, 16);
+            for (number, domain, block, forget) in steps {
+                let place = place(&format!("n{number}.d{domain}.eth"));
+                if forget && block % 4 == 0 {
+                    store.forget(&place).unwrap();
+                } else {
+                    store.remember(&place, &sighting(block, "1.0.0", "x")).unwrap();
+                }
+                prop_assert!(store.count().unwrap() <= 16);
+                let write = store.database().unwrap();
+                let write = write.begin_write().unwrap();
+                let rows = Rows::open(&write).unwrap();
+                let ordered = rows.order.iter().unwrap().count() as u64;
+                prop_assert_eq!(ordered, rows.len().unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The memory over time: cards change, resolvers restart, and the file is shown, cleared and damaged.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use clresolve::chain::BlockSelector;
+use clresolve::resolve::{Resolver, SetupError};
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::world::World;
+use clresolve::verdict::{State, Verdict};
+
+const NAME: &str = "agent.eth";
+
+/// A world in which the agent's card differs from a good one by `patch`, in TOML.
+async fn world(patch: &str) -> World {
+    let text = format!(
+        "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\
+         [[agent]]\nname = \"{NAME}\"\nabout = \"An agent.\"\n[agent.card.patch]\n{patch}\n"
+    );
+    World::start(&Spec::parse(&text).expect("a good specification")).await.expect("the world starts")
+}
+
+/// What a resolver that starts now, with the memory in `folder`, says of the agent.
+async fn ask(world: &World, folder: &Path) -> Verdict {
+    let resolver = Resolver::new(&config(world, folder)).await.expect("a good configuration");
+    Verdict::clone(&resolver.resolve(NAME).await.verdict)
+}
+
+fn config(world: &World, folder: &Path) -> clresolve::Config {
+    let mut config = world.config();
+    config.memory.path = Some(folder.join("memory"));
+    config.timeout = std::time::Duration::from_secs(120);
+    config
+}
+
+fn codes(verdict: &Verdict) -> Vec<&str> {
+    let mut codes: Vec<_> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    codes.dedup();
+    codes
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[tokio::test]
+async fn a_card_that_changes_and_goes_back_is_told_after_each_restart() {
+    let folder = folder();
+    let (first, changed) = (world("").await, world("description = \"Makes other texts short.\"").await);
+    let (raised, lowered) = (world("version = \"1.1.0\"").await, world("version = \"0.9.0\"").await);
+
+    assert_eq!(codes(&ask(&first, folder.path()).await), [""; 0]);
+    assert_eq!(codes(&ask(&first, folder.path()).await), [""; 0]);
+    let silent = ask(&changed, folder.path()).await;
+    assert_eq!((silent.state, codes(&silent)), (State::Trusted, vec!["card-changed-silently", "record-recent"]));
+    let again = ask(&changed, folder.path()).await;
+    assert_eq!(codes(&again), ["card-changed-silently", "record-recent"], "the first bytes stay the measure");
+    assert_eq!(codes(&ask(&raised, folder.path()).await), ["record-recent"]);
+    assert_eq!(codes(&ask(&lowered, folder.path()).await), ["record-recent", "version-rollback"]);
+    let back = ask(&first, folder.path()).await;
+    assert_eq!(codes(&back), ["record-recent", "version-rollback"], "a known version, but no longer the highest");
+}
+
+#[tokio::test]
+async fn what_is_remembered_stays_out_of_the_conclusion() {
+    let folder = folder();
+    let world = world("").await;
+    let mut config = config(&world, folder.path());
+    let plain = {
+        config.memory.path = None;
+        Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict
+    };
+    let remembering = ask(&world, folder.path()).await;
+    assert_eq!(plain.anchor.as_ref().map(|a| &a.block), remembering.anchor.as_ref().map(|a| &a.block));
+    assert_eq!(plain.conclusion, remembering.conclusion);
+    assert_ne!(plain.id, remembering.id);
+}
+
+#[tokio::test]
+async fn only_a_trusted_verdict_at_a_finalized_block_is_remembered() {
+    let folder = folder();
+    let (good, bad) = (world("").await, world("display_name = \" \"").await);
+    assert_eq!(ask(&bad, folder.path()).await.state, State::Untrusted);
+    let mut latest = config(&good, folder.path());
+    latest.chain.block = BlockSelector::Latest;
+    let mut stranger = config(&good, folder.path());
+    stranger.chain.endpoints.iter_mut().for_each(|endpoint| endpoint.own = false);
+    for config in [latest, stranger] {
+        let verdict = Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict;
+        assert_eq!(verdict.state, State::Trusted);
+    }
+    let seen = ask(&good, folder.path()).await;
+    assert_eq!(seen.steps[10].evidence["remembered"], false);
+    assert_eq!(ask(&good, folder.path()).await.steps[10].evidence["remembered"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_is_refused_at_the_start_and_says_what_to_do() {
+    let folder = folder();
+    let world = world("").await;
+    let config = config(&world, folder.path());
+    std::fs::write(folder.path().join("memory"), "no memory at all, but long enough to be one, one might say")
+        .expect("the folder can be written");
+    let Err(SetupError::Invalid { what, detail }) = Resolver::new(&config).await.map(|_| ()) else {
+        panic!("a damaged file was taken")
+    };
+    assert_eq!(what, "memory.path");
+    assert!(detail.contains("move the file away"), "{detail}");
+
+    let file = folder.path().join("f.toml");
+    config.save(&file).expect("the folder can be written");
+    let output = clresolve(&["verify", NAME], &file);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("move the file away"), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
+    let folder = folder();
+    let (first, changed) = (world("").await, world("description = \"Makes other texts short.\"").await);
+    ask(&first, folder.path()).await;
+    let file = folder.path().join("f.toml");
+    let mut config = config(&changed, folder.path());
+    config.gate.deny = vec![clresolve::reason::Code::CardChangedSilently];
+    config.save(&file).expect("the folder can be written");
+
+    let shown = clresolve(&["memory", "show", NAME, "-o", "json"], &file);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["versions"][0]["version"], "1.0.0");
+    assert_eq!((&shown["world"], &shown["remembered"]), (&"sandbox".into(), &true.into()));
+
+    let denied = clresolve(&["gate", NAME, "-o", "json"], &file);
+    let said: serde_json::Value = serde_json::from_slice(&denied.stdout).expect("JSON");
+    assert_eq!((denied.status.code(), &said["code"]), (Some(1), &"card-changed-silently".into()));
+    assert_eq!((&said["decision"], &said["state"]), (&"deny".into(), &"trusted".into()));
+    assert_eq!(clresolve(&[NAME], &file).status.code(), Some(0), "the verdict stays what it is");
+
+    assert_eq!(clresolve(&["memory", "forget", NAME], &file).status.code(), Some(0));
+    let allowed = clresolve(&["gate", NAME, "summarize"], &file);
+    assert_eq!((allowed.status.code(), allowed.stdout.starts_with(b"allow\n")), (Some(0), true), "{allowed:?}");
+    assert_eq!(clresolve(&["gate", NAME, "translate"], &file).status.code(), Some(1));
+    assert_eq!(clresolve(&["gate", NAME, "--block", "1"], &file).status.code(), Some(2));
+
+    let all = clresolve(&["memory", "forget", "--all"], &file);
+    assert_eq!(String::from_utf8_lossy(&all.stderr), "clresolve: 1 names forgotten\n");
+    let none = clresolve(&["memory", "show", NAME], &file);
+    assert!(String::from_utf8_lossy(&none.stdout).contains("nothing is remembered"), "{none:?}");
+}
+
+#[test]
+fn without_a_memory_there_is_nothing_to_show() {
+    let output = Command::new(env!("CARGO_BIN_EXE_clresolve"))
+        .args(["memory", "show", NAME, "--sandbox"])
+        .env_clear()
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("memory.path"), "{output:?}");
+}
+
+/// The binary under a configuration file and no environment.
+fn clresolve(arguments: &[&str], file: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(arguments).arg("--config").arg(file).env_clear().stdin(Stdio::null());
+    command.output().expect("the binary runs")
+}
