@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use clresolve::clock::SystemClock;
+use clresolve::config::{Endpoint, ProofDemand};
 use clresolve::sandbox::Sandbox;
 use clresolve::{Resolver, State};
 use tokio::runtime::Runtime;
@@ -31,15 +32,7 @@ fn main() {
     let sandbox = runtime.block_on(Sandbox::start()).expect("ports can be had");
     let (config, log) = far_away(&sandbox.config());
     let resolver = runtime.block_on(Resolver::new(&config)).expect("the sandbox's configuration is good");
-    let ask = || {
-        // The same connections, an empty cache.
-        let cold = resolver.with_clock(Arc::new(SystemClock));
-        let started = Instant::now();
-        let resolution = runtime.block_on(cold.resolve(GOOD));
-        let took = started.elapsed();
-        assert_eq!(resolution.verdict.state, State::Trusted, "{:?}", resolution.verdict.reasons);
-        took.as_secs_f64()
-    };
+    let ask = || ask(&runtime, &resolver);
     ask();
 
     let mut echo = Echo::start();
@@ -56,6 +49,7 @@ fn main() {
     println!("requests of one verdict: {requests}, of which one after another: {}", paths[ROUNDS / 2]);
     let milliseconds = |seconds: &[f64]| format!("{:.1} ms", median(seconds) * 1e3);
     println!("cold verdict {}, two bare round trips {}", milliseconds(&cold), milliseconds(&bare));
+    grades(&runtime, &sandbox);
     Row {
         what: "cold verdict, 50 ms added to every request, connections warm",
         measured: format!("{} (budget 110 ms), {} requests one after another", milliseconds(&cold), paths[ROUNDS / 2]),
@@ -65,6 +59,48 @@ fn main() {
         good: Good::AtMost,
     }
     .end("bench-cold");
+}
+
+/// Seconds for a verdict over the same connections, with an empty cache. What is kept of contracts' code stays.
+fn ask(runtime: &Runtime, resolver: &Resolver) -> f64 {
+    let cold = resolver.with_clock(Arc::new(SystemClock));
+    let started = Instant::now();
+    let resolution = runtime.block_on(cold.resolve(GOOD));
+    let took = started.elapsed();
+    assert_eq!(resolution.verdict.state, State::Trusted, "{:?}", resolution.verdict.reasons);
+    took.as_secs_f64()
+}
+
+/// What each grade of proof takes, for the record: no budget is set for them.
+fn grades(runtime: &Runtime, sandbox: &Sandbox) {
+    let grades = [(ProofDemand::SingleRpc, 1), (ProofDemand::Quorum, 3), (ProofDemand::StateProof, 3)];
+    for (proof, endpoints) in grades {
+        let mut config = sandbox.config();
+        let one = config.chain.endpoints.remove(0);
+        let named = |place: usize| format!("node-{place}");
+        let node = |place| Endpoint { label: named(place), operator: named(place), ..one.clone() };
+        config.chain.endpoints = (0..endpoints).map(node).collect();
+        config.chain.proof = Some(proof);
+        let (config, log) = far_away(&config);
+        let resolver = runtime.block_on(Resolver::new(&config)).expect("the sandbox's configuration is good");
+        ask(runtime, &resolver);
+        let (mut seconds, mut requests, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            taken(&log);
+            seconds.push(ask(runtime, &resolver));
+            let trips = taken(&log);
+            requests.push(trips.len());
+            paths.push(one_after_another(&trips));
+        }
+        requests.sort_unstable();
+        paths.sort_unstable();
+        println!(
+            "{proof} of {endpoints}: {:.1} ms, {} requests, {} one after another",
+            median(&seconds) * 1e3,
+            requests[ROUNDS / 2],
+            paths[ROUNDS / 2]
+        );
+    }
 }
 
 /// A server that says what it was told, at the far end of the same kind of line.

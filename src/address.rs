@@ -87,7 +87,9 @@ pub(crate) fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
     if host.len() > MAX_HOST_INPUT {
         return Err(HostNameError::Malformed);
     }
-    if let Ok(ip) = host.parse::<Ipv6Addr>() {
+    if host.contains(':')
+        && let Ok(ip) = host.parse::<Ipv6Addr>()
+    {
         return Ok(Host::Ipv6(ip));
     }
     match Host::parse(host).map_err(|_| HostNameError::Malformed)? {

@@ -8,6 +8,8 @@ pub mod ccip;
 mod chorus;
 mod contracts;
 mod endpoint;
+mod proof;
+mod proven;
 mod rpc;
 mod tally;
 pub mod transport;
@@ -21,6 +23,8 @@ use jiff::Timestamp;
 
 pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
 pub use self::endpoint::Endpoint;
+pub use self::proof::HashedHeader;
+pub use self::proven::{Head, HeaderSource, ProvenChain};
 pub use self::rpc::{ChainConfig, Clock, RpcChain};
 
 use crate::name::EnsName;
@@ -153,7 +157,7 @@ pub struct Proof {
     pub grade: Grade,
     /// Operators asked.
     pub asked: u32,
-    /// Operators that agreed.
+    /// Operators that agreed: on the answer or, where it is computed from proven state, on the header.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]
@@ -161,9 +165,15 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether a single endpoint, and none of the operator's own, stands behind the reading.
+    /// Whether a single endpoint, and none of the operator's own, stands behind the reading: behind its words or, where
+    /// they are computed, behind the header that they are proven against. Who makes up a header makes up a state with it.
     pub fn is_one_strangers_word(&self) -> bool {
-        self.grade == Grade::SingleRpc && !self.own
+        let alone = match self.grade {
+            Grade::SingleRpc => true,
+            Grade::Quorum => false,
+            Grade::StateProof => self.agreed < 2,
+        };
+        alone && !self.own
     }
 }
 
@@ -187,6 +197,9 @@ pub enum Demand {
     SingleRpc,
     /// So many endpoints of different operators must say the same.
     Quorum(usize),
+    /// The answer is computed here from proven state, under a header that so many endpoints of different operators
+    /// have.
+    StateProof(usize),
 }
 
 /// Why nothing is known about a name. None of these means that something is absent.
@@ -209,6 +222,9 @@ pub enum ChainError {
     /// The endpoints contradict each other, and too few of them say the same: what each said, by label.
     #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
     Disagree(Vec<(String, String)>),
+    /// No endpoint gave a proof of the state that holds, and at least one lied: what became of each, by label.
+    #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
+    Unproven(Vec<(String, String)>),
     /// The endpoint (label) serves chain `observed`.
     #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
     WrongChain {

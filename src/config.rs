@@ -238,6 +238,8 @@ impl ChainConfig {
                     detail: "with proof single-rpc nobody has to agree; leave one of the two out".to_owned(),
                 });
             }
+            // One operator alone is better than nothing: its lies about the state are found out, those about the header not.
+            (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
             (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
         };
         if operators.len() < agree {
@@ -250,7 +252,10 @@ impl ChainConfig {
                 ),
             });
         }
-        Ok(Demand::Quorum(agree))
+        Ok(match self.proof {
+            Some(ProofDemand::StateProof) => Demand::StateProof(agree),
+            _ => Demand::Quorum(agree),
+        })
     }
 }
 

@@ -173,6 +173,9 @@ registry! {
     RpcDisagree "rpc-disagree" Unknown Records "X-7" Operator true
         "The RPC endpoints contradict each other."
         "Endpoints were asked about the same block at the same time, and too few of them, counted by operator, say the same: another block at that height, or other records in it. One of them lies or is broken, and nothing tells which. The evidence names what each said. Add endpoints of further operators, or leave the liar out.";
+    ProofRefused "proof-refused" Unknown Records "X-7" Operator true
+        "No RPC endpoint proved the state of the chain."
+        "With --proof state-proof the records are computed here, from accounts, storage and code that an endpoint proves against the block's header. At least one endpoint gave a proof that does not hold: it lies or is broken. The others gave none or did the same, so nothing is known about the name. The evidence names what each did. Leave the liar out, and add endpoints that serve eth_getProof for finalized blocks.";
     RpcWrongChain "rpc-wrong-chain" Unknown Records "" Operator false
         "An RPC endpoint serves another chain."
         "The endpoint's chain id is not the configured one, or its chain begins with another block, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id (and the key genesis) that you mean.";

@@ -135,7 +135,7 @@ impl Resolver {
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;
-        Self::with_parts(config.clone(), profiles, Arc::new(chain), Arc::new(content))
+        Self::with_parts(config.clone(), profiles, chain, Arc::new(content))
     }
 
     /// Builds a resolver from its parts.

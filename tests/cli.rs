@@ -110,7 +110,7 @@ fn wrong_usage_is_2_and_leaves_stdout_alone() {
         &["a.eth", "-o", "yaml"],
         &["a.eth", "--proof", "quorum", "--rpc", "http://127.0.0.1:1"],
         &["a.eth", "--proof", "single-rpc", "--quorum", "2"],
-        &["a.eth", "--proof", "state-proof"],
+        &["a.eth", "--proof", "zero-knowledge"],
         &["a.eth", "--quorum", "1"],
         &["a.eth", "--quorum", "2", "--rpc", "https://a.rpc.example", "--rpc", "https://b.rpc.example"],
         &["a.eth", "--timeout", "0s"],

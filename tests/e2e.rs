@@ -104,6 +104,19 @@ fn agents_get_the_verdict_of_their_defect() {
 }
 
 #[test]
+fn agents_get_the_same_verdict_from_proven_state() {
+    let Some(world) = world() else { return };
+    let names: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
+    let (_, told) = world.entry_v1.verify(LETTER, &names);
+    let (_, computed) = world.entry_v1.verify_with(&["--proof", "state-proof"], LETTER, &names);
+    for (told, computed) in told.iter().zip(&computed) {
+        assert_eq!(Finding::of(computed), Finding::of(told), "{computed:#}");
+        assert_eq!(computed["conclusion"], told["conclusion"], "{computed:#}");
+        assert_eq!(computed["anchor"]["proof"]["grade"], "state-proof", "{computed:#}");
+    }
+}
+
+#[test]
 fn the_proven_card_is_the_published_one() {
     let Some(World { entry_v1, .. }) = world() else { return };
     let card = entry_v1.card("summarizeagent.eth");

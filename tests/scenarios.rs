@@ -6,13 +6,14 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use clresolve::config::ProofDemand;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
 use clresolve::verdict::State;
 use serde_json::Value;
 use support::judge;
-use support::scenario::Case;
+use support::scenario::{Case, Setting};
 use support::stage::{self, Printed, Said, on_stage, table};
 
 /// Rules of the checklist that this version has nothing to show for, with the reason.
@@ -101,6 +102,31 @@ fn every_code_matters() {
             }
         }
         report("codes", Code::ALL.len(), &wrong);
+    });
+}
+
+/// Whatever the way in which the chain is read, an honest chain leads to the same conclusion.
+#[test]
+fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
+    on_stage(async |stage| {
+        let library = stage.library().await;
+        let setting = Setting { proof: Some(ProofDemand::StateProof), ..Setting::default() };
+        let resolver = stage.resolver(&setting).await;
+        let cases: Vec<&Case> =
+            stage.scenarios.cases.iter().filter(|case| !case.alone && case.ask.session.is_none()).collect();
+        let mut wrong = Vec::new();
+        let mut anchored = 0;
+        for case in &cases {
+            let verdict = serde_json::to_value(&*resolver.resolve(&case.ask.name).await.verdict).expect("JSON");
+            let told = &library[&case.id];
+            if verdict["conclusion"] != told["conclusion"] {
+                let codes = (judge::codes_of(told), judge::codes_of(&verdict));
+                wrong.push(format!("{}: {} told, {} computed, {codes:?}", case.id, told["state"], verdict["state"]));
+            }
+            anchored += usize::from(verdict.pointer("/anchor/proof/grade") == Some(&Value::from("state-proof")));
+        }
+        assert!(anchored > cases.len() / 2, "{anchored} of {} were computed", cases.len());
+        report("computed records", cases.len(), &wrong);
     });
 }
 

@@ -52,7 +52,8 @@ impl Lookups {
     /// What `call` to the Universal Resolver gives at `block` once all look-ups are answered.
     ///
     /// # Errors
-    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other.
+    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other,
+    /// [`ChainError::Unproven`] where what they prove does not hold.
     pub(super) async fn follow(
         &self,
         rpc: &RpcClient,
@@ -70,10 +71,12 @@ impl Lookups {
 }
 
 fn failed(error: &CcipReadError) -> ChainError {
-    if let CcipReadError::Transport(error) = error
-        && let Failure::Divided(said) = Failure::of(error, excerpt)
-    {
-        return ChainError::Disagree(said);
+    if let CcipReadError::Transport(error) = error {
+        match Failure::of(error, excerpt) {
+            Failure::Divided(said) => return ChainError::Disagree(said),
+            Failure::Unproven(causes) => return ChainError::Unproven(causes),
+            _ => {}
+        }
     }
     ChainError::Ccip(explain(error))
 }

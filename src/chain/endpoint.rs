@@ -7,21 +7,24 @@ use std::time::Duration;
 
 use alloy_json_rpc::RpcError;
 use alloy_primitives::{Address, B256, Bytes, U64};
-use alloy_rpc_client::{NoParams, RpcClient};
-use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, RpcBlockHash, TransactionInput, TransactionRequest};
+use alloy_rpc_client::{BatchRequest, NoParams, RpcClient, Waiter};
+use alloy_rpc_types_eth::{
+    AccessList, AccessListResult, BlockId, BlockNumberOrTag, Header, RpcBlockHash, TransactionInput, TransactionRequest,
+};
 use alloy_transport::{TransportError, TransportErrorKind};
 use jiff::Timestamp;
 use serde::Deserialize;
 use url::{Host, Url};
 
 use super::contracts::{Findings, Garbled, Subject};
+use super::proof::HashedHeader;
 use super::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
 use super::{Block, BlockSelector, ChainError};
 use crate::text::excerpt;
 
 /// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
 /// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
-const CALL_GAS: u64 = 16_000_000;
+pub(super) const CALL_GAS: u64 = 16_000_000;
 
 /// How long an endpoint that failed is asked last, in milliseconds.
 const REST_MS: i64 = 30_000;
@@ -101,7 +104,7 @@ pub(super) struct Node {
     pub(super) own: bool,
     pub(super) operator: String,
     pub(super) transport: EndpointTransport,
-    rpc: RpcClient,
+    pub(super) rpc: RpcClient,
     url: Url,
     is_public: bool,
     /// Set once it has shown that it serves the right chain.
@@ -110,20 +113,20 @@ pub(super) struct Node {
     failed_at: AtomicI64,
 }
 
-/// What an endpoint says about a name at the pinned block and at the newest one.
-pub(super) struct Observation {
+/// What an endpoint says about the pinned block and about the newest one.
+pub(super) struct Observation<W> {
     pub(super) block: Block,
-    pub(super) pinned: Findings,
+    pub(super) pinned: W,
     /// `None` where the newest block was not asked for.
-    pub(super) latest: Option<Result<Findings, Failure>>,
+    pub(super) latest: Option<Result<W, Failure>>,
     /// Hash of its block 0, where it was asked for and is told.
     pub(super) genesis: Option<B256>,
 }
 
 /// What an endpoint says about a block that others have finalized.
-pub(super) enum Attestation {
+pub(super) enum Attestation<W> {
     /// It has it too.
-    Same(Findings),
+    Same(W),
     /// It has this one at that height.
     Instead(Block),
 }
@@ -143,6 +146,8 @@ pub(super) enum Failure {
     CallFailed(String),
     /// Several endpoints were asked the same, and too few of them said the same; what each said, by label.
     Divided(Vec<(String, String)>),
+    /// No endpoint gave a proof that holds; what became of each, by label.
+    Unproven(Vec<(String, String)>),
 }
 
 impl Node {
@@ -172,15 +177,10 @@ impl Node {
         call: &TransactionRequest,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation, Failure> {
+    ) -> Result<Observation<Findings>, Failure> {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
-        let no_params: NoParams = [];
-        let is_new = !self.is_identified.load(Ordering::Relaxed);
-        let chain = is_new
-            .then(|| batch.add_call::<_, U64>("eth_chainId", &no_params))
-            .transpose()
-            .map_err(|e| self.failure(&e))?;
+        let chain = self.ask_chain(&mut batch)?;
         let header =
             batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
         let pinned =
@@ -189,24 +189,10 @@ impl Node {
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose()
             .map_err(|e| self.failure(&e))?;
-        let first = is_new
-            .then(|| batch.add_call::<_, Option<First>>("eth_getBlockByNumber", &(BlockNumberOrTag::Number(0), false)))
-            .transpose()
-            .map_err(|e| self.failure(&e))?;
+        let introduction = self.ask_first(&mut batch, chain)?;
         batch.await.map_err(|e| self.failure(&e))?;
 
-        if let Some(chain) = chain {
-            let observed = chain.await.map_err(|e| self.failure(&e))?.to::<u64>();
-            if observed != identity.id {
-                return Err(Failure::WrongChain(observed));
-            }
-        }
-        // A node that has dropped its oldest blocks says nothing; the hash of a newer block still tells the chain.
-        let genesis = match first {
-            Some(first) => first.await.ok().flatten().map(|first| first.hash),
-            None => None,
-        };
-        self.compare_genesis(genesis, identity)?;
+        let genesis = self.identify(introduction, identity).await?;
         let header = header.await.map_err(|e| self.failure(&e))?;
         let block = checked_block(header, selector)?;
         let mut findings = self.findings(subject, pinned.await)?;
@@ -219,6 +205,108 @@ impl Node {
         };
         self.is_identified.store(true, Ordering::Relaxed);
         Ok(Observation { block, pinned: findings, latest, genesis })
+    }
+
+    /// Asks for the header alone.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(super) async fn head(
+        &self,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<HashedHeader>, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let chain = self.ask_chain(&mut batch)?;
+        let header = batch
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
+            .map_err(|e| self.failure(&e))?;
+        let introduction = self.ask_first(&mut batch, chain)?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let genesis = self.identify(introduction, identity).await?;
+        let header = checked_header(header.await.map_err(|e| self.failure(&e))?, selector)?;
+        self.is_identified.store(true, Ordering::Relaxed);
+        Ok(Observation { block: block_of(&header)?, pinned: header, latest: None, genesis })
+    }
+
+    /// Asks which block it has at that height.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(super) async fn attest_head(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+        let number = BlockSelector::Number(block.number);
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
+        let header = checked_header(header.map_err(|e| self.failure(&e))?, number)?;
+        let own = block_of(&header)?;
+        Ok(if own == *block { Attestation::Same(header) } else { Attestation::Instead(own) })
+    }
+
+    /// Asks for the header with that hash, which anybody may give.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(super) async fn header_of(&self, hash: B256) -> Result<HashedHeader, Failure> {
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
+        let header = header.map_err(|e| self.failure(&e))?;
+        let header = header.ok_or_else(|| Failure::NoBlock("the endpoint knows no such block".to_owned()))?;
+        HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
+    }
+
+    /// Asks, in one exchange, what the call is likely to read and what it gives at the newest block. Nothing of it is
+    /// proven.
+    ///
+    /// # Errors
+    /// [`Failure`], where nothing at all came back.
+    pub(super) async fn gossip(
+        &self,
+        subject: &Subject,
+        call: &TransactionRequest,
+        selector: BlockSelector,
+    ) -> Result<Gossip, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let touched = batch
+            .add_call::<_, AccessListResult>("eth_createAccessList", &(call, BlockId::from(tag(selector))))
+            .map_err(|e| self.failure(&e))?;
+        let latest = is_older_than_latest(selector)
+            .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
+            .transpose()
+            .map_err(|e| self.failure(&e))?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let touched = touched.await.ok().map(|result| result.access_list);
+        let latest = match latest {
+            Some(answer) => Some(self.findings(subject, answer.await)),
+            None => None,
+        };
+        Ok(Gossip { touched, latest })
+    }
+
+    /// Adds to a batch the question for the chain's id, where that is not known yet.
+    fn ask_chain(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, Failure> {
+        let no_params: NoParams = [];
+        let is_new = !self.is_identified.load(Ordering::Relaxed);
+        let chain = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
+        chain.map_err(|e| self.failure(&e))
+    }
+
+    /// Adds to a batch the question for block 0, where the chain's id is asked for too.
+    fn ask_first(&self, batch: &mut BatchRequest<'_>, chain: Option<Waiter<U64>>) -> Result<Introduction, Failure> {
+        let Some(chain) = chain else { return Ok(None) };
+        let first = (BlockNumberOrTag::Number(0), false);
+        let first = batch.add_call::<_, Option<First>>("eth_getBlockByNumber", &first).map_err(|e| self.failure(&e))?;
+        Ok(Some((chain, first)))
+    }
+
+    /// Compares what identifies the chain; gives the hash of its block 0 where it was asked for and is told.
+    async fn identify(&self, introduction: Introduction, identity: ChainIdentity) -> Result<Option<B256>, Failure> {
+        let Some((chain, first)) = introduction else { return Ok(None) };
+        let observed = chain.await.map_err(|e| self.failure(&e))?.to::<u64>();
+        if observed != identity.id {
+            return Err(Failure::WrongChain(observed));
+        }
+        // A node that has dropped its oldest blocks says nothing; the hash of a newer block still tells the chain.
+        let genesis = first.await.ok().flatten().map(|first| first.hash);
+        self.compare_genesis(genesis, identity)?;
+        Ok(genesis)
     }
 
     /// What is configured or remembered binds every endpoint; what is known of mainnet, those that seem public.
@@ -250,7 +338,7 @@ impl Node {
         subject: &Subject,
         call: &TransactionRequest,
         block: &Block,
-    ) -> Result<Attestation, Failure> {
+    ) -> Result<Attestation<Findings>, Failure> {
         let mut batch = self.rpc.new_batch();
         let number = BlockNumberOrTag::Number(block.number);
         let header = batch
@@ -293,7 +381,8 @@ impl Node {
         (0..REST_MS).contains(&now.as_millisecond().saturating_sub(failed_at))
     }
 
-    fn failure(&self, error: &TransportError) -> Failure {
+    /// What an error of this endpoint means.
+    pub(super) fn failure(&self, error: &TransportError) -> Failure {
         Failure::of(error, |text| self.redact(text))
     }
 
@@ -324,6 +413,17 @@ pub(super) fn decode_at(subject: &Subject, block: &Block, data: &[u8]) -> Result
     Ok(findings)
 }
 
+/// What an endpoint tells without proof.
+pub(super) struct Gossip {
+    /// What the call is likely to read.
+    pub(super) touched: Option<AccessList>,
+    /// What it gives at the newest block. `None` where that was not asked for.
+    pub(super) latest: Option<Result<Findings, Failure>>,
+}
+
+/// The answers to come that identify a chain: its id and its block 0.
+type Introduction = Option<(Waiter<U64>, Waiter<Option<First>>)>;
+
 /// What is read of block 0.
 #[derive(Debug, Deserialize)]
 struct First {
@@ -350,6 +450,7 @@ impl Failure {
                     Self::CallFailed(format!("the answer has more than {cap} bytes"))
                 }
                 Some(TransportFault::Divided(said)) => Self::Divided(said.clone()),
+                Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
                 _ => Self::Unusable(redact(&cause.to_string())),
             },
             RpcError::DeserError { err, .. } => {
@@ -373,6 +474,7 @@ impl Failure {
             Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
             Self::CallFailed(cause) => ChainError::Resolver(cause),
             Self::Divided(said) => ChainError::Disagree(said),
+            Self::Unproven(causes) => ChainError::Unproven(causes),
         }
     }
 }
@@ -386,6 +488,7 @@ impl fmt::Display for Failure {
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
             Self::Divided(_) => f.write_str("the endpoints contradict each other"),
+            Self::Unproven(_) => f.write_str("no endpoint gave a proof that holds"),
         }
     }
 }
@@ -440,18 +543,24 @@ const fn is_older_than_latest(selector: BlockSelector) -> bool {
     matches!(selector, BlockSelector::Finalized | BlockSelector::Safe)
 }
 
-/// The header, if its fields hash to its hash and it is the one that was asked for.
+/// The header's block, if its fields hash to its hash and it is the one that was asked for.
 fn checked_block(header: Option<Header>, selector: BlockSelector) -> Result<Block, Failure> {
+    block_of(&checked_header(header, selector)?)
+}
+
+/// The header, if its fields hash to its hash and it is the one that was asked for.
+fn checked_header(header: Option<Header>, selector: BlockSelector) -> Result<HashedHeader, Failure> {
     let header = header.ok_or_else(|| Failure::NoBlock("the endpoint knows no such block".to_owned()))?;
-    if header.inner.hash_slow() != header.hash {
-        return Err(Failure::Unusable("the header's fields do not hash to its hash".to_owned()));
-    }
-    if matches!(selector, BlockSelector::Number(number) if number != header.inner.number) {
+    let header = HashedHeader::checked(header.inner, header.hash)
+        .map_err(|_| Failure::Unusable("the header's fields do not hash to its hash".to_owned()))?;
+    if matches!(selector, BlockSelector::Number(number) if number != header.number()) {
         return Err(Failure::Unusable("the header is that of another block".to_owned()));
     }
-    let timestamp = i64::try_from(header.inner.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok());
-    let timestamp = timestamp.ok_or_else(|| Failure::Unusable("the header's time is no time".to_owned()))?;
-    Ok(Block { number: header.inner.number, hash: header.hash, timestamp })
+    Ok(header)
+}
+
+fn block_of(header: &HashedHeader) -> Result<Block, Failure> {
+    header.block().ok_or_else(|| Failure::Unusable("the header's time is no time".to_owned()))
 }
 
 /// The newest block cannot be older than the pinned one.

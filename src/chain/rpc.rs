@@ -5,6 +5,7 @@
 //! endpoints are asked one after another.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,7 +23,9 @@ use super::ccip::{CcipReadGateway, Lookups};
 use super::chorus::Chorus;
 use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
 use super::endpoint::{Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call};
-use super::tally::{Agreement, Lacking, Standing, Tally};
+use super::proof::HashedHeader;
+use super::proven::{Head, HeaderSource};
+use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
@@ -56,16 +59,34 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A [`Chain`] over JSON-RPC. Its word is that of the endpoints that agreed.
 pub struct RpcChain {
-    chain_id: u64,
+    pub(super) chain_id: u64,
     genesis: Option<B256>,
     /// What a quorum agreed on, where nothing is configured.
     agreed_genesis: OnceLock<B256>,
-    contracts: Contracts,
+    pub(super) contracts: Contracts,
     nodes: Vec<Arc<Node>>,
     demand: Demand,
     /// `None` when look-ups off the chain are switched off.
     lookups: Option<Lookups>,
-    clock: Clock,
+    pub(super) clock: Clock,
+}
+
+#[async_trait]
+impl HeaderSource for RpcChain {
+    async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError> {
+        let outcome = self.poll(Arc::new(HeaderOnly), selector).await?;
+        let proof = self.proof(&outcome);
+        Ok(Head {
+            block: outcome.block,
+            asked: proof.asked,
+            agreed: proof.agreed,
+            own: proof.own,
+            endpoints: outcome.agreed.iter().map(|node| node.label.clone()).collect(),
+            contradicted_by: outcome.contradicted_by,
+            failed_endpoints: outcome.failed,
+            header: outcome.pinned,
+        })
+    }
 }
 
 impl RpcChain {
@@ -92,30 +113,30 @@ impl RpcChain {
     }
 
     /// Operators that must say the same.
-    const fn agree(&self) -> usize {
+    pub(super) const fn agree(&self) -> usize {
         match self.demand {
             Demand::SingleRpc => 1,
-            Demand::Quorum(agree) => agree,
+            Demand::Quorum(agree) | Demand::StateProof(agree) => agree,
         }
     }
 
     /// Endpoints that are asked at the same time.
-    const fn width(&self) -> usize {
+    pub(super) const fn width(&self) -> usize {
         match self.demand {
             Demand::SingleRpc => 1,
-            Demand::Quorum(agree) => agree + SPARE,
+            Demand::Quorum(agree) | Demand::StateProof(agree) => agree + SPARE,
         }
     }
 
     /// The endpoints in the order in which they are asked: as configured, but those that failed of late last. In a
     /// quorum the first of each operator comes before the second of any.
-    fn in_order(&self) -> Vec<Arc<Node>> {
+    pub(super) fn in_order(&self) -> Vec<Arc<Node>> {
         let now = (self.clock)();
         let (resting, ready): (Vec<_>, Vec<_>) = self.nodes.iter().cloned().partition(|node| node.rests(now));
         let order = ready.into_iter().chain(resting);
         match self.demand {
             Demand::SingleRpc => order.collect(),
-            Demand::Quorum(_) => {
+            Demand::Quorum(_) | Demand::StateProof(_) => {
                 let mut operators = HashSet::new();
                 let (firsts, others): (Vec<_>, Vec<_>) =
                     order.partition(|node| operators.insert(node.operator.clone()));
@@ -124,13 +145,13 @@ impl RpcChain {
         }
     }
 
-    fn identity(&self) -> ChainIdentity {
+    pub(super) fn identity(&self) -> ChainIdentity {
         ChainIdentity { id: self.chain_id, genesis: self.genesis.or_else(|| self.agreed_genesis.get().copied()) }
     }
 
     /// Asks endpoints until enough of them agree on a block and on what it says.
-    async fn poll(&self, asked: &Arc<Asked>, selector: BlockSelector) -> Result<Outcome, ChainError> {
-        let mut poll = Poll::new(self, Arc::clone(asked), selector);
+    async fn poll<A: Ask>(&self, asked: Arc<A>, selector: BlockSelector) -> Result<Outcome<A::Word>, ChainError> {
+        let mut poll = Poll::new(self, asked, selector);
         let mut fallback = None;
         let agreement = loop {
             let in_sight = match poll.tally.standing() {
@@ -167,7 +188,7 @@ impl RpcChain {
 
     /// What it means that too few endpoints agree. Where one contradicts another, that; else what those say that
     /// failed.
-    fn disagreement(&self, poll: &Poll) -> ChainError {
+    fn disagreement<A: Ask>(&self, poll: &Poll<A>) -> ChainError {
         if poll.tally.is_divided() {
             return ChainError::Disagree(poll.statements());
         }
@@ -196,7 +217,7 @@ impl RpcChain {
         }
     }
 
-    fn proof(&self, outcome: &Outcome) -> Proof {
+    fn proof<W>(&self, outcome: &Outcome<W>) -> Proof {
         let count = |nodes: &[Arc<Node>]| {
             let operators: HashSet<&str> = nodes.iter().map(|node| node.operator.as_str()).collect();
             u32::try_from(operators.len()).unwrap_or(u32::MAX)
@@ -204,13 +225,14 @@ impl RpcChain {
         let grade = match self.demand {
             Demand::SingleRpc => Grade::SingleRpc,
             Demand::Quorum(_) => Grade::Quorum,
+            Demand::StateProof(_) => Grade::StateProof,
         };
-        let own = grade == Grade::SingleRpc && outcome.agreed.iter().all(|node| node.own);
+        let own = grade != Grade::Quorum && outcome.agreed.iter().all(|node| node.own);
         let asked = if grade == Grade::SingleRpc { 1 } else { count(&outcome.asked) };
         Proof { grade, asked, agreed: count(&outcome.agreed), own }
     }
 
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         voices: &RpcClient,
         asked: &Asked,
@@ -254,7 +276,7 @@ impl RpcChain {
 impl Chain for RpcChain {
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
         let asked = Arc::new(Asked::new(name, &self.contracts, Subject::resolve_texts));
-        let outcome = self.poll(&asked, block).await?;
+        let outcome = self.poll(Arc::clone(&asked), block).await?;
         let voices = RpcClient::new(Chorus::new(outcome.voices.clone(), self.agree()), false);
         let Outcome { block, pinned, latest, .. } = &outcome;
         let at_latest = latest.as_ref().map(async |findings| {
@@ -289,9 +311,22 @@ impl Chain for RpcChain {
         let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
         let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
         let findings = decode_at(&asked.subject, block, &data).map_err(failed)?;
+        self.held(&voices, &asked, findings, block).await
+    }
+}
+
+impl RpcChain {
+    /// What the findings on an owner's name mean. What they leave to a look-up is asked of `voices`.
+    pub(super) async fn held(
+        &self,
+        voices: &RpcClient,
+        asked: &Asked,
+        findings: Findings,
+        block: &Block,
+    ) -> Result<Holding, ChainError> {
         let (data, offchain) = match findings.resolved {
             Resolved::Returned(data) => (data, false),
-            Resolved::Offchain(_) => (self.look_up(&voices, &asked, by_hash(block)).await?, true),
+            Resolved::Offchain(_) => (self.look_up(voices, asked, by_hash(block)).await?, true),
             Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
                 return Ok(Holding { address: None, holder: findings.holder });
             }
@@ -304,15 +339,15 @@ impl Chain for RpcChain {
 }
 
 /// A question about a name, ready to be sent.
-struct Asked {
-    subject: Subject,
+pub(super) struct Asked {
+    pub(super) subject: Subject,
     /// The Universal Resolver's part, which a look-up repeats.
     resolve: Bytes,
-    call: TransactionRequest,
+    pub(super) call: TransactionRequest,
 }
 
 impl Asked {
-    fn new(name: &EnsName, contracts: &Contracts, resolve: fn(&Subject) -> Bytes) -> Self {
+    pub(super) fn new(name: &EnsName, contracts: &Contracts, resolve: fn(&Subject) -> Bytes) -> Self {
         let subject = Subject::new(name, contracts);
         let resolve = resolve(&subject);
         let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
@@ -321,10 +356,10 @@ impl Asked {
 }
 
 /// What endpoints agreed on.
-struct Outcome {
+struct Outcome<W> {
     block: Block,
-    pinned: Findings,
-    latest: Option<Result<Findings, Failure>>,
+    pinned: W,
+    latest: Option<Result<W, Failure>>,
     /// Label of the endpoint whose word on the newest block that is.
     latest_label: String,
     /// Those who were asked.
@@ -338,36 +373,93 @@ struct Outcome {
 }
 
 /// One question on its way through the endpoints.
-struct Poll {
-    asked: Arc<Asked>,
+struct Poll<A: Ask> {
+    asked: Arc<A>,
     selector: BlockSelector,
     identity: ChainIdentity,
     clock: Clock,
     waiting: std::vec::IntoIter<Arc<Node>>,
     /// Who was asked; an endpoint's number is its place here.
     seats: Vec<Arc<Node>>,
-    under_way: FuturesUnordered<JoinHandle<Heard>>,
-    tally: Tally<Findings>,
+    under_way: FuturesUnordered<JoinHandle<Heard<A::Word>>>,
+    tally: Tally<A::Word>,
     failures: Vec<(Arc<Node>, Failure)>,
     /// What endpoints say of block 0.
     genesis: Vec<(usize, B256)>,
 }
 
 /// What came from an endpoint.
-struct Heard {
+struct Heard<W> {
     seat: usize,
-    told: Result<Told, Failure>,
+    told: Result<Told<W>, Failure>,
     /// The block that it was asked about, if it was not its own.
     about: Option<Block>,
 }
 
-enum Told {
-    Observed(Box<Observation>),
-    Attested(Box<Attestation>),
+enum Told<W> {
+    Observed(Box<Observation<W>>),
+    Attested(Box<Attestation<W>>),
 }
 
-impl Poll {
-    fn new(chain: &RpcChain, asked: Arc<Asked>, selector: BlockSelector) -> Self {
+/// What is asked of every endpoint, and counted.
+#[async_trait]
+trait Ask: Send + Sync + 'static {
+    /// What an endpoint says about a block.
+    type Word: Word + Clone + fmt::Display + Send + Sync + 'static;
+
+    /// Asks an endpoint about the block that it has by itself.
+    async fn observe(
+        &self,
+        node: &Node,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Self::Word>, Failure>;
+
+    /// Asks an endpoint about a block of others.
+    async fn attest(&self, node: &Node, block: &Block) -> Result<Attestation<Self::Word>, Failure>;
+}
+
+#[async_trait]
+impl Ask for Asked {
+    type Word = Findings;
+
+    async fn observe(
+        &self,
+        node: &Node,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        node.observe(&self.subject, &self.call, selector, identity).await
+    }
+
+    async fn attest(&self, node: &Node, block: &Block) -> Result<Attestation<Findings>, Failure> {
+        node.attest(&self.subject, &self.call, block).await
+    }
+}
+
+/// The header and nothing else is asked for.
+struct HeaderOnly;
+
+#[async_trait]
+impl Ask for HeaderOnly {
+    type Word = HashedHeader;
+
+    async fn observe(
+        &self,
+        node: &Node,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<HashedHeader>, Failure> {
+        node.head(selector, identity).await
+    }
+
+    async fn attest(&self, node: &Node, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+        node.attest_head(block).await
+    }
+}
+
+impl<A: Ask> Poll<A> {
+    fn new(chain: &RpcChain, asked: Arc<A>, selector: BlockSelector) -> Self {
         Self {
             asked,
             selector,
@@ -401,7 +493,7 @@ impl Poll {
         let (asked, selector, identity) = (Arc::clone(&self.asked), self.selector, self.identity);
         let clock = Arc::clone(&self.clock);
         self.under_way.push(tokio::spawn(async move {
-            let told = node.observe(&asked.subject, &asked.call, selector, identity).await;
+            let told = asked.observe(&node, selector, identity).await;
             note(&node, &told, &clock);
             Heard { seat, told: told.map(|observed| Told::Observed(Box::new(observed))), about: None }
         }));
@@ -414,7 +506,7 @@ impl Poll {
         self.tally.ask_again(seat, block);
         let (asked, clock) = (Arc::clone(&self.asked), Arc::clone(&self.clock));
         self.under_way.push(tokio::spawn(async move {
-            let told = node.attest(&asked.subject, &asked.call, &block).await;
+            let told = asked.attest(&node, &block).await;
             note(&node, &told, &clock);
             Heard { seat, told: told.map(|attested| Told::Attested(Box::new(attested))), about: Some(block) }
         }));
@@ -433,7 +525,7 @@ impl Poll {
         }
     }
 
-    fn count(&mut self, heard: Heard) {
+    fn count(&mut self, heard: Heard<A::Word>) {
         let Heard { seat, told, about } = heard;
         let Some(node) = self.seats.get(seat) else { return };
         match (told, about) {
@@ -464,7 +556,7 @@ impl Poll {
     }
 
     /// The outcome. Answers that are still under way are compared with it when they come, by nobody's wait.
-    fn agreed(self, chain: &RpcChain, agreement: &Agreement) -> Outcome {
+    fn agreed(self, chain: &RpcChain, agreement: &Agreement) -> Outcome<A::Word> {
         let Agreement { block, seats, latest } = agreement;
         let node_of = |seat: &usize| self.seats.get(*seat).cloned();
         let against = self.against(agreement);
@@ -485,7 +577,7 @@ impl Poll {
             contradicted_by: against,
             failed: causes(&self.failures),
         };
-        if let Demand::Quorum(_) = chain.demand {
+        if chain.demand != Demand::SingleRpc {
             self.remember_genesis(chain, seats);
             self.note_liars(agreement.clone());
         }
@@ -543,8 +635,8 @@ fn height(block: &Block) -> String {
     format!("block {} is {}", block.number, block.hash)
 }
 
-fn statement(block: &Block, findings: &Findings) -> String {
-    format!("{}: {findings}", height(block))
+fn statement(block: &Block, word: &impl fmt::Display) -> String {
+    format!("{}: {word}", height(block))
 }
 
 fn causes(failures: &[(Arc<Node>, Failure)]) -> Vec<(String, String)> {

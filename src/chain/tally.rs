@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use super::Block;
 use super::contracts::Findings;
 use super::endpoint::Failure;
+use super::proof::HashedHeader;
 
 /// How far apart the finalized blocks of honest endpoints are, at most: three epochs. An agreement on an older block
 /// waits for the endpoints that have not answered yet, so that one that is stuck does not drag the others back.
@@ -29,6 +30,13 @@ pub(super) trait Word: PartialEq {
 impl Word for Findings {
     fn answers_alike(&self, other: &Self) -> bool {
         self.answer_alike(other)
+    }
+}
+
+/// A header is the whole word where what stands in its block is computed here.
+impl Word for HashedHeader {
+    fn answers_alike(&self, other: &Self) -> bool {
+        self == other
     }
 }
 
@@ -167,6 +175,16 @@ impl<W: Word> Tally<W> {
     /// What the endpoint says about the newest block.
     pub(super) fn latest_word(&self, seat: usize) -> Option<&Result<W, Failure>> {
         self.voice(seat)?.latest.as_ref()
+    }
+
+    /// The endpoint whose word on the newest block is not `word`, or is missing, where too few endpoints say anything.
+    pub(super) fn objection(&self, word: &W) -> Option<usize> {
+        let of = |objects: fn(&Result<W, Failure>, &W) -> bool| {
+            let voice = self.voices.iter().find(|voice| voice.latest.as_ref().is_some_and(|l| objects(l, word)));
+            voice.map(|voice| voice.seat)
+        };
+        of(|latest, word| latest.as_ref().is_ok_and(|latest| !latest.answers_alike(word)))
+            .or_else(|| of(|l, _| l.is_err()))
     }
 
     /// The endpoints that have answered.

@@ -91,6 +91,9 @@ pub(super) enum TransportFault {
     /// Several endpoints were asked, and too few of them said the same; what each said, by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
+    /// The call was to be computed from proven state, and no endpoint gave a proof that holds; what became of each.
+    #[error("no endpoint gave a proof that holds")]
+    Unproven(Vec<(String, String)>),
 }
 
 /// One endpoint as an alloy transport. Clones share what was learnt about the endpoint.

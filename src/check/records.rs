@@ -43,6 +43,7 @@ pub fn chain_error(error: &ChainError) -> Reason {
     let code = match error {
         ChainError::Unreachable(_) | ChainError::TooFew { .. } => Code::RpcUnreachable,
         ChainError::Disagree(_) => Code::RpcDisagree,
+        ChainError::Unproven(_) => Code::ProofRefused,
         ChainError::WrongChain { .. } | ChainError::WrongGenesis { .. } => Code::RpcWrongChain,
         ChainError::BlockUnavailable { .. } => Code::BlockUnavailable,
         ChainError::Resolver(_) => Code::ResolverFailed,

@@ -570,7 +570,7 @@ pub(super) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(super) rpc: Vec<Endpoint>,
-    /// How far the chain's answer must be vouched for: single-rpc or quorum
+    /// How far the chain's answer must be vouched for: single-rpc, quorum or state-proof
     #[arg(long, value_name = "GRADE")]
     pub(super) proof: Option<ProofDemand>,
     /// How many endpoints of different operators must agree; 2 where several are named
@@ -773,9 +773,10 @@ mod tests {
     }
 
     #[test]
-    fn proofs_to_come_are_refused_clearly() {
-        let line = ["clresolve", "--proof", "state-proof", "a.eth"].map(OsString::from);
-        let error = parse(line.to_vec()).unwrap_err();
-        assert!(error.to_string().contains("not available"), "{error}");
+    fn an_unknown_proof_is_refused_with_those_that_are_known() {
+        let proof = |grade: &str| parse(["clresolve", "--proof", grade, "a.eth"].map(OsString::from).to_vec());
+        assert!(proof("state-proof").is_ok());
+        let error = proof("word-of-honour").unwrap_err().to_string();
+        assert!(error.contains("single-rpc, quorum or state-proof"), "{error}");
     }
 }

@@ -575,7 +575,7 @@ file = "commons.json"
         assert_eq!(refused("quorum = 1").1, "quorum");
         assert_eq!(refused("genesis = \"0x12\"").1, "genesis");
         assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "operator");
-        assert!(refused("proof = \"state-proof\"").2.contains("not available"));
+        assert!(refused("proof = \"zero-knowledge\"").2.contains("state-proof"));
         assert_eq!(refused("a b").0, 1);
         assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");
     }

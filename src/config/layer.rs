@@ -191,7 +191,9 @@ impl Config {
                 (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
             }
             (proof, Some(agree)) => {
-                (self.chain.proof, self.chain.quorum) = (proof.or(Some(ProofDemand::Quorum)), Some(agree));
+                let kept = self.chain.proof.filter(|proof| *proof == ProofDemand::StateProof);
+                self.chain.proof = proof.or(kept).or(Some(ProofDemand::Quorum));
+                self.chain.quorum = Some(agree);
             }
             (proof, None) => self.chain.proof = proof.or(self.chain.proof),
         }
@@ -212,6 +214,7 @@ impl Config {
         let grade = match chain.demand()? {
             Demand::SingleRpc => Grade::SingleRpc,
             Demand::Quorum(_) => Grade::Quorum,
+            Demand::StateProof(_) => Grade::StateProof,
         };
         if self.gate.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));

@@ -32,6 +32,8 @@ pub enum ProofDemand {
     SingleRpc,
     /// Endpoints of several operators must say the same.
     Quorum,
+    /// The answer is computed here, from state that is proven against a header that endpoints of several operators have.
+    StateProof,
 }
 
 impl FromStr for ProofDemand {
@@ -41,8 +43,8 @@ impl FromStr for ProofDemand {
         match s {
             "single-rpc" => Ok(Self::SingleRpc),
             "quorum" => Ok(Self::Quorum),
-            "state-proof" => Err("state-proof is not available in this version; the strongest is quorum".to_owned()),
-            _ => Err("expected single-rpc or quorum".to_owned()),
+            "state-proof" => Ok(Self::StateProof),
+            _ => Err("expected single-rpc, quorum or state-proof".to_owned()),
         }
     }
 }
@@ -52,6 +54,7 @@ impl fmt::Display for ProofDemand {
         match self {
             Self::SingleRpc => f.write_str("single-rpc"),
             Self::Quorum => f.write_str("quorum"),
+            Self::StateProof => f.write_str("state-proof"),
         }
     }
 }
@@ -299,7 +302,8 @@ mod tests {
         assert!(parse_duration("2h").is_err());
         assert!(parse_duration("15").is_err());
         assert_eq!("quorum".parse(), Ok(ProofDemand::Quorum));
-        assert!("state-proof".parse::<ProofDemand>().unwrap_err().contains("not available"));
+        assert_eq!("state-proof".parse(), Ok(ProofDemand::StateProof));
+        assert!("proof".parse::<ProofDemand>().is_err());
         assert_eq!(parse_quorum("2"), Ok(2));
         for bad in ["", "0", "1", "33", "-2", "two"] {
             assert!(parse_quorum(bad).is_err(), "{bad}");

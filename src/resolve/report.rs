@@ -292,6 +292,7 @@ fn records_evidence(evidence: &Evidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
         Err(ChainError::Disagree(said)) => return json!({"said": by_endpoint(said, "said")}),
+        Err(ChainError::Unproven(causes)) => return json!({"unproven": by_endpoint(causes, "cause")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
     let mut value = json!({

@@ -12,7 +12,7 @@ use url::Url;
 use super::SetupError;
 use super::network::Network;
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, RpcChain};
+use crate::chain::{self, Chain, Demand, ProvenChain, RpcChain};
 use crate::config::{Config, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
@@ -58,7 +58,7 @@ const ENDPOINTS_IN_TURN: usize = 3;
 
 /// The reader of the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is seen as its
 /// own.
-pub(super) fn chain(config: &Config, egress: &Egress) -> Result<RpcChain, SetupError> {
+pub(super) fn chain(config: &Config, egress: &Egress) -> Result<Arc<dyn Chain>, SetupError> {
     let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
@@ -73,7 +73,12 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> Result<RpcChain, SetupE
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
-    Ok(RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))))
+    let demand = settings.demand;
+    let endpoints = RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4)));
+    Ok(match demand {
+        Demand::StateProof(_) => Arc::new(ProvenChain::new(endpoints)),
+        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(endpoints),
+    })
 }
 
 /// The chain's requests, through the operator's door.

@@ -8,14 +8,15 @@ mod artifacts;
 mod builder;
 mod evm;
 mod gateway;
+mod proofs;
 mod rpc;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, Bytes, U256, address};
-use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
@@ -23,8 +24,9 @@ pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registra
 pub use self::gateway::GatewayError;
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
-use self::evm::{Call, Outcome, Rejected, State};
+use self::evm::{Call, Outcome, Rejected, State, Touched};
 use self::gateway::Gateway;
+use self::proofs::Tries;
 use crate::chain::Block;
 
 /// The chain's id (CAIP-2 `eip155:31337`), the customary one of development chains.
@@ -108,11 +110,13 @@ struct Sealed {
     header: alloy_consensus::Header,
     hash: B256,
     state: State,
+    /// Made when the first proof is asked for.
+    tries: OnceLock<Tries>,
 }
 
 impl Sealed {
     fn new(header: alloy_consensus::Header, state: State) -> Self {
-        Self { hash: header.hash_slow(), header, state }
+        Self { hash: header.hash_slow(), header, state, tries: OnceLock::new() }
     }
 
     fn summary(&self) -> Block {
@@ -125,12 +129,25 @@ impl Sealed {
     }
 
     fn call(&self, call: Call) -> Result<Outcome, Rejected> {
-        let block = BlockEnv {
+        self.state.call(self.environment(), call)
+    }
+
+    fn touched(&self, call: Call) -> Result<Touched, Rejected> {
+        self.state.touched(self.environment(), call)
+    }
+
+    fn prove(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
+        self.tries.get_or_init(|| Tries::new(&self.state)).prove(&self.state, address, slots)
+    }
+
+    /// What contracts see of the block: what its header says.
+    fn environment(&self) -> BlockEnv {
+        BlockEnv {
             number: U256::from(self.header.number),
             timestamp: U256::from(self.header.timestamp),
             gas_limit: GAS_LIMIT,
+            prevrandao: Some(self.header.mix_hash),
             ..BlockEnv::default()
-        };
-        self.state.call(block, call)
+        }
     }
 }

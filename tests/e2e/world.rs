@@ -194,7 +194,12 @@ impl Net {
 
     /// Exit code and verdicts of one run.
     pub(crate) fn verify(&self, profile: &str, names: &[&str]) -> (Exit, Vec<Value>) {
-        let output = self.run(&[&["-o", "json", "--profile", profile], names].concat());
+        self.verify_with(&[], profile, names)
+    }
+
+    /// The same with further flags.
+    pub(crate) fn verify_with(&self, flags: &[&str], profile: &str, names: &[&str]) -> (Exit, Vec<Value>) {
+        let output = self.run(&[&["-o", "json", "--profile", profile], flags, names].concat());
         let verdicts = match serde_json::from_slice(&output.stdout) {
             Ok(Value::Array(verdicts)) => verdicts,
             Ok(verdict @ Value::Object(_)) => vec![verdict],

@@ -122,10 +122,12 @@ fn is_unreachable(host: &str) -> bool {
     }
 }
 
-/// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`.
+/// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`: with a dot
+/// behind it, it is a sentence of one word.
 fn is_private_host(host: &str) -> bool {
     let name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
-    (host.contains('.') || host.eq_ignore_ascii_case("localhost"))
+    let labels = host.strip_suffix('.').unwrap_or(host);
+    (labels.contains('.') || labels.eq_ignore_ascii_case("localhost"))
         && host.bytes().all(name)
         && HostName::parse(host) == Err(HostNameError::NotPublic)
 }
@@ -216,6 +218,8 @@ mod tests {
             "application/json",
             "summarize.local-files",
             "home",
+            "Another.",
+            "Internal.",
         ] {
             assert_eq!(text(public), None, "{public}");
         }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_rpc_types_eth::{AccessList, AccessListItem};
 use alloy_trie::TrieAccount;
 use alloy_trie::root::{state_root_unhashed, storage_root_unhashed};
 use revm::context::result::{EVMError, ExecutionResult, Output};
@@ -34,6 +35,14 @@ pub(super) enum Outcome {
     Reverted(Bytes),
     /// Out of gas, an invalid opcode and the like.
     Halted(String),
+}
+
+/// What a call read.
+pub(super) struct Touched {
+    pub(super) list: AccessList,
+    pub(super) gas: u64,
+    /// Whether it reverted or halted.
+    pub(super) failed: bool,
 }
 
 /// The EVM did not begin to execute: the sender or the gas is impossible. The cause, in words.
@@ -84,19 +93,55 @@ impl State {
         self.0.basic_ref(address).unwrap_or_else(|never: Infallible| match never {}).unwrap_or_default()
     }
 
+    /// Executes a call in `block` and tells which accounts and slots it read (`eth_createAccessList`).
+    pub(super) fn touched(&self, block: BlockEnv, call: Call) -> Result<Touched, Rejected> {
+        let apart = [call.from, call.to, block.beneficiary];
+        let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
+        let mut evm =
+            Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
+        let executed = evm.transact(tx).map_err(|error| Rejected(error.to_string()))?;
+        let mut list: Vec<_> = executed
+            .state
+            .into_iter()
+            .filter(|(address, account)| !apart.contains(address) || !account.storage.is_empty())
+            .map(|(address, account)| {
+                let mut storage_keys: Vec<B256> = account.storage.keys().map(|slot| B256::from(*slot)).collect();
+                storage_keys.sort_unstable();
+                AccessListItem { address, storage_keys }
+            })
+            .collect();
+        list.sort_unstable_by_key(|item| item.address);
+        Ok(Touched {
+            list: AccessList(list),
+            gas: executed.result.tx_gas_used(),
+            failed: !executed.result.is_success(),
+        })
+    }
+
     /// The root of the state trie.
     pub(super) fn root(&self) -> B256 {
+        state_root_unhashed(self.trie_accounts())
+    }
+
+    /// The accounts that are not empty, as they stand in the state trie.
+    pub(super) fn trie_accounts(&self) -> impl Iterator<Item = (Address, TrieAccount)> {
         let accounts = self.0.cache.accounts.iter().filter(|(_, account)| !account.info.is_empty());
-        state_root_unhashed(accounts.map(|(address, account)| {
-            let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+        accounts.map(|(address, account)| {
             let account = TrieAccount {
                 nonce: account.info.nonce,
                 balance: account.info.balance,
-                storage_root: storage_root_unhashed(slots.map(|(slot, value)| (B256::from(*slot), *value))),
+                storage_root: storage_root_unhashed(self.trie_slots(*address)),
                 code_hash: account.info.code_hash,
             };
             (*address, account)
-        }))
+        })
+    }
+
+    /// The slots of an account that are not zero.
+    pub(super) fn trie_slots(&self, address: Address) -> impl Iterator<Item = (B256, U256)> {
+        let storage = self.0.cache.accounts.get(&address).map(|account| &account.storage);
+        let slots = storage.into_iter().flatten().filter(|(_, value)| !value.is_zero());
+        slots.map(|(slot, value)| (B256::from(*slot), *value))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, U256};
-use alloy_rpc_types_eth::BlockId;
+use alloy_rpc_types_eth::{BlockId, EIP1186AccountProofResponse};
 use alloy_sol_types::SolValue;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -57,6 +57,18 @@ pub enum RpcFault {
     OtherRecords,
     /// The same, at the newest block only.
     OtherLatest,
+    /// No `eth_getProof`: the block is outside the window, as nodes say that prune their tries.
+    NoProofs,
+    /// In every `eth_getProof` the account has another balance.
+    OtherAccounts,
+    /// In every `eth_getProof` a slot has another value, where one was asked for.
+    OtherSlots,
+    /// In every `eth_getProof` the last byte of the last node is another one.
+    OtherNodes,
+    /// In every `eth_getCode` the last byte is another one.
+    OtherCode,
+    /// Every header but that of block 0 has another state root than the one that its hash stands for.
+    OtherRoots,
 }
 
 /// The client shall see the connection close.
@@ -96,7 +108,13 @@ impl RpcFault {
             | Self::OtherBlocks
             | Self::OtherGenesis
             | Self::OtherRecords
-            | Self::OtherLatest => Ok(Transport::Sound),
+            | Self::OtherLatest
+            | Self::NoProofs
+            | Self::OtherAccounts
+            | Self::OtherSlots
+            | Self::OtherNodes
+            | Self::OtherCode
+            | Self::OtherRoots => Ok(Transport::Sound),
         }
     }
 
@@ -111,6 +129,31 @@ impl RpcFault {
         }
     }
 
+    /// What the fault makes of a proof.
+    pub(super) fn proof(self, proof: &mut EIP1186AccountProofResponse) {
+        match self {
+            Self::OtherAccounts => proof.balance += U256::ONE,
+            Self::OtherSlots => proof.storage_proof.iter_mut().for_each(|slot| slot.value ^= U256::ONE),
+            Self::OtherNodes => proof.account_proof.iter_mut().next_back().into_iter().for_each(with_other_end),
+            _ => {}
+        }
+    }
+
+    /// What the fault makes of a contract's code.
+    pub(super) fn code(self, mut code: Bytes) -> Bytes {
+        if self == Self::OtherCode {
+            with_other_end(&mut code);
+        }
+        code
+    }
+
+    /// What the fault makes of the fields of a header whose hash is told already.
+    pub(super) fn fields(self, header: &mut Header) {
+        if self == Self::OtherRoots && header.number > 0 {
+            header.state_root = B256::repeat_byte(0x5a);
+        }
+    }
+
     /// What the fault makes of a header.
     pub(super) fn header(self, header: &Header) -> Header {
         let mut header = header.clone();
@@ -119,6 +162,12 @@ impl RpcFault {
         }
         header
     }
+}
+
+fn with_other_end(bytes: &mut Bytes) {
+    let mut changed = bytes.to_vec();
+    changed.last_mut().into_iter().for_each(|last| *last ^= 1);
+    *bytes = changed.into();
 }
 
 /// The same answer with other words of the same length in it.

@@ -1,7 +1,9 @@
 //! JSON-RPC over the chain: requests in, replies out, no I/O.
 
-use alloy_primitives::{Address, B256, Bytes, TxKind, U64, hex};
-use alloy_rpc_types_eth::{Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
+use alloy_rpc_types_eth::{
+    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest,
+};
 use alloy_sol_types::{Revert, SolError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,6 +14,9 @@ use crate::sandbox::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
 
 /// Most requests in a batch: what public endpoints commonly allow.
 const MAX_BATCH: usize = 100;
+
+/// Most storage keys of one `eth_getProof`: go-ethereum's limit.
+const MAX_PROOF_KEYS: usize = 1024;
 
 /// The reply to a request body: an object for an object, an array for an array.
 pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
@@ -81,7 +86,9 @@ impl Node<'_> {
             "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
             "eth_getBlockByHash" => Ok(self.header(self.find(&BlockId::hash(parameter(params, 0)?)))),
             "eth_call" => self.call(parameter(params, 0)?, params),
-            "eth_getCode" => Ok(json!(self.block(params, 1)?.state.code(parameter(params, 0)?))),
+            "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_getProof" => self.prove(params),
+            "eth_getCode" => Ok(json!(self.fault.code(self.block(params, 1)?.state.code(parameter(params, 0)?)))),
             "eth_getStorageAt" => {
                 let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
                 Ok(json!(B256::from(value)))
@@ -114,8 +121,10 @@ impl Node<'_> {
     /// The block as JSON, without transactions; null where there is none.
     fn header(&self, block: Option<&Sealed>) -> Value {
         let block = block.map(|block| {
-            let inner = self.fault.header(&block.header);
-            let header = Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None };
+            let mut inner = self.fault.header(&block.header);
+            let hash = inner.hash_slow();
+            self.fault.fields(&mut inner);
+            let header = Header { hash, inner, total_difficulty: None, size: None };
             Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
         });
         json!(block)
@@ -135,18 +144,33 @@ impl Node<'_> {
         self.find(&block_id(params, index)?).ok_or_else(RpcError::unknown_block)
     }
 
+    fn prove(&self, params: &Value) -> Result<Value, RpcError> {
+        let keys: Vec<B256> = parameter(params, 1)?;
+        if keys.len() > MAX_PROOF_KEYS {
+            return Err(RpcError::new(-32602, "too many storage keys"));
+        }
+        let slots: Vec<U256> = keys.iter().map(|key| U256::from_be_bytes(key.0)).collect();
+        if self.fault == RpcFault::NoProofs {
+            return Err(RpcError::new(-32000, "distance to target block exceeds maximum proof window"));
+        }
+        let mut proof = self.block(params, 2)?.prove(parameter(params, 0)?, &slots);
+        self.fault.proof(&mut proof);
+        Ok(json!(proof))
+    }
+
+    /// As go-ethereum does it: a call that fails still has a list.
+    fn touched(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
+        let touched = block.touched(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
+        Ok(json!(AccessListResult {
+            access_list: touched.list,
+            gas_used: U256::from(touched.gas),
+            error: touched.failed.then(|| "execution reverted".to_owned()),
+        }))
+    }
+
     fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
         let (id, block) = (block_id(params, 1)?, self.block(params, 1)?);
-        let Some(TxKind::Call(to)) = request.to else {
-            return Err(RpcError::new(-32602, "the call names no contract"));
-        };
-        let call = Call {
-            from: request.from.unwrap_or(Address::ZERO),
-            to,
-            gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
-            data: request.input.into_input().unwrap_or_default(),
-        };
-        match block.call(call).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
+        match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
             Outcome::Returned(output) => {
                 Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))
             }
@@ -154,6 +178,18 @@ impl Node<'_> {
             Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
         }
     }
+}
+
+fn message(request: TransactionRequest) -> Result<Call, RpcError> {
+    let Some(TxKind::Call(to)) = request.to else {
+        return Err(RpcError::new(-32602, "the call names no contract"));
+    };
+    Ok(Call {
+        from: request.from.unwrap_or(Address::ZERO),
+        to,
+        gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
+        data: request.input.into_input().unwrap_or_default(),
+    })
 }
 
 /// The parameter at `index`; the newest block where it is left out.
