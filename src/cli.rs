@@ -17,6 +17,7 @@ mod exit;
 mod expect;
 mod explain;
 mod gate;
+mod key;
 mod lint;
 mod memory;
 mod name;
@@ -29,6 +30,7 @@ mod sandbox;
 mod serve;
 mod stop;
 mod trace;
+mod verdict;
 mod verify;
 mod world;
 
@@ -75,6 +77,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
+        Command::Key(args) => key::run(args),
+        Command::Verdict(args) => verdict::run(args),
         Command::Completions(args) => completions::run(args),
     };
     done.unwrap_or_else(|error| {

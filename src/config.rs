@@ -21,11 +21,13 @@ mod file;
 mod layer;
 mod memory;
 mod serve;
+mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
+pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
@@ -90,6 +92,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
+    /// The key that verdicts are signed with.
+    pub sign: SignConfig,
 }
 
 /// The chain and how to read it.
@@ -198,6 +202,7 @@ impl Default for Config {
             memory: MemoryConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
+            sign: SignConfig::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | any method `/v1/gate/{name}`, `/v1/gate/{name}/{verb}`, `/v1/envoy/{name}/{verb}/{*ignored}` | 200 empty or 403 |
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
+//! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
 //! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
@@ -22,9 +23,11 @@ mod gate;
 mod head;
 mod listen;
 mod metrics;
+mod negotiate;
 mod problem;
 mod registries;
 mod shares;
+mod signed;
 mod stall;
 mod verdicts;
 
@@ -43,9 +46,11 @@ use tokio::sync::Semaphore;
 
 use crate::config::{BlockSelector, Config, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
+use crate::sign::{KeyFileError, Signer};
 
 use self::desk::Desk;
 use self::metrics::Counters;
+use self::signed::Signatures;
 use self::verdicts::Rendered;
 
 /// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
@@ -73,6 +78,8 @@ struct Shared {
     gate_requests: Arc<Semaphore>,
     /// Verdicts that were served from the cache, as they are sent, by id.
     rendered: Cache<String, Rendered>,
+    /// What signs verdicts, where a key is configured.
+    signatures: Option<Signatures>,
     counters: Counters,
     draining: AtomicBool,
 }
@@ -95,12 +102,18 @@ pub enum ServeError {
         /// What the system says.
         detail: String,
     },
+    /// The embedded world is to be signed for.
+    #[error("sign.key: the sandbox signs nothing: its verdicts prove nothing")]
+    SandboxSigns,
+    /// The key to sign with, or one to publish, cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
     /// The resolver cannot be built.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
-/// Whether the daemon could serve under `config`. Nothing is bound.
+/// Whether the daemon could serve under `config`. Nothing is bound; the keys of `[sign]` are read.
 ///
 /// # Errors
 /// Says which key of the configuration forbids it.
@@ -112,6 +125,10 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     if config.chain.world == SANDBOX && !address.ip().to_canonical().is_loopback() {
         return Err(ServeError::SandboxBeyondLoopback(address));
     }
+    if config.chain.world == SANDBOX && config.sign.key.is_some() {
+        return Err(ServeError::SandboxSigns);
+    }
+    Signer::open(&config.sign)?;
     Ok(())
 }
 
@@ -127,7 +144,7 @@ impl Server {
         let mut config = config.clone();
         config.network.denied.push(address);
         let resolver = Resolver::new(&config).await?;
-        Ok(Self::over(listener, address, resolver, &config))
+        Self::over(listener, address, resolver, &config)
     }
 
     /// Binds the configured address for a resolver that exists: one under another clock, or shared with other faces.
@@ -138,10 +155,16 @@ impl Server {
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
         let (listener, address) = listen(config.http.listen).await?;
-        Ok(Self::over(listener, address, resolver, config))
+        Self::over(listener, address, resolver, config)
     }
 
-    fn over(listener: TcpListener, address: SocketAddr, resolver: Resolver, config: &Config) -> Self {
+    fn over(
+        listener: TcpListener,
+        address: SocketAddr,
+        resolver: Resolver,
+        config: &Config,
+    ) -> Result<Self, ServeError> {
+        let signatures = Signer::open(&config.sign)?.map(Signatures::new);
         let shared = Shared {
             desk: Desk::new(resolver.clone(), config),
             resolver,
@@ -152,12 +175,13 @@ impl Server {
             gate_requests: Arc::new(Semaphore::new(config.http.requests)),
             rendered: Cache::builder()
                 .max_capacity(RENDERED_BYTES)
-                .weigher(|_, rendered: &Rendered| u32::try_from(rendered.json.len()).unwrap_or(u32::MAX))
+                .weigher(|_, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX))
                 .build(),
+            signatures,
             counters: Counters::new(),
             draining: AtomicBool::new(false),
         };
-        Self { listener, address, shared: Arc::new(shared) }
+        Ok(Self { listener, address, shared: Arc::new(shared) })
     }
 
     /// Where it listens: the configured address, with the port that the system chose if that was 0.
@@ -189,7 +213,11 @@ impl Shared {
 fn router(shared: Arc<Shared>) -> Router {
     let gate = any(gate::of_name);
     let gate_for_verb = any(gate::of_verb);
-    Router::new()
+    let mut router = Router::new();
+    if shared.signatures.is_some() {
+        router = router.route("/.well-known/jwks.json", get(signed::key_set));
+    }
+    router
         .route("/v1/verdicts", axum::routing::post(verdicts::batch))
         .route("/v1/verdicts/", get(verdicts::one))
         .route("/v1/verdicts/{name}", get(verdicts::one))

@@ -44,6 +44,7 @@ pub mod resolve;
 pub mod sandbox;
 pub mod schema;
 mod seal;
+pub mod sign;
 pub mod telemetry;
 pub mod text;
 pub mod verdict;

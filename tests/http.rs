@@ -12,12 +12,13 @@ use clresolve::clock::Clock;
 use clresolve::config::{Config, Grade};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Source, Walked};
-use clresolve::http::Server;
+use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Walk};
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::State;
+use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
+use clresolve::verdict::{Depth, State};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
@@ -872,4 +873,78 @@ impl Clock for Shifted {
     fn now(&self) -> Timestamp {
         Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, old) = (folder.path().join("k.pem"), folder.path().join("old.json"));
+    let (key, before) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
+    key.save(&path).expect("written");
+    std::fs::write(&old, TrustedKeys::from(before.public()).to_jwks().to_string()).expect("written");
+    let sign = |config: &mut Config| {
+        // Another world than the sandbox's, which is never signed for.
+        config.chain.world = "lab".to_owned();
+        config.sign.key = Some(path.clone());
+        config.sign.issuer = Some("https://clresolve.example".to_owned());
+        config.sign.publish = vec![old.clone()];
+    };
+    let daemon = Daemon::start(sign).await;
+    let verdict = format!("/v1/verdicts/{GOOD}");
+    let accepting =
+        |path: &str, accept: &'static str| answer(daemon.request(Method::GET, path).header("accept", accept));
+
+    let keys = daemon.get("/.well-known/jwks.json").await;
+    assert_eq!((keys.status, keys.header("content-type")), (200, "application/jwk-set+json"));
+    assert_eq!(keys.header("cache-control"), "public, max-age=600");
+    assert_eq!(keys.json()["keys"].as_array().map(Vec::len), Some(2));
+    assert!(keys.json()["keys"].as_array().is_some_and(|keys| keys.iter().all(|key| key.get("d").is_none())));
+    let known = daemon.request(Method::GET, "/.well-known/jwks.json").header("if-none-match", keys.header("etag"));
+    assert_eq!(answer(known).await.status, 304);
+    let trusted = TrustedKeys::from_jwks(&keys.body).expect("a key set");
+
+    let expected = Expected {
+        name: EnsName::parse(GOOD).expect("a name"),
+        profile: "agent-cards/1.0.0".to_owned(),
+        depth: Depth::Identity,
+        chain: "eip155:31337".to_owned(),
+        world: "lab".to_owned(),
+        issuer: Some("https://clresolve.example".to_owned()),
+    };
+    let (first, second, third) = (
+        accepting(&verdict, "application/jose").await,
+        accepting(&verdict, "application/jose").await,
+        accepting(&verdict, "application/jose").await,
+    );
+    for signed in [&first, &second, &third] {
+        assert_eq!((signed.status, signed.header("content-type")), (200, "application/jose"));
+        assert_eq!(signed.header("vary"), "accept");
+        let jws = std::str::from_utf8(&signed.body).expect("ASCII");
+        let verified = verify(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
+        assert_eq!((verified.verdict.state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
+    }
+    assert_eq!(second.body, third.body, "what is served from the cache is signed once");
+    let plain = daemon.get(&verdict).await;
+    assert_eq!((plain.header("content-type"), plain.header("vary")), ("application/json", "accept"));
+    assert_ne!(plain.header("etag"), second.header("etag"));
+    let same = daemon.request(Method::GET, &verdict).header("accept", "application/jose");
+    let same = answer(same.header("if-none-match", second.header("etag"))).await;
+    assert_eq!((same.status, same.header("vary")), (304, "accept"));
+
+    // A verdict that is never fresh is never signed.
+    accepting("/v1/verdicts/no%20name", "application/jose").await.is_problem(406, "not-acceptable");
+    let either = accepting("/v1/verdicts/no%20name", "application/jose, application/json;q=0.5").await;
+    assert_eq!((either.status, either.header("content-type")), (200, "application/json"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
+    let daemon = Daemon::start(|_| {}).await;
+    let signed = daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).header("accept", "application/jose");
+    answer(signed).await.is_problem(406, "not-acceptable");
+    daemon.get("/.well-known/jwks.json").await.is_problem(404, "route-unknown");
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let mut config = patient(&sandbox);
+    config.sign.key = Some("k.pem".into());
+    assert!(matches!(Server::bind(&config).await, Err(ServeError::SandboxSigns)));
 }

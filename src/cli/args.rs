@@ -11,8 +11,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use super::expect::ExpectArgs;
 use crate::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_profile,
-    parse_quorum,
+    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_issuer,
+    parse_profile, parse_quorum,
 };
 use crate::text;
 
@@ -94,6 +94,8 @@ impl Command {
             // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
             Self::Sandbox(args) => args.world.verbose,
+            Self::Key(KeyArgs { command: KeyCommand::New(args) | KeyCommand::Public(args) }) => args.world.verbose,
+            Self::Verdict(VerdictArgs { command: VerdictCommand::Verify(args) }) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
             Self::Completions(args) => args.world.verbose,
@@ -134,6 +136,10 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
+    /// Make a key to sign verdicts with, or show the public part of one
+    Key(KeyArgs),
+    /// Check a signed verdict, asking nobody
+    Verdict(VerdictArgs),
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -144,7 +150,9 @@ pub(super) struct VerifyArgs {
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) output: VerdictOutputArgs,
+    #[command(flatten)]
+    pub(super) sign: SignArgs,
     #[command(flatten)]
     pub(super) expect: ExpectArgs,
     #[command(flatten)]
@@ -376,8 +384,10 @@ pub(super) struct CatArgs {
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
   GET  /v1/reasons, /v1/profiles, /livez, /readyz
+  GET  /.well-known/jwks.json                where a key to sign with is configured
 
 SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
+With `Accept: application/jose` and a key, a verdict comes signed.
 Limits are keys of the configuration file, under [http] and [gate].")]
 pub(super) struct ServeArgs {
     /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
@@ -455,6 +465,119 @@ pub(super) enum ReportFormat {
     Csv,
     /// One page that prints well
     Html,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KeyArgs {
+    #[command(subcommand)]
+    pub(super) command: KeyCommand,
+}
+
+/// What is done with a key.
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Make an Ed25519 key in a new file that only you can read, and print its public part
+    New(KeyFileArgs),
+    /// Print the public part of a key as a JSON Web Key Set
+    Public(KeyFileArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KeyFileArgs {
+    /// The file with the private key (PKCS#8, PEM)
+    #[arg(value_name = "FILE")]
+    pub(super) key: PathBuf,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerdictArgs {
+    #[command(subcommand)]
+    pub(super) command: VerdictCommand,
+}
+
+/// What is done with a signed verdict.
+#[derive(Debug, Subcommand)]
+pub(super) enum VerdictCommand {
+    /// Check signature, time, name, profile and chain of a signed verdict
+    Verify(VerdictVerifyArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Profile, depth and, unless --chain names it, the chain and its world are those of
+the configuration: agent-cards/1.0.0, identity, and mainnet by default.
+Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate), 4 for
+an --expect-* that is not met, 1 for a signed verdict that is refused, 2 usage.")]
+pub(super) struct VerdictVerifyArgs {
+    /// The signed verdict (a JWS); - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) jws: PathBuf,
+    /// The keys of the issuer (a JSON Web Key Set), got from it over a way that you trust
+    #[arg(long, value_name = "FILE")]
+    pub(super) jwks: PathBuf,
+    /// The ENS name that the verdict must be about
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: String,
+    /// The chain that it must be about; eip155:1 is mainnet
+    #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
+    pub(super) chain: Option<u64>,
+    /// Who must have issued it; else whoever holds one of the keys
+    #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
+    pub(super) issuer: Option<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// A chain in CAIP-2 form.
+fn parse_chain(text: &str) -> Result<u64, String> {
+    let id = text.strip_prefix("eip155:").and_then(|id| id.parse().ok());
+    id.ok_or_else(|| "expected a chain such as eip155:1".to_owned())
+}
+
+/// What signs verdicts, for `-o jws`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Signing (-o jws)")]
+pub(super) struct SignArgs {
+    /// File with the private key; `clresolve key new` makes one
+    #[arg(long, value_name = "FILE")]
+    pub(super) sign_key: Option<PathBuf>,
+    /// In whose name, such as https://clresolve.example
+    #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
+    pub(super) sign_issuer: Option<String>,
+}
+
+/// Where verdicts go, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct VerdictOutputArgs {
+    /// Form of the verdicts
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: VerdictFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Form of verdicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum VerdictFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+    /// A signed verdict per line, for those who know your key
+    Jws,
 }
 
 #[derive(Debug, Args)]

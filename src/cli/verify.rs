@@ -1,13 +1,16 @@
 //! `verify`: names to verdicts.
 
+use anyhow::Context as _;
 use futures_util::{StreamExt as _, stream};
 
-use super::args::{Format, VerifyArgs};
+use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::{self, Palette};
 use super::world::World;
+use crate::config::{Layer, SignLayer};
+use crate::sign::{SignError, Signer};
 use crate::text::Foreign;
 use crate::verdict::Verdict;
 
@@ -26,10 +29,17 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
     let output = Output::new(args.output.out)?;
     let palette = output.palette();
     let several = args.names.len() > 1;
-    let mut results = Results::new(output, args.output.format, several);
     hint_at_commands(&args.names);
     let progress = Progress::start(waiting_for(&args.names));
-    let world = World::open(&args.world).await?;
+    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let (signer, format) = match args.output.format {
+        VerdictFormat::Jws => (Some(signer(&world)?), Format::Short),
+        VerdictFormat::Text => (None, Format::Text),
+        VerdictFormat::Short => (None, Format::Short),
+        VerdictFormat::Json => (None, Format::Json),
+        VerdictFormat::Jsonl => (None, Format::Jsonl),
+    };
+    let mut results = Results::new(output, format, several);
     let mut verdicts = stream::iter(&args.names).map(|name| world.resolver.resolve(name)).buffered(AT_ONCE);
     let mut worst = Exit::Trusted;
     let mut first = true;
@@ -38,10 +48,18 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
         let unmet = args.expect.unmet(verdict);
         worst = worst.max(exit_of(verdict, &unmet));
         progress.aside(|| {
-            if args.output.format != Format::Text {
+            if format != Format::Text {
                 report_unmet(verdict, &unmet);
             }
+            let signed = match signer.as_ref().map(|signer| signer.sign(verdict, world.resolver.now())).transpose() {
+                Ok(signed) => signed,
+                Err(error) => {
+                    report_unsigned(verdict, error);
+                    return Ok(());
+                }
+            };
             results.push(verdict.as_ref(), |format| match format {
+                _ if signed.is_some() => signed.unwrap_or_default() + "\n",
                 Format::Short => render::short(verdict, &palette),
                 _ if first => people(verdict, &unmet, &palette),
                 _ => format!("\n{}", people(verdict, &unmet, &palette)),
@@ -51,6 +69,24 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
     }
     results.finish()?;
     Ok(worst)
+}
+
+/// What signs for `-o jws`.
+fn signer(world: &World) -> anyhow::Result<Signer> {
+    let signer = Signer::open(&world.config.sign)?;
+    signer.context("-o jws: expected a key to sign with: --sign-key or sign.key (`clresolve key new FILE` makes one)")
+}
+
+impl From<SignArgs> for Layer {
+    fn from(args: SignArgs) -> Self {
+        let sign = SignLayer { key: args.sign_key, issuer: args.sign_issuer, publish: None };
+        Self { sign: Some(sign), ..Self::default() }
+    }
+}
+
+/// Says on stderr why there is no line for this name.
+fn report_unsigned(verdict: &Verdict, error: SignError) {
+    anstream::eprintln!("clresolve: {} is {}, not signed: {error}", Foreign::new(&verdict.name.input), verdict.state);
 }
 
 /// Says on stderr that a word without a dot was taken as a name: it may have been meant as a command.

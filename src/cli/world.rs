@@ -26,8 +26,13 @@ pub(super) struct World {
 impl World {
     /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
+        Self::open_with(args, Layer::default()).await
+    }
+
+    /// As [`World::open`], with what further flags say.
+    pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Depth::default()).await?;
-        Self::of(config, sandbox).await
+        Self::of(config.with([further])?, sandbox).await
     }
 
     /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
@@ -59,7 +64,7 @@ pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
+pub(super) fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let file = args.config.clone().or_else(from_environment);

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::layer::{CacheLayer, Layer};
 use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
+use super::sign::SignLayer;
 use super::value::{
     Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_hedging, parse_profile, parse_world, quorum,
 };
@@ -55,6 +56,7 @@ impl Layer {
         let join = |path: &mut PathBuf| *path = folder.join(&*path);
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
+        self.sign.iter_mut().for_each(|sign| sign.each_path(join));
         self.memory
             .iter_mut()
             .filter_map(|memory| memory.path.as_mut())
@@ -86,6 +88,7 @@ impl Config {
         let kept = usize::from(!self.network.ca_pems.is_empty());
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
+        layer.sign.iter_mut().for_each(|sign| sign.each_path(absolute));
         layer.memory.iter_mut().filter_map(|memory| memory.path.as_mut()).for_each(absolute);
         write(path, &layer.to_toml(path)?)
     }
@@ -217,6 +220,7 @@ struct File {
     memory: Option<MemoryLayer>,
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
+    sign: Option<SignLayer>,
     hedge_after: Option<HedgeAfter>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
@@ -247,6 +251,7 @@ impl From<File> for Layer {
             memory: file.memory,
             http: file.http,
             gate: file.gate,
+            sign: file.sign,
             hedge_after: file.hedge_after.map(|h| h.0),
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::memory::MemoryLayer;
 use super::serve::{GateLayer, HttpLayer};
+use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
 use super::{
     CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
@@ -90,6 +91,9 @@ pub struct Layer {
     /// The daemon's gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateLayer>,
+    /// The key that verdicts are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign: Option<SignLayer>,
     /// When an IPFS gateway is asked beside another one.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub hedge_after: Option<Hedging>,
@@ -158,6 +162,7 @@ impl Config {
             self.cache = cache.over(self.cache);
         }
         self.http = layer.http.unwrap_or_default().over(self.http);
+        self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
         layer.memory.unwrap_or_default().lay(&mut self.memory);
         layer.gate.unwrap_or_default().lay(&mut self.gate);
         Ok(())
@@ -216,6 +221,23 @@ impl Config {
                 "rpc",
                 format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
             ));
+        }
+        self.check_signing()
+    }
+
+    fn check_signing(&self) -> Result<(), ConfigError> {
+        let Self { chain, sign, .. } = self;
+        if chain.world == "sandbox" && sign.key.is_some() {
+            return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
+        }
+        if sign.key.is_some() && sign.issuer.is_none() {
+            return Err(conflict(
+                "sign.issuer",
+                "a key to sign with needs an issuer; set this or --sign-issuer".to_owned(),
+            ));
+        }
+        if sign.key.is_none() && !sign.publish.is_empty() {
+            return Err(conflict("sign.publish", "keys are published beside one that signs; set sign.key".to_owned()));
         }
         Ok(())
     }
@@ -280,6 +302,7 @@ impl Layer {
                 content_bytes: Some(config.cache.content_bytes),
             }),
             http: Some(HttpLayer::of(config.http)),
+            sign: Some(SignLayer::of(&config.sign)),
             memory: Some(MemoryLayer::of(&config.memory)),
             gate: Some(GateLayer::of(&config.gate)),
             hedge_after: Some(config.network.hedging),

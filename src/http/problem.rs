@@ -91,6 +91,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Refusal::RouteUnknown => StatusCode::NOT_FOUND,
         Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,

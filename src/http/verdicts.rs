@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
+use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,10 +18,12 @@ use url::form_urlencoded;
 
 use super::answer::{InWork, Noted};
 use super::desk::{How, Served};
+use super::negotiate::Form;
 use super::shares::Client;
 use super::{Shared, problem, segment};
 use crate::reason::Refusal;
 use crate::resolve::Question;
+use crate::sign;
 use crate::text::Foreign;
 use crate::verdict::{self, Depth, Freshness, Verdict};
 
@@ -35,7 +37,7 @@ const MAX_NAMES: usize = 100;
 const AT_ONCE: usize = 8;
 
 /// Headers of a verdict's answer, those that every answer has among them.
-const HEADERS: usize = 10;
+const HEADERS: usize = 11;
 
 /// Longest query, in parameters; there are two.
 const MAX_PARAMETERS: usize = 8;
@@ -57,12 +59,14 @@ pub(super) async fn one(
     } else {
         shared.desk.ask(client, question).await
     };
-    match answer {
+    let mut response = match answer {
         Ok(served) => described(&shared, &served, &headers).await,
         Err(refusal) => {
             problem::refused(refusal, profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
         }
-    }
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    response
 }
 
 /// `POST /v1/verdicts`
@@ -195,9 +199,9 @@ fn demands_run(headers: &HeaderMap) -> bool {
 /// A verdict as it is sent.
 #[derive(Clone)]
 pub(super) struct Rendered {
-    pub(super) json: Bytes,
-    tag: HeaderValue,
-    lease: Lease,
+    pub(super) body: Bytes,
+    pub(super) tag: HeaderValue,
+    pub(super) lease: Lease,
 }
 
 impl Rendered {
@@ -205,8 +209,8 @@ impl Rendered {
         // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
         let tag = format!("W/\"{}\"", verdict.id);
         let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        let json = serde_json::to_vec(verdict).unwrap_or_default().into();
-        Self { json, tag, lease: Lease::of(&verdict.freshness) }
+        let body = serde_json::to_vec(verdict).unwrap_or_default().into();
+        Self { body, tag, lease: Lease::of(&verdict.freshness) }
     }
 }
 
@@ -252,13 +256,18 @@ fn header(text: &str) -> HeaderValue {
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
     let verdict = &served.resolution.verdict;
-    let Rendered { json, tag, lease } = rendered(shared, verdict).await;
+    let form = Form::asked(request);
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(shared, verdict, form).await {
+        Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
+        Ok(None) => (rendered(shared, verdict).await, "application/json"),
+        Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
+    };
     let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
-        let mut response = Response::new(Body::from(json));
+        let mut response = Response::new(Body::from(body));
         response.headers_mut().reserve(HEADERS);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response
     };
     lease.declare(response.headers_mut(), served.how, shared.resolver.now());
@@ -268,6 +277,21 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
     }
     response.extensions_mut().insert(Noted::verdict(verdict));
     response
+}
+
+/// The signed form, where the request asks for it. `Ok(None)` where the verdict itself will do.
+async fn signed_if_asked(shared: &Shared, verdict: &Verdict, form: Form) -> Result<Option<Rendered>, String> {
+    if form == Form::Plain {
+        return Ok(None);
+    }
+    let signed = match &shared.signatures {
+        Some(signatures) => signatures.of(verdict, shared.resolver.now()).await.map_err(|error| error.to_string()),
+        None => Err("this daemon has no key to sign with".to_owned()),
+    };
+    match signed {
+        Err(_) if form == Form::SignedOrPlain => Ok(None),
+        signed => signed.map(Some),
+    }
 }
 
 /// The verdict as it is sent. What is served from the cache is likely to be asked for again.

@@ -20,6 +20,8 @@ pub enum Refusal {
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
     MediaTypeUnsupported,
+    /// There is no answer in the form that the request accepts.
+    NotAcceptable,
     /// No route has this path.
     RouteUnknown,
     /// The route does not answer this method.
@@ -46,12 +48,13 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
         Self::HeadTooLarge,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
+        Self::NotAcceptable,
         Self::RouteUnknown,
         Self::MethodUnsupported,
         Self::ProfileUnknown,
@@ -87,6 +90,7 @@ impl Refusal {
             Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
+            Self::NotAcceptable => ("not-acceptable", "There is no answer in the form that is asked for."),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),

@@ -1,0 +1,90 @@
+//! `verdict verify`: a signed verdict, checked without asking anybody.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::verify::{exit_of, report_unmet};
+use super::{render, world};
+use crate::clock::{Clock as _, SystemClock};
+use crate::config::Config;
+use crate::name::EnsName;
+use crate::sign::{Expected, MAX_JWS_BYTES, TrustedKeys, Verified, verify};
+use crate::text::Foreign;
+
+pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
+    let VerdictCommand::Verify(args) = args.command;
+    if args.world.sandbox {
+        bail!("--sandbox: the sandbox signs nothing, so there is nothing of it to check");
+    }
+    let config = world::configuration(&args.world, crate::config::Layer::default())?;
+    let keys = TrustedKeys::from_file(&args.jwks)?;
+    let expected = expected(&args, &config)?;
+    let jws = read(&args.jws)?;
+    match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
+        Ok(verified) => show(args, &verified),
+        Err(error) => {
+            anstream::eprintln!("clresolve: this signed verdict is refused: {}", Foreign::new(&error.to_string()));
+            Ok(Exit::Untrusted)
+        }
+    }
+}
+
+/// What the verdict must be about: the name and what the configuration says, unless a flag says otherwise.
+fn expected(args: &VerdictVerifyArgs, config: &Config) -> anyhow::Result<Expected> {
+    let name =
+        EnsName::parse(&args.name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))?;
+    let (chain, world) = match args.chain {
+        None => (config.chain.id, config.chain.world.clone()),
+        Some(id) if id == config.chain.id => (id, config.chain.world.clone()),
+        Some(1) => (1, "mainnet".to_owned()),
+        Some(id) => (id, format!("eip155-{id}")),
+    };
+    Ok(Expected {
+        name,
+        profile: config.rules.profile.clone(),
+        depth: config.rules.depth,
+        chain: format!("eip155:{chain}"),
+        world,
+        issuer: args.issuer.clone(),
+    })
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let stdin = path == Path::new("-");
+    let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let source: Box<dyn Read> =
+        if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(path).with_context(|| name.clone())?) };
+    let mut bytes = Vec::new();
+    // One byte more than may be, so that what is too long is told by whoever checks it.
+    source.take(MAX_JWS_BYTES as u64 + 3).read_to_end(&mut bytes).with_context(|| name)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
+    let verdict = &verified.verdict;
+    let unmet = args.expect.unmet(verdict);
+    let format = args.output.format;
+    let output = Output::new(args.output.out)?;
+    let palette = output.palette();
+    anstream::eprintln!(
+        "clresolve: signed by {}, key {}",
+        Foreign::new(&verified.issuer),
+        Foreign::new(&verified.key_id)
+    );
+    if format != Format::Text {
+        report_unmet(verdict, &unmet);
+    }
+    let mut results = Results::new(output, format, false);
+    results.push(verdict, |format| match format {
+        Format::Short => render::short(verdict, &palette),
+        _ => render::walk(verdict, &unmet, &palette),
+    })?;
+    results.finish()?;
+    Ok(exit_of(verdict, &unmet))
+}

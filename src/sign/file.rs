@@ -1,0 +1,140 @@
+//! Key files: what may be read, and how a new one is written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::key::{KeyError, SigningKey, TrustedKeys};
+
+/// Longest key file, in bytes. A private key has 119; a set of public ones is far from it too.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+impl SigningKey {
+    /// Reads a private key from a file that nobody but its owner can read. A symbolic link is followed: what counts is
+    /// the file that is opened, which is the one that is judged.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
+    pub fn from_file(path: &Path) -> Result<Self, KeyFileError> {
+        let (file, shown) = open(path)?;
+        refuse_loose(&file, path, &shown)?;
+        let pem = Zeroizing::new(read(file, &shown)?);
+        Self::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: shown, error })
+    }
+
+    /// Writes the key to a new file that only its owner can read.
+    ///
+    /// # Errors
+    /// When the file exists, which is never overwritten, or cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
+        let shown = path.display().to_string();
+        let pem = self.to_pem().map_err(|error| KeyFileError::NoKey { path: shown.clone(), error })?;
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: shown.clone() },
+            _ => KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() },
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(failed)?;
+        file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+    }
+}
+
+impl TrustedKeys {
+    /// Reads a JSON Web Key Set.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a regular one, or holds no such set.
+    pub fn from_file(path: &Path) -> Result<Self, KeyFileError> {
+        let (file, shown) = open(path)?;
+        Self::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
+    }
+}
+
+/// The file and its name, if it is a regular one; a pipe would be waited for.
+fn open(path: &Path) -> Result<(File, String), KeyFileError> {
+    let shown = path.display().to_string();
+    let failed = |error: std::io::Error| KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() };
+    let is_regular = std::fs::metadata(path).map_err(failed)?.is_file();
+    let file = if is_regular { Some(File::open(path).map_err(failed)?) } else { None };
+    match file {
+        Some(file) if file.metadata().map_err(failed)?.is_file() => Ok((file, shown)),
+        _ => Err(KeyFileError::Unusable { path: shown, detail: "expected a regular file".to_owned() }),
+    }
+}
+
+fn read(file: File, shown: &str) -> Result<String, KeyFileError> {
+    let failed = |detail: String| KeyFileError::Unusable { path: shown.to_owned(), detail };
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(failed(format!("a key file has at most {MAX_FILE_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+/// Refuses a private key that others can read or change. What systemd hands over as a credential may show read
+/// permission of the group: it is the mask of the access list by which the service's own user may read the file.
+#[cfg(unix)]
+fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed = |error: std::io::Error| KeyFileError::Unusable { path: shown.to_owned(), detail: error.to_string() };
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
+    let allowed = if credentials.is_some_and(|folder| path.starts_with(folder)) { 0o740 } else { 0o700 };
+    if mode & 0o777 & !allowed == 0 {
+        return Ok(());
+    }
+    Err(KeyFileError::Loose { path: shown.to_owned(), mode })
+}
+
+/// Systems without such permissions have no such check.
+#[cfg(not(unix))]
+fn refuse_loose(_: &File, _: &Path, _: &str) -> Result<(), KeyFileError> {
+    Ok(())
+}
+
+/// Why a key file is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// A new key would overwrite a file.
+    #[error("{path}: the file exists, and a key is never overwritten; name another one")]
+    Exists {
+        /// The file.
+        path: String,
+    },
+    /// There is a key to sign with, but nobody in whose name.
+    #[error("sign.issuer: a key to sign with needs an issuer; set sign.issuer or --sign-issuer")]
+    IssuerMissing,
+    /// Others than the owner can read or change the file.
+    #[error(
+        "{path}: others can read or change this key (mode {mode:04o}); run `chmod 600` on it, and make a new key if they may have"
+    )]
+    Loose {
+        /// The file.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file holds no key that can be used.
+    #[error("{path}: {error}")]
+    NoKey {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        error: KeyError,
+    },
+    /// The file cannot be read or written, is too long, or is not a regular one.
+    #[error("{path}: {detail}")]
+    Unusable {
+        /// The file.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+}
