@@ -59,7 +59,7 @@ impl fmt::Display for ProofDemand {
     }
 }
 
-/// How many operators must agree: 2 to [`MAX_QUORUM`].
+/// How many operators must agree: 2 to `MAX_QUORUM`.
 ///
 /// # Errors
 /// Says what was expected.

@@ -4,7 +4,7 @@
 //!
 //! | way in | answer |
 //! |---|---|
-//! | a URL that parsers mend in silence (tabs, backslashes, missing slashes) | [`ForeignUrl`] holds none |
+//! | a URL that parsers mend in silence (tabs, backslashes, missing slashes) | `ForeignUrl` holds none |
 //! | an IP literal in any notation: no resolver would be asked | refused before anything is sent |
 //! | a name that leads to a private address | the one look-up is ours; a single bad answer refuses all of them |
 //! | another answer at connect time (DNS rebinding) | the connection goes to the very addresses that were judged |

@@ -4,12 +4,12 @@
 //! block. Nothing that a gateway says is believed, neither its status nor its headers. Specification:
 //! [trustless gateway](https://specs.ipfs.tech/http-gateways/trustless-gateway/).
 //!
-//! Gateways are **hedged** ([`hedge`]): the next one is asked beside the first when that one does not get on, and at
+//! Gateways are **hedged** (`hedge`): the next one is asked beside the first when that one does not get on, and at
 //! once when it fails. All of them feed one walk, so that what one proved need not come from another, the bounds of
-//! the walk hold for all of them together, and who wins cannot change what is proven. They are **scored** ([`score`]):
+//! the walk hold for all of them together, and who wins cannot change what is proven. They are **scored** (`score`):
 //! the quick and reliable ones first, a liar not at all for a while.
 //!
-//! What one retrieval can cost, whatever gateways do: the time of [`Want::total`]; [`hedge::AT_ONCE`] requests at a
+//! What one retrieval can cost, whatever gateways do: the time of [`Want::total`]; `hedge::AT_ONCE` requests at a
 //! time; of one gateway [`Budget::dag_bytes`] in a CAR, as many in blocks, and [`Budget::blocks`] and two requests;
 //! twice [`Budget::dag_bytes`] of memory, and a block for each request under way.
 
