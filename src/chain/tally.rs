@@ -206,18 +206,17 @@ impl<W: Word> Tally<W> {
     }
 
     /// The endpoints that say something else about the height that is agreed on, and the block that they have there.
+    /// One that says the same, but later than it took to agree, is none of them.
     pub(super) fn against(&self, agreement: &Agreement) -> Vec<(usize, Block)> {
+        let agreed = agreement.seats.first().and_then(|seat| self.word(*seat, &agreement.block));
         let says_otherwise = |voice: &Voice<W>| {
-            let at_height = voice.words.iter().map(|(block, _)| block).chain(&voice.instead);
-            let other = at_height.copied().find(|block| block.number == agreement.block.number);
-            (voice.seat, other)
+            let told = voice.words.iter().filter(|(block, word)| *block != agreement.block || Some(word) != agreed);
+            let instead = voice.instead.iter().filter(|block| **block != agreement.block);
+            let mut others = told.map(|(block, _)| block).chain(instead);
+            let other = others.find(|block| block.number == agreement.block.number)?;
+            Some((voice.seat, *other))
         };
-        self.voices
-            .iter()
-            .filter(|voice| !agreement.seats.contains(&voice.seat))
-            .map(says_otherwise)
-            .filter_map(|(seat, other)| Some((seat, other?)))
-            .collect()
+        self.voices.iter().filter_map(says_otherwise).collect()
     }
 
     /// Every block and word that was said, with those who say it.
@@ -353,6 +352,21 @@ mod tests {
             Standing::Open { again, .. } => again,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn who_says_the_same_later_contradicts_nobody() {
+        let mut tally = two(&[(5, 0, "a"), (5, 0, "a")]);
+        let Standing::Settled(agreement) = tally.standing() else { panic!("two agree") };
+        tally.hear(2, "2", block(5, 0), "a", None);
+        assert_eq!(tally.against(&agreement), []);
+        tally.deny(2, block(5, 0));
+        assert_eq!(tally.against(&agreement), []);
+        tally.hear(3, "3", block(5, 0), "b", None);
+        tally.hear(4, "4", block(5, 1), "a", None);
+        tally.hear(5, "5", block(6, 0), "a", None);
+        tally.deny(5, block(5, 2));
+        assert_eq!(tally.against(&agreement), [(3, block(5, 0)), (4, block(5, 1)), (5, block(5, 2))]);
     }
 
     #[test]
