@@ -141,6 +141,7 @@ fn statuses(
         Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
         Step::Continuity => continuity::status(&evidence.continuity),
         Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
+        Step::Document | Step::Discovery | Step::Signature => Status::Skip,
     };
     let worsened = |step, status| {
         let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
@@ -150,7 +151,7 @@ fn statuses(
             status => status,
         }
     };
-    Step::ALL.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+    Step::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
 }
 
 fn https_status(source: &Source) -> Status {

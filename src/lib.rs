@@ -30,6 +30,7 @@ pub mod config;
 pub mod digest;
 pub mod evidence;
 pub mod fetch;
+pub mod flavour;
 pub mod http;
 pub mod lint;
 pub mod manifest;

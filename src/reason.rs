@@ -27,7 +27,7 @@ pub enum Effect {
     Warn,
 }
 
-/// The steps of the walk, in the order in which they are reported.
+/// The steps of the walk, in the order in which they are reported, and those beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -53,11 +53,17 @@ pub enum Step {
     Schemas,
     /// What this resolver remembers of the name.
     Continuity,
+    /// A card of any system, judged by itself; not a step of the walk.
+    Document,
+    /// Where a host's cards are; not a step of the walk.
+    Discovery,
+    /// The signatures of a card; not a step of the walk.
+    Signature,
 }
 
 impl Step {
-    /// Every step, in report order.
-    pub const ALL: [Self; 11] = [
+    /// The steps of the walk, in report order: those of a verdict.
+    pub const WALK: [Self; 11] = [
         Self::Name,
         Self::Records,
         Self::FetchHttps,
@@ -85,6 +91,9 @@ impl Step {
             Self::Verbs => "verbs",
             Self::Schemas => "schemas",
             Self::Continuity => "continuity",
+            Self::Document => "document",
+            Self::Discovery => "discovery",
+            Self::Signature => "signature",
         }
     }
 }
@@ -462,9 +471,22 @@ registry! {
     MemoryUnavailable "memory-unavailable" Warn Continuity "" Operator true
         "The memory of names could not be used."
         "A memory is configured, but its file could not be read or written: another process holds it, the disk is full, or what is kept of this name cannot be read. The verdict is as good as one without a memory; nothing was compared, or nothing new was kept. Look at the file that memory.path names. The key gate.deny makes the gate refuse on this warning.";
+
+    // cards of every system, judged by themselves
+    FlavourUnknown "flavour-unknown" Fail Document "" Publisher false
+        "The document is of no known card system."
+        "No member tells which card system the document belongs to: CommandLayer, Aevum, Orloj, MA²D or A2A. It is not guessed. Name the system with --as, and its rules say what is missing.";
+    FlavourAmbiguous "flavour-ambiguous" Fail Document "" Publisher false
+        "The document has members of several card systems."
+        "Two readers could take the document for cards of two different systems and understand it differently. It is not guessed which is meant. Publish a card for each system, or name the one that you mean with --as.";
 }
 
 impl Code {
+    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, or in a signature.
+    pub fn is_of_verdicts(self) -> bool {
+        Step::WALK.contains(&self.entry().step)
+    }
+
     /// The code's stable URI, as the `type` of a problem (RFC 9457). It names the code and leads nowhere.
     pub fn uri(self) -> String {
         format!("{URI_PREFIX}{}", self.slug())

@@ -12,6 +12,7 @@ use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
+use crate::flavour::{Flavour, Rules};
 use crate::lint::{self, Finding, MAX_BYTES, Report};
 use crate::reason::{Code, Effect};
 use crate::text::Foreign;
@@ -37,8 +38,12 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
-        let report = lint::lint(&bytes, &profile);
-        let near_misses = if report.valid { Vec::new() } else { lint::near_misses(&bytes, &profile, profiles) };
+        let report = lint::lint(&bytes, None, &Rules::of(&profile));
+        let near_misses = if report.valid || report.flavour != Some(Flavour::CommandLayer) {
+            Vec::new()
+        } else {
+            lint::near_misses(&bytes, &profile, profiles)
+        };
         let answer = Answer { report, near_misses };
         let palette = output.palette();
         let mut results = Results::new(output, args.output.format, false);
@@ -143,7 +148,11 @@ fn place(finding: &Finding, name: &str) -> String {
 /// One sentence that says what to do.
 fn advice(answer: &Answer, name: &str) -> String {
     let (name, report) = (Foreign::new(name), &answer.report);
-    let profile = Foreign::new(&report.profile);
+    let rules = match (&report.profile, report.flavour) {
+        (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
+        (None, Some(flavour)) => flavour.title().to_owned(),
+        (None, None) => "card".to_owned(),
+    };
     let count = |effect| report.findings.iter().filter(|finding| finding.effect == effect).count();
     let warnings = match count(Effect::Warn) {
         0 => String::new(),
@@ -151,9 +160,11 @@ fn advice(answer: &Answer, name: &str) -> String {
         n => format!(" ({n} warnings)"),
     };
     if report.valid {
-        return format!(
-            "{name} is a valid card under {profile}{warnings}; `clresolve plan` says which records to set for it."
-        );
+        let next = match report.flavour {
+            Some(Flavour::CommandLayer) => "; `clresolve plan` says which records to set for it.",
+            _ => ".",
+        };
+        return format!("{name} is a valid {rules}{warnings}{next}");
     }
     let defects = match count(Effect::Fail) {
         1 => "1 defect".to_owned(),
@@ -163,7 +174,7 @@ fn advice(answer: &Answer, name: &str) -> String {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
-    format!("{name} is not a valid card under {profile}: mend {defects}{warnings} before you publish it{near}.")
+    format!("{name} is not a valid {rules}: mend {defects}{warnings} before you publish it{near}.")
 }
 
 const fn word(effect: Effect) -> &'static str {
@@ -181,7 +192,11 @@ mod tests {
 
     fn shown(card: &str) -> String {
         let profiles = Profiles::builtin();
-        let report = lint::lint(card.as_bytes(), &profiles.get(DEFAULT).expect("built in"));
+        let report = lint::lint(
+            card.as_bytes(),
+            Some(Flavour::CommandLayer),
+            &Rules::of(&profiles.get(DEFAULT).expect("built in")),
+        );
         people(&Answer { report, near_misses: Vec::new() }, "card.json", card, &Palette::plain())
     }
 

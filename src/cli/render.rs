@@ -263,6 +263,7 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::FetchIpfs => walked(&step.evidence),
         Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
         Step::Binding | Step::Schemas | Step::Continuity => None,
+        Step::Document | Step::Discovery | Step::Signature => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
 }

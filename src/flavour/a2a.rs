@@ -1,0 +1,19 @@
+//! The A2A project's agent card, 0.2 to 1.0.
+
+use super::{Rules, System, present};
+use crate::card::Card;
+use crate::reason::Reason;
+
+pub(super) static SYSTEM: System = System { title: "A2A agent card", tells, refines: &[], version, check };
+
+fn tells(card: &Card) -> Vec<&'static str> {
+    present(card, &["supportedInterfaces", "defaultInputModes", "defaultOutputModes", "protocolVersion"])
+}
+
+fn version(_card: &Card) -> Option<String> {
+    None
+}
+
+fn check(_card: &Card, _rules: &Rules<'_>) -> Vec<Reason> {
+    Vec::new()
+}

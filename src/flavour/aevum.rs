@@ -1,0 +1,19 @@
+//! Aevum AgentCard 1.0.
+
+use super::{Rules, System, present};
+use crate::card::Card;
+use crate::reason::Reason;
+
+pub(super) static SYSTEM: System = System { title: "Aevum AgentCard", tells, refines: &[], version, check };
+
+fn tells(card: &Card) -> Vec<&'static str> {
+    present(card, &["agent_id"])
+}
+
+fn version(_card: &Card) -> Option<String> {
+    Some("1.0".to_owned())
+}
+
+fn check(_card: &Card, _rules: &Rules<'_>) -> Vec<Reason> {
+    Vec::new()
+}

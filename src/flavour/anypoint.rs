@@ -1,0 +1,19 @@
+//! The MA²D card ("A2A 1.0" in its own words).
+
+use super::{Rules, System, present};
+use crate::card::Card;
+use crate::reason::Reason;
+
+pub(super) static SYSTEM: System = System { title: "MA²D agent card", tells, refines: &[], version, check };
+
+fn tells(card: &Card) -> Vec<&'static str> {
+    present(card, &["invocation"])
+}
+
+fn version(_card: &Card) -> Option<String> {
+    Some("1.0".to_owned())
+}
+
+fn check(_card: &Card, _rules: &Rules<'_>) -> Vec<Reason> {
+    Vec::new()
+}
