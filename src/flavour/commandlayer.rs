@@ -14,7 +14,7 @@ pub(super) static SYSTEM: System = System {
     version,
     check,
     order: ORDER,
-    mend: mend,
+    mend,
     changed_at: Some("/updated_at"),
 };
 
