@@ -27,6 +27,7 @@ pub mod cid;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod convert;
 pub mod digest;
 pub mod evidence;
 pub mod fetch;

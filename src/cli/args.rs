@@ -92,6 +92,7 @@ impl Command {
             Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
+            Self::Convert(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
@@ -124,6 +125,8 @@ pub(super) enum Command {
     Name(NameArgs),
     /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
+    /// Write a card of one system as a card of another, and what could not be carried
+    Convert(ConvertArgs),
     /// Foretell CID and records of a folder of cards, and how they would be judged
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
@@ -293,6 +296,47 @@ pub(super) struct LintArgs {
     pub(super) output: LintOutputArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new card goes to standard output; what is lost, and what the target demands and the
+old card does not say, goes to stderr (-o json has all of it in one object).
+Nothing is made up. Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.")]
+pub(super) struct ConvertArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) document: PathBuf,
+    /// The card system to write
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) to: Flavour,
+    /// The card system to read, where the shape does not tell
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) from: Option<Flavour>,
+    #[command(flatten)]
+    pub(super) output: ConvertOutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// Where the new card goes, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct ConvertOutputArgs {
+    /// Form of the result
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: ConvertFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Form of a conversion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ConvertFormat {
+    /// The card alone
+    #[default]
+    Card,
+    /// One object with the card, what is lost and what is missing
+    Json,
 }
 
 /// The card systems by their stable names.
