@@ -39,6 +39,7 @@ pub mod memory;
 pub mod name;
 pub mod plan;
 pub mod profile;
+pub mod project;
 pub mod reason;
 pub mod records;
 pub mod report;

@@ -93,6 +93,7 @@ impl Command {
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
             Self::Convert(args) => args.world.verbose,
+            Self::Project(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
@@ -125,6 +126,8 @@ pub(super) enum Command {
     Name(NameArgs),
     /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
+    /// Write a trusted agent as an A2A card, for clients that know nothing of ENS
+    Project(ProjectArgs),
     /// Write a card of one system as a card of another, and what could not be carried
     Convert(ConvertArgs),
     /// Foretell CID and records of a folder of cards, and how they would be judged
@@ -185,6 +188,34 @@ pub(super) struct CardArgs {
     pub(super) expect: ExpectArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Only what the gate would let pass is written: a trusted verdict, vouched for as the
+key gate.min-proof demands, without a warning that gate.deny names.
+The card is signed where a key is configured; never that of the sandbox.
+Exit codes: 0 written, 1 refused, 2 usage, 3 could not be decided.")]
+pub(super) struct ProjectArgs {
+    /// The ENS name
+    pub(super) name: String,
+    /// The card system to write
+    #[arg(long, value_name = "FLAVOUR", value_enum, default_value_t)]
+    pub(super) to: Projection,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) sign: SignArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// What a verdict can be projected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Projection {
+    /// The A2A project's card, 1.0
+    #[default]
+    A2a,
 }
 
 #[derive(Debug, Args)]
