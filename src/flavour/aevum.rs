@@ -15,6 +15,7 @@
 //! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them, and an agent of a
 //! private network has a private address.
 
+mod mapping;
 mod model;
 
 use std::sync::LazyLock;
@@ -39,6 +40,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 /// The members of a card.

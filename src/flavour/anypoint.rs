@@ -10,6 +10,7 @@
 //! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them.
 
 mod change;
+mod mapping;
 mod model;
 
 use std::sync::LazyLock;
@@ -38,6 +39,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: Some("/metadata/updated_at"),
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 const ORDER: &[&str] = &[
