@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
-use clresolve::flavour::{Flavour, Rules, aevum, anypoint, detect};
+use clresolve::flavour::{Detection, Flavour, Rules, aevum, anypoint, detect};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
@@ -222,6 +222,41 @@ fn codes_have_the_prefix_of_their_system() {
         }
     }
     none(&wrong);
+}
+
+/// AE-22, strictly.
+#[test]
+fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
+    let text = fs::read_to_string(path).expect("a profile");
+    let strict = text.replacen("\"agent-cards/1.0.0\"", "\"agent-cards/1.0.0+strict\"", 1).replacen(
+        "\"effects\": {}",
+        "\"effects\": {\"ae-unknown-member\": \"fail\"}",
+        1,
+    );
+    let mut profiles = Profiles::builtin();
+    let strict = profiles.add_profile(strict.as_bytes()).expect("a profile");
+    let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
+    let card = Edit { set, ..Edit::default() }.apply(&rows(Flavour::Aevum).card).to_string();
+    let valid = |profile: &Profile| lint::lint(card.as_bytes(), None, &Rules::of(profile)).valid;
+    assert_eq!((valid(&profile()), valid(&strict)), (true, false));
+}
+
+#[test]
+fn the_shape_tells_also_of_broken_cards() {
+    for (flavour, text) in [
+        (Flavour::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
+        (Flavour::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
+        (Flavour::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),
+        (Flavour::Aevum, r#"{"pricing": {"base_cost_joules": 1}}"#),
+        (Flavour::Anypoint, r#"{"name": "x", "skills": [], "capabilities": {"input_modes": ["text"]}}"#),
+        (Flavour::Anypoint, r#"{"skills": [{"name": "a", "mcp_tool": "b"}]}"#),
+        (Flavour::Anypoint, r#"{"invocation": {}, "capabilities": ["streaming"]}"#),
+        (Flavour::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
+    ] {
+        let card = Card::parse(text.as_bytes()).expect("strict JSON");
+        assert_eq!(detect(&card), Detection::One(flavour), "{text}");
+    }
 }
 
 #[test]
