@@ -13,6 +13,7 @@ use clresolve::flavour::{Detection, Flavour, Rules, aevum, anypoint, detect};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
+use clresolve::schema::Schema;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
@@ -366,6 +367,33 @@ fn anypoint_published_cards() {
             ("invalid-example-names-unknown-skill.authored.json", "1.0", true, &["an-example-skill-unknown"]),
         ],
     );
+}
+
+/// The requirements of the rows that a schema of the corpus judges otherwise than the rules do.
+fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTreeSet<String>> {
+    let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
+    let schema = Schema::load(&bytes, &[]).expect("a strict schema");
+    let rows = rows(flavour);
+    let differs = |row: &&Row| {
+        let document = row.edit.apply(&rows.card);
+        let valid = lint::lint(document.to_string().as_bytes(), Some(flavour), &Rules::of(&profile())).valid;
+        valid != schema.accepts(&document)
+    };
+    Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
+}
+
+/// The schema knows no floor of costs, takes any object for a schema, and refuses members that it does not know.
+#[test]
+fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
+    let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-22"]);
+}
+
+/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host.
+#[test]
+fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
+    let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", Flavour::Anypoint) else { return };
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-16", "AN-8"]);
 }
 
 /// Any JSON value, small.
