@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::form::Document;
 use crate::card::json::{self, JsonError, Limits};
+use crate::chain::{Witness, WitnessError};
 use crate::cid::WalkedBlocks;
 use crate::digest::Digest;
 use crate::profile::Profiles;
@@ -40,6 +41,13 @@ const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024 
 pub struct Bundle {
     document: Document,
     digest: Digest,
+}
+
+/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfChain {
+    pub(crate) header: Option<alloy_primitives::Bytes>,
+    pub(crate) witness: Option<Witness>,
 }
 
 /// A bundle whose verdict follows from its evidence.
@@ -84,6 +92,9 @@ pub enum BundleError {
     /// The header is not that of the block.
     #[error("the header is refused: {0}")]
     Header(&'static str),
+    /// The proofs of the state do not show what the evidence says.
+    #[error("the proofs are refused: {0}")]
+    Proof(#[from] WitnessError),
     /// The blocks do not make up the walk that the records lead to.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {
@@ -112,6 +123,7 @@ impl BundleError {
             Self::Digest { .. } => "bundle-digest-mismatch",
             Self::Rules(_) => "bundle-rules-unknown",
             Self::Header(_) => "bundle-header-mismatch",
+            Self::Proof(_) => "bundle-proof-refused",
             Self::Blocks { .. } => "bundle-blocks-invalid",
             Self::Inconsistent(_) => "bundle-inconsistent",
             Self::Verdict { .. } => "bundle-verdict-differs",
@@ -148,18 +160,18 @@ impl Bundle {
         }
     }
 
-    /// Puts a run into a bundle. `header` is the RLP of the block's header, `blocks` are those of the walks.
+    /// Puts a run into a bundle. `chain` is what the chain gave beside the reading, `blocks` are those of the walks.
     ///
     /// # Errors
     /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
     pub(crate) fn pack(
         reporter: &Reporter<'_>,
         run: &Run,
-        header: Option<alloy_primitives::Bytes>,
+        chain: OfChain,
         blocks: &WalkedBlocks,
     ) -> Result<Self, BundleError> {
         let verdict = seal::resolution(reporter, run, 0).verdict;
-        let document = Document::of(reporter, &run.evidence, header, blocks, &verdict)?;
+        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
         bundle.verify(reporter.profiles)?;
