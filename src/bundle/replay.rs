@@ -20,6 +20,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::records::Key;
 use crate::seal::{self, Reporter, Run};
+use crate::sign::SANDBOX;
 use crate::verdict::{Depth, State, Verdict};
 
 /// Replays `document`.
@@ -36,6 +37,9 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
     let world = (document.run.world.as_str(), document.run.chain_id);
     if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
         return Err(BundleError::Inconsistent("the world has another chain"));
+    }
+    if document.signed.is_some() && world.0 == SANDBOX {
+        return Err(BundleError::Inconsistent("a signature in the sandbox, which signs nothing"));
     }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
@@ -281,9 +285,9 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
 
 fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     let mut attested = vec![format!("time: that the run was made at {}", document.run.at)];
-    match &evidence.reading {
-        Ok(reading) if let Some(witness) = document.witness() => attested.extend(beside(witness, document, evidence, reading)),
-        Ok(reading) => {
+    match (&evidence.reading, document.witness()) {
+        (Ok(reading), Some(witness)) => attested.extend(beside_proofs(witness, document, evidence, reading)),
+        (Ok(reading), None) => {
             let behind = match reading.proof.grade {
                 Grade::SingleRpc => "that one endpoint said so".to_owned(),
                 grade => format!(
@@ -296,7 +300,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
             attested.push(format!("records, resolver, holder and owner at the block: {behind}"));
             attested.push(format!("block: that it is part of chain eip155:{}", document.run.chain_id));
         }
-        Err(_) => attested.push("chain: that it could not be read".to_owned()),
+        (Err(_), _) => attested.push("chain: that it could not be read".to_owned()),
     }
     if evidence.https != Source::NotAsked {
         attested.push("https: what the card's URL served".to_owned());
@@ -311,7 +315,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
 }
 
 /// What proofs leave to the exporter's word.
-fn beside(witness: &Witness, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
+fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
     let (chain, proof) = (document.run.chain_id, reading.proof);
     let mut beside = vec![format!(
         "header: that it is the canonical one of chain eip155:{chain}, and that {} of {} endpoints said so",
