@@ -135,10 +135,12 @@ fn refused_class(bundle: &Value, change: impl FnOnce(&mut Value)) -> &'static st
     replayed(&resealed(changed)).expect_err("refused").class()
 }
 
-/// Nodes, code, slots and accounts, each changed, left out and doubled; other contracts, another header, other records.
+/// Nodes, code, slots and accounts changed, left out and added, every fourth of a kind; other contracts, another header,
+/// other records.
 #[test]
 fn every_lie_about_the_state_is_refused() {
-    let bundle = proven(GOOD);
+    const STRIDE: usize = 4;
+    let bundle = proven(RAW);
     fn at<'a>(bundle: &'a mut Value, place: &str) -> &'a mut Value {
         bundle.pointer_mut(&format!("{WITNESS}{place}")).expect("a place of the proofs")
     }
@@ -146,7 +148,7 @@ fn every_lie_about_the_state_is_refused() {
     let mut lies = 0;
     for list in ["/state/nodes", "/state/codes"] {
         assert!(count(list) > 2, "{list}");
-        for place in 0..count(list) {
+        for place in (0..count(list)).step_by(STRIDE) {
             let without = |b: &mut Value| drop(at(b, list).as_array_mut().expect("a list").remove(place));
             assert_eq!(refused_class(bundle, without), "bundle-proof-refused", "{list}/{place} left out");
             let with_other_byte = |b: &mut Value| {
@@ -167,10 +169,10 @@ fn every_lie_about_the_state_is_refused() {
         assert_eq!(refused_class(bundle, with_one_more), "bundle-proof-refused", "{list} with one more");
     }
     let accounts = bundle.pointer(&format!("{WITNESS}/state/accounts")).and_then(Value::as_object).expect("accounts");
-    for (account, slots) in accounts {
+    for (account, slots) in accounts.iter().step_by(2) {
         let without = |b: &mut Value| drop(at(b, "/state/accounts").as_object_mut().expect("a map").remove(account));
         assert_eq!(refused_class(bundle, without), "bundle-proof-refused", "{account} left out");
-        for place in 0..slots.as_array().map_or(0, Vec::len) {
+        for place in (0..slots.as_array().map_or(0, Vec::len)).step_by(STRIDE) {
             let other = |b: &mut Value| {
                 let slots = at(b, &format!("/state/accounts/{account}")).as_array_mut().expect("a list");
                 slots[place] = json!(format!("0x{:064x}", place + 1_000_000));
@@ -202,7 +204,7 @@ fn every_lie_about_the_state_is_refused() {
 
     let records = "/reading/given/answer/records";
     let given = |b: &mut Value, place: &str, value: Value| *b.pointer_mut(place).expect("a place") = value;
-    let entry = json!(format!("x402://{GOOD}/summarize/v2"));
+    let entry = json!(format!("x402://{RAW}/summarize/v2"));
     for (place, value) in [
         (format!("{records}/records/cl.entry"), entry),
         (format!("{records}/resolver"), json!(format!("0x{}", "11".repeat(20)))),
@@ -270,6 +272,7 @@ fn a_bundle_is_valid_under_its_schema() {
         ("/digest", json!("sha256:00")),
         ("/header", json!("not base64!")),
         ("/reading/given/backing", json!("proven")),
+        ("/signed", json!(7)),
         ("/ipfs", json!({"trusted": true})),
         ("/score", json!(7)),
     ] {
@@ -381,6 +384,105 @@ fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
         let mut forged = bundle.clone();
         forged["verdict"]["state"] = json!("trusted");
         assert!(matches!(replayed(&resealed(forged)), Err(BundleError::Verdict { .. })), "{name} {state}");
+    }
+}
+
+/// The invariant: a stranger who changes a bundle at random, by bytes or in its structure, and makes the digest fit, gets
+/// no other verdict that is `trusted`.
+#[test]
+fn no_random_mutation_makes_a_bundle_trusted() {
+    /// Mutations of one byte of the document, without a digest that fits: each is refused.
+    const BYTES: usize = 1_500;
+    /// Mutations of values, of bytes within texts, and of several values at once, each under a digest that fits.
+    const VALUES: usize = 250;
+    let pick = |bundles: &'static [(String, State, Value)], state: State| {
+        let of_state = bundles.iter().filter(move |(_, found, _)| *found == state);
+        of_state.map(|(_, _, bundle)| bundle).min_by_key(|bundle| bytes(bundle).len()).expect("one of this state")
+    };
+    let mut subjects = Vec::new();
+    for state in [State::Trusted, State::Untrusted, State::Indeterminate] {
+        subjects.extend([pick(&EXPORTED, state), pick(&PROVEN, state)]);
+    }
+    let (mut tried, mut accepted) = (0, 0);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = subjects.iter().zip(1..).map(|(bundle, seed)| {
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                let whole = bytes(bundle);
+                for _ in 0..BYTES {
+                    let mut changed = whole.clone();
+                    let place = random.below(whole.len());
+                    changed[place] = changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
+                    assert!(Bundle::read(&changed).is_err(), "byte {place}");
+                }
+                let mut places = Vec::new();
+                pointers(bundle, String::new(), &mut places);
+                (0..VALUES).filter(|_| is_accepted(bundle, &mutated(bundle, &places, &mut random))).count()
+            })
+        }).collect();
+        for thread in threads {
+            accepted += thread.join().expect("no mutation is trusted");
+            tried += BYTES + VALUES;
+        }
+    });
+    println!("{tried} mutations of {} bundles; {accepted} are accepted, with the same conclusion", subjects.len());
+    assert!(tried >= 10_000 && accepted > 0, "{tried} mutations, {accepted} accepted");
+}
+
+/// Whether the mutated bundle verifies, which it may only with the conclusion of the one before.
+fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
+    let Ok(verified) = Bundle::read(&resealed(mutated.clone())).and_then(|bundle| bundle.verify(profiles())) else {
+        return false;
+    };
+    let verdict = &verified.resolution.verdict;
+    let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
+    assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
+    is_same
+}
+
+/// The bundle with one to three values changed: by one of [`mutations`], by a byte within a text, or by the value of
+/// another place.
+fn mutated(bundle: &Value, places: &[String], random: &mut Random) -> Value {
+    let mut copy = bundle.clone();
+    for _ in 0..=random.below(3) {
+        // Most values are nodes and slots; half of the picks go to what is outside of them.
+        let mut place = &places[random.below(places.len())];
+        while place.starts_with(WITNESS) && random.below(4) > 0 {
+            place = &places[random.below(places.len())];
+        }
+        match (random.below(3), copy.pointer(place).cloned()) {
+            (0, Some(Value::String(text))) if !text.is_empty() && text.is_ascii() => {
+                let mut text = text.into_bytes();
+                let at = random.below(text.len());
+                text[at] = b"0123456789abcdefABCXYZ+/=:. -"[random.below(29)];
+                *copy.pointer_mut(place).expect("it is there") = json!(String::from_utf8(text).expect("ASCII"));
+            }
+            (1, Some(_)) => {
+                let other = bundle.pointer(&places[random.below(places.len())]).expect("a place of it").clone();
+                *copy.pointer_mut(place).expect("it is there") = other;
+            }
+            (_, Some(_)) => {
+                let mut ways = mutations(&copy, place);
+                if !ways.is_empty() {
+                    copy = ways.swap_remove(random.below(ways.len())).1;
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    copy
+}
+
+/// A small generator of numbers (xorshift64*), so that every run tries the same.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(high).expect("31 bits") % limit
     }
 }
 
