@@ -144,7 +144,8 @@ fn every_lie_about_the_state_is_refused() {
     fn at<'a>(bundle: &'a mut Value, place: &str) -> &'a mut Value {
         bundle.pointer_mut(&format!("{WITNESS}{place}")).expect("a place of the proofs")
     }
-    let count = |place: &str| bundle.pointer(&format!("{WITNESS}{place}")).and_then(Value::as_array).map_or(0, Vec::len);
+    let count =
+        |place: &str| bundle.pointer(&format!("{WITNESS}{place}")).and_then(Value::as_array).map_or(0, Vec::len);
     let mut lies = 0;
     for list in ["/state/nodes", "/state/codes"] {
         assert!(count(list) > 2, "{list}");
@@ -233,7 +234,9 @@ fn every_lie_about_the_state_is_refused() {
 #[test]
 fn every_lie_about_a_gateways_answer_is_refused() {
     let off_chain = |bundle: &Value| bundle.pointer(&format!("{WITNESS}/name_look_ups/0")).is_some();
-    let (name, _, bundle) = PROVEN.iter().find(|(_, state, bundle)| *state == State::Trusted && off_chain(bundle))
+    let (name, _, bundle) = PROVEN
+        .iter()
+        .find(|(_, state, bundle)| *state == State::Trusted && off_chain(bundle))
         .expect("a good off-chain name");
     fn answers(bundle: &mut Value) -> &mut Vec<Value> {
         bundle.pointer_mut(&format!("{WITNESS}/name_look_ups")).and_then(Value::as_array_mut).expect("answers")
@@ -405,21 +408,26 @@ fn no_random_mutation_makes_a_bundle_trusted() {
     }
     let (mut tried, mut accepted) = (0, 0);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = subjects.iter().zip(1..).map(|(bundle, seed)| {
-            scope.spawn(move || {
-                let mut random = Random(seed);
-                let whole = bytes(bundle);
-                for _ in 0..BYTES {
-                    let mut changed = whole.clone();
-                    let place = random.below(whole.len());
-                    changed[place] = changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
-                    assert!(Bundle::read(&changed).is_err(), "byte {place}");
-                }
-                let mut places = Vec::new();
-                pointers(bundle, String::new(), &mut places);
-                (0..VALUES).filter(|_| is_accepted(bundle, &mutated(bundle, &places, &mut random))).count()
+        let threads: Vec<_> = subjects
+            .iter()
+            .zip(1..)
+            .map(|(bundle, seed)| {
+                scope.spawn(move || {
+                    let mut random = Random(seed);
+                    let whole = bytes(bundle);
+                    for _ in 0..BYTES {
+                        let mut changed = whole.clone();
+                        let place = random.below(whole.len());
+                        changed[place] =
+                            changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
+                        assert!(Bundle::read(&changed).is_err(), "byte {place}");
+                    }
+                    let mut places = Vec::new();
+                    pointers(bundle, String::new(), &mut places);
+                    (0..VALUES).filter(|_| is_accepted(bundle, &mutated(bundle, &places, &mut random))).count()
+                })
             })
-        }).collect();
+            .collect();
         for thread in threads {
             accepted += thread.join().expect("no mutation is trusted");
             tried += BYTES + VALUES;

@@ -23,8 +23,7 @@ pub(super) const MAX_LOOK_UPS: usize = super::ccip::MAX_REDIRECTS;
 const MAX_LOOK_UP_BYTES: usize = super::ccip::MAX_BYTES;
 
 /// What an `OffchainLookup` holds.
-const LOOK_UP: &[Shape] =
-    &[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes, Shape::Word, Shape::Bytes];
+const LOOK_UP: &[Shape] = &[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes, Shape::Word, Shape::Bytes];
 
 /// Length of a function selector in bytes.
 const SELECTOR_BYTES: usize = 4;

@@ -157,9 +157,9 @@ impl<'a> Pool<'a> {
     /// # Errors
     /// [`Flaw::NodeTooLong`].
     pub(super) fn new(nodes: impl IntoIterator<Item = &'a Bytes>) -> Result<Self, Flaw> {
-        let nodes = nodes.into_iter().map(|node| {
-            if node.len() > MAX_NODE_BYTES { Err(Flaw::NodeTooLong) } else { Ok((keccak256(node), node)) }
-        });
+        let nodes = nodes
+            .into_iter()
+            .map(|node| if node.len() > MAX_NODE_BYTES { Err(Flaw::NodeTooLong) } else { Ok((keccak256(node), node)) });
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
     }
 
