@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 /// Names of the sandbox whose bundles are tried, one of each kind.
 const GOOD: &str = "summarizeagent.eth";
-const RAW: &str = "rawagent.eth";
+const RAW: &str = "raw-cid.eth";
 
 /// Bundles of the sandbox as they are exported, by name; made once.
 static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| exported(None));

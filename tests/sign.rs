@@ -675,7 +675,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     // Of the sandbox nothing is signed, and a bundle of it with a signature is refused as it stands.
     let key = world.desk.path("k.pem");
     let (_, err) =
-        ends(&clresolve(&["--sandbox", "bundle", "export", NAME, "--sign-key", &key, "--sign-issuer", ISSUER], ""), 2);
+        ends(&clresolve(&["bundle", "export", "--sandbox", NAME, "--sign-key", &key, "--sign-issuer", ISSUER], ""), 2);
     assert!(err.contains("the sandbox signs nothing"), "{err}");
     let (sandbox, _) = ends(&clresolve(&["bundle", "export", "--sandbox", NAME], ""), 0);
     let mut signed: Value = serde_json::from_str(&sandbox).expect("JSON");

@@ -65,8 +65,10 @@ static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
             let mut config = sandbox.config();
             config.chain.proof = proof;
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
-            let bundle = resolver.export(&Question::new("rawagent.eth")).await.expect("it is exported");
-            bundle.to_json()
+            let bundle = resolver.export(&Question::new("raw-cid.eth")).await.expect("it is exported");
+            let bundle = bundle.to_json();
+            assert_eq!(bundle["verdict"]["state"], "trusted", "a base that no change could make trusted");
+            bundle
         };
         let (attested, proven) = (export(None).await, export(Some(ProofDemand::StateProof)).await);
         Bundles { attested, proven, profiles: Sandbox::profiles() }
