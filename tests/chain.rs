@@ -148,6 +148,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
         contracts: Contracts::default(),
         endpoints,
         timeout: Duration::from_secs(8),
+        hedge_after: Duration::from_secs(8),
         ccip: true,
     }
 }
