@@ -824,6 +824,11 @@ async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<End
     (servers, endpoints)
 }
 
+fn sorted(labels: &[String]) -> Vec<&str> {
+    let labels: std::collections::BTreeSet<&str> = labels.iter().map(String::as_str).collect();
+    labels.into_iter().collect()
+}
+
 /// A door behind which every endpoint but the first is asked when the first has answered.
 struct FirstFirst {
     door: Arc<dyn HttpPost>,
@@ -890,11 +895,76 @@ async fn a_laggard_is_not_waited_for() {
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(
-        reading.endpoints.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(),
-        ["b", "c"].into()
-    );
+    assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
     assert_eq!(reading.proof.asked, 3);
+}
+
+/// A reader with a quorum of two, whose requests may take an hour.
+fn patient(hedge_after: Duration, endpoints: Vec<Endpoint>) -> RpcChain {
+    let timeout = Duration::from_secs(3600);
+    let config = ChainConfig { demand: Demand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    RpcChain::new(config, &http(), Gateway::refusing())
+}
+
+#[tokio::test]
+async fn spare_endpoints_are_asked_beside_those_that_stall() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Stall);
+    servers[1].set_fault(RpcFault::Stall);
+    let reader = patient(Duration::from_millis(1), endpoints);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(sorted(&reading.endpoints), ["c", "d"]);
+    assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 4, agreed: 2, own: false });
+}
+
+#[tokio::test]
+async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Stall);
+    servers[1].set_fault(RpcFault::OtherRecords);
+    servers[2].set_fault(RpcFault::Html);
+    let timeout = Duration::from_millis(300);
+    let config = ChainConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
+    let config = ChainConfig { demand: Demand::Quorum(2), ..config };
+    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+
+    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    assert!(matches!(error, ChainError::Disagree(_)), "{error}");
+    assert!(servers.iter().all(|server| server.requests() <= 2), "nobody is asked again and again");
+}
+
+#[tokio::test]
+async fn no_spare_endpoint_is_asked_while_nobody_stalls() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    let reader = patient(Duration::from_secs(3600), endpoints);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
+
+    assert_eq!(reading.proof.asked, 3);
+    assert_eq!(servers[3].requests(), 0);
+}
+
+#[tokio::test]
+async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_asked_for() {
+    let chain = chain_of(&[agent()]);
+    for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::OtherRecords] {
+        let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+        let reader = patient(Duration::from_millis(1), endpoints);
+        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let faulty = servers.iter().zip(["a", "b", "c", "d"]).find(|(_, label)| reading.endpoints[0] == **label);
+        faulty.expect("one of them").0.set_fault(fault);
+
+        let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+
+        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{fault:?}");
+    }
 }
 
 #[tokio::test]

@@ -38,6 +38,10 @@ enum Altered {
     CodeByte,
     /// The state root in the header, with a right hash of the whole.
     Header,
+    /// No proof ever comes.
+    NoProof,
+    /// Nothing ever comes.
+    Silent,
 }
 
 impl Altered {
@@ -123,6 +127,11 @@ impl HttpPost for Proxy {
         if altered == Altered::Header {
             answer_for_made_up_blocks(&mut request);
         }
+        let asks_proof = body.windows(b"eth_getProof".len()).any(|part| part == b"eth_getProof");
+        if altered == Altered::Silent || (altered == Altered::NoProof && asks_proof) {
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            return std::future::pending().await;
+        }
         let body = request.to_string();
         let reply = self.http.post(url.clone()).body(body).timeout(timeout).send().await.map_err(broken)?;
         let reply = reply.bytes().await.map_err(broken)?;
@@ -192,6 +201,10 @@ impl World {
     }
 
     fn endpoints(&self, demand: Demand, altered: &[Altered]) -> RpcChain {
+        self.endpoints_with(demand, altered, Duration::from_secs(60))
+    }
+
+    fn endpoints_with(&self, demand: Demand, altered: &[Altered], hedge_after: Duration) -> RpcChain {
         let endpoint = |(place, altered): (usize, &Altered)| {
             let label = format!("endpoint-{place}");
             self.proxy.altered.lock().unwrap().insert(format!("/{label}"), *altered);
@@ -205,7 +218,7 @@ impl World {
             endpoints: altered.iter().enumerate().map(endpoint).collect(),
             demand,
             timeout: Duration::from_secs(60),
-            hedge_after: Duration::from_secs(60),
+            hedge_after,
             ccip: true,
         };
         let http: Arc<dyn HttpPost> = Arc::clone(&self.proxy) as _;
@@ -262,6 +275,25 @@ async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie() {
         let [(label, said)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(label, "endpoint-0");
         assert!(said.starts_with(words) && said.contains("is refused"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn spare_endpoints_prove_what_others_keep_back() {
+    let world = World::new().await;
+    let lame = [
+        [Altered::Silent, Altered::Silent, Altered::Nothing, Altered::Nothing],
+        [Altered::NoProof, Altered::NoProof, Altered::NoProof, Altered::Nothing],
+        [Altered::NoProof, Altered::Slot, Altered::Silent, Altered::Nothing],
+    ];
+    for altered in lame {
+        // None of those that say nothing is ever given up, so they are waited for in vain.
+        let endpoints = world.endpoints_with(Demand::StateProof(2), &altered, Duration::from_millis(1));
+        let chain = ProvenChain::new(endpoints);
+        let reading = read(&chain).await.unwrap_or_else(|error| panic!("{altered:?}: {error}"));
+        assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
+        let holding = chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
+        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{altered:?}");
     }
 }
 
