@@ -20,6 +20,7 @@ use clresolve::chain::{
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
+use clresolve::telemetry::Exposition;
 use clresolve::sandbox::chain::{
     CHAIN_ID, ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
@@ -849,6 +850,18 @@ impl HttpPost for FirstFirst {
     }
 }
 
+/// The same, and the first endpoint has another address wherever there is [`BOB`]'s.
+struct OtherAddress(FirstFirst);
+
+#[async_trait]
+impl HttpPost for OtherAddress {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let reply = self.0.post(url, body, cap, timeout).await?;
+        let lies = *url == self.0.first;
+        Ok(if lies { String::from_utf8_lossy(&reply).replace("0b0b", "0b0c").into() } else { reply })
+    }
+}
+
 #[tokio::test]
 async fn a_quorum_takes_one_exchange() {
     let chain = chain_of(&[agent()]);
@@ -865,10 +878,27 @@ async fn a_quorum_takes_one_exchange() {
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 2], "both are asked for the owner");
 }
 
+/// The lines that name liars, once there is one: they are counted when all answers have come.
+async fn lies_when_counted(counts: &Exposition) -> Vec<String> {
+    let counting = async {
+        loop {
+            let text = counts.render();
+            let lies: Vec<_> = text.lines().filter(|line| line.starts_with("clresolve_rpc_lies_total")).collect();
+            if !lies.is_empty() {
+                return lies.into_iter().map(str::to_owned).collect();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), counting).await.expect("a lie is counted")
+}
+
 #[tokio::test]
 async fn a_liar_that_answers_first_is_outvoted_and_named() {
     let chain = chain_of(&[agent()]);
     for fault in [RpcFault::OtherRecords, RpcFault::OtherBlocks] {
+        let counts = Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
@@ -882,6 +912,7 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
         let [(liar, said)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(liar, "a", "{fault:?}");
         assert!(said.starts_with("block 1 is 0x") && said.contains("records 0x"), "{said}");
+        assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#], "{fault:?}");
     }
 }
 
@@ -954,7 +985,7 @@ async fn no_spare_endpoint_is_asked_while_nobody_stalls() {
 #[tokio::test]
 async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_asked_for() {
     let chain = chain_of(&[agent()]);
-    for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::OtherRecords] {
+    for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::Garbage] {
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
         let reader = patient(Duration::from_millis(1), endpoints);
         let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -965,6 +996,23 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
 
         assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn who_contradicts_the_others_about_the_owner_is_counted() {
+    let chain = chain_of(&[agent()]);
+    let (_servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+    let (counts, first) = (Exposition::default(), endpoints[0].url.clone());
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let reading = quorum(2, endpoints.clone(), &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let door = OtherAddress(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) });
+    let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn HttpPost>));
+
+    let all = ["a", "b", "c"].map(str::to_owned);
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &all).await;
+
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
 }
 
 #[tokio::test]

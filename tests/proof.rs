@@ -17,6 +17,7 @@ use clresolve::chain::{
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
+use clresolve::telemetry::Exposition;
 use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcServer, SandboxChain};
 use serde_json::{Value, json};
 use url::Url;
@@ -269,12 +270,15 @@ async fn one_liar_of_three_changes_nothing_under_state_proof_and_is_named() {
 async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie() {
     let world = World::new().await;
     for (lie, words) in [(Altered::Slot, "the proof of slot "), (Altered::CodeByte, "the code of ")] {
+        let counts = Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
         // Two endpoints have the header, and the first of them is asked for proofs first.
         let reading = read(&world.proven(2, &[lie, Altered::Nothing])).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY));
         let [(label, said)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(label, "endpoint-0");
         assert!(said.starts_with(words) && said.contains("is refused"), "{said}");
+        assert!(counts.render().contains("clresolve_rpc_lies_total{endpoint=\"endpoint-0\"} 1\n"), "{lie:?}");
     }
 }
 

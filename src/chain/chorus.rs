@@ -12,12 +12,14 @@ use alloy_json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload};
 use alloy_primitives::Bytes;
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use futures_util::stream::FuturesUnordered;
+use serde_json::value::RawValue;
 use tower::Service;
 
 use super::contracts::short_digest;
 use super::endpoint::Node;
 use super::hedge::{self, Next};
 use super::transport::TransportFault;
+use crate::telemetry;
 
 /// Endpoints that are asked the same at the same time.
 #[derive(Clone)]
@@ -107,6 +109,9 @@ impl Members {
             operators.sort_unstable();
             operators.dedup();
             if operators.len() >= self.agree {
+                if is_about_one_block(&packet) {
+                    heard.iter().filter(|(_, other)| *other != said).for_each(|(node, _)| accuse(node));
+                }
                 return Ok(ResponsePacket::Single(response));
             }
             heard.push((node, said));
@@ -126,6 +131,17 @@ impl std::fmt::Display for Said {
             Self::Reverted(data) => write!(f, "a revert {}", short_digest(data)),
         }
     }
+}
+
+/// Whether a block is named by its hash. At the newest one honest endpoints may say different things.
+fn is_about_one_block(packet: &RequestPacket) -> bool {
+    let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
+    matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
+}
+
+fn accuse(node: &Node) {
+    telemetry::rpc_lied(&node.label);
+    tracing::warn!(endpoint = node.label, "endpoint contradicts the quorum");
 }
 
 fn said(response: &Response) -> Option<Said> {
