@@ -449,7 +449,10 @@ mod tests {
     async fn verdicts_are_bounded_in_number_and_in_bytes() {
         let config = CacheConfig { verdict_bytes: 1 << 20, ..CacheConfig::default() };
         let (entries, bytes) = kept(config, 256 << 10).await;
-        assert!((1..=3).contains(&entries) && bytes <= 1 << 20, "{entries} entries of the largest cards, {bytes} bytes");
+        assert!(
+            (1..=3).contains(&entries) && bytes <= 1 << 20,
+            "{entries} entries of the largest cards, {bytes} bytes"
+        );
         assert_eq!(kept(config, 2 << 10).await.0, 20, "small ones have room");
         assert_eq!(kept(CacheConfig { trusted: 7, ..config }, 2 << 10).await.0, 7);
         assert_eq!(kept(CacheConfig { trusted: 0, ..config }, 0).await.0, 0);

@@ -187,12 +187,7 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self {
-            trusted: 10_000,
-            untrusted: 10_000,
-            verdict_bytes: 128 * 1024 * 1024,
-            content_bytes: 64 * 1024 * 1024,
-        }
+        Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
     }
 }
 

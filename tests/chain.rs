@@ -20,10 +20,10 @@ use clresolve::chain::{
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
-use clresolve::telemetry::Exposition;
 use clresolve::sandbox::chain::{
     CHAIN_ID, ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
+use clresolve::telemetry::Exposition;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::Url;

@@ -17,8 +17,8 @@ use clresolve::chain::{
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
-use clresolve::telemetry::Exposition;
 use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcServer, SandboxChain};
+use clresolve::telemetry::Exposition;
 use serde_json::{Value, json};
 use url::Url;
 

@@ -263,11 +263,7 @@ fn is_unlikely_to_run(address: Address, header: &HashedHeader) -> bool {
 }
 
 /// What is hinted at, as far as there is room for it, and what every call reads.
-fn first_wanted<'h>(
-    call: &Call,
-    header: &HashedHeader,
-    hint: impl Iterator<Item = &'h AccessListItem>,
-) -> Wanted {
+fn first_wanted<'h>(call: &Call, header: &HashedHeader, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
     for address in [call.to, CALLER, header.beneficiary()] {
         wanted.accounts.entry(address).or_default();
