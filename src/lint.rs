@@ -10,8 +10,13 @@
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```
 
+mod fix;
+mod sarif;
+
 use std::ops::Range;
 
+pub use fix::{Fixed, fix, ordered};
+pub use sarif::sarif;
 use serde::Serialize;
 
 use crate::card::json::{JsonError, Limits};
@@ -121,7 +126,7 @@ fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
 fn placed(reason: Reason, text: &str) -> Finding {
     let place = reason.place.as_deref().and_then(|pointer| {
         let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
-            (Code::CardSchemaInvalid, Some(key)) => key.start..place.value.end,
+            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
             _ => place.value,
         });
         exact.or_else(|| around(text, pointer))
