@@ -87,7 +87,7 @@ impl Ground {
     /// [`ProofError::NotKept`] where it reads what is not proven.
     pub(in crate::chain) fn call(&self, call: &Call) -> Result<Outcome, ProofError> {
         match evm::run(&self.proven, &self.header, self.chain_id, call)? {
-            Run::Closed(outcome) => Ok(outcome),
+            Run::Closed { outcome, .. } => Ok(outcome),
             Run::Open { .. } => Err(ProofError::NotKept),
         }
     }
