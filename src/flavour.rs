@@ -53,6 +53,21 @@ struct System {
     version: fn(&Card) -> Option<String>,
     /// What its rules find.
     check: fn(&Card, &Rules<'_>) -> Vec<Reason>,
+    /// Its members at the top level, in the order in which its specification lists them.
+    order: &'static [&'static str],
+    /// Values that follow from others of the card, where the card has them wrong or not at all.
+    mend: fn(&Card) -> Vec<Mend>,
+    /// JSON Pointer of the member that says when the card was last changed.
+    changed_at: Option<&'static str>,
+}
+
+/// A value that a card must have because of others that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mend {
+    /// JSON Pointer of the member.
+    pub pointer: &'static str,
+    /// What it must be.
+    pub value: String,
 }
 
 macro_rules! flavours {
@@ -102,6 +117,21 @@ impl Flavour {
     /// The version of the system's format that `card` shows or claims; `None` where it shows none.
     pub fn version(self, card: &Card) -> Option<String> {
         (self.system().version)(card)
+    }
+
+    /// Its members at the top level, in the order in which its specification lists them.
+    pub fn order(self) -> &'static [&'static str] {
+        self.system().order
+    }
+
+    /// Values that follow from others of the card, where the card has them wrong or not at all.
+    pub fn mend(self, card: &Card) -> Vec<Mend> {
+        (self.system().mend)(card)
+    }
+
+    /// JSON Pointer of the member that says when a card was last changed.
+    pub fn changed_at(self) -> Option<&'static str> {
+        self.system().changed_at
     }
 
     /// What the rules of this system find in `card`.
@@ -154,6 +184,11 @@ pub fn detect(card: &Card) -> Detection {
             Detection::Several(kinds)
         }
     }
+}
+
+/// Nothing follows from other members.
+fn mends_nothing(_card: &Card) -> Vec<Mend> {
+    Vec::new()
 }
 
 /// The members among `names` that the card has at its top level.

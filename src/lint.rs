@@ -10,8 +10,13 @@
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```
 
+mod fix;
+mod sarif;
+
 use std::ops::Range;
 
+pub use fix::{Fixed, fix};
+pub use sarif::sarif;
 use serde::Serialize;
 
 use crate::card::json::{JsonError, Limits};

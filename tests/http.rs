@@ -350,6 +350,31 @@ async fn a_card_is_handed_out_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn cards_of_every_system_are_linted() {
+    let daemon = Daemon::start(|_| {}).await;
+    let lint = async |query: &str, media: &str, body: Vec<u8>| {
+        answer(daemon.request(Method::POST, &format!("/v1/lint{query}")).header("content-type", media).body(body)).await
+    };
+    let card = daemon.get(&format!("/v1/cards/{GOOD}")).await.body;
+    let report = lint("", "application/json", card.clone()).await;
+    let body = report.json();
+    assert_eq!((report.status, &body["flavour"], &body["valid"]), (200, &json!("commandlayer"), &json!(true)));
+    assert_eq!(body["findings"], json!([]));
+    let bad = lint("", "application/json; charset=utf-8", b"{\"agent_id\": 5".to_vec()).await.json();
+    assert_eq!((&bad["valid"], &bad["findings"][0]["code"]), (&json!(false), &json!("card-not-json")));
+    let named = lint("?as=anypoint&profile=agent-cards/1.1.0", "application/json", card.clone()).await.json();
+    assert_eq!(named["flavour"], "anypoint");
+
+    lint("", "text/plain", card.clone()).await.is_problem(415, "media-type-unsupported");
+    lint("", "application/json", vec![b' '; 256 * 1024 + 1]).await.is_problem(413, "body-too-large");
+    lint("?as=acme", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?as=a2a&as=a2a", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?fix=true", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?profile=no/such", "application/json", card).await.is_problem(400, "profile-unknown");
+    daemon.get("/v1/lint").await.is_problem(405, "method-unsupported");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_registries_are_complete() {
     let daemon = Daemon::start(|_| {}).await;
     let reasons = daemon.get("/v1/reasons").await.json();

@@ -59,7 +59,7 @@ fn identity(card: &Card, found: &mut Findings) {
         found.add(differs(Code::IdDiffersFromEns, "/id", ens, id));
     }
     if let Some(slug) = card.text("/slug")
-        && !slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
+        && !is_url_safe(slug)
     {
         found.add(observed(Code::SlugNotUrlSafe, "/slug", slug));
     }
@@ -68,6 +68,11 @@ fn identity(card: &Card, found: &mut Findings) {
     {
         found.add(observed(Code::CardVersionNotSemver, "/version", version));
     }
+}
+
+/// CL-6: whether a slug holds lower-case characters that no URL has to escape.
+pub(crate) fn is_url_safe(slug: &str) -> bool {
+    slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
 }
 
 /// CL-8.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
@@ -14,6 +15,7 @@ use crate::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_issuer,
     parse_profile, parse_quorum,
 };
+use crate::flavour::Flavour;
 use crate::text;
 
 const AFTER_HELP: &str = "\
@@ -120,7 +122,7 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
     Name(NameArgs),
-    /// Judge a card before it is published, with line and column of each finding
+    /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
     /// Foretell CID and records of a folder of cards, and how they would be judged
     Plan(PlanArgs),
@@ -269,16 +271,59 @@ pub(super) struct NameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Which card system a card belongs to is told by its shape; --as names it instead.
+--fix sets what follows from other members (a slug), puts the members in the order
+of the specification, and sets the time of the last change; nothing is guessed.
 Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
 is asked for: `clresolve plan` judges a card together with the records to set.")]
 pub(super) struct LintArgs {
-    /// The card; - is standard input
-    #[arg(value_name = "FILE|-")]
-    pub(super) document: PathBuf,
+    /// Cards; - is standard input
+    #[arg(required = true, value_name = "FILE|-")]
+    pub(super) documents: Vec<PathBuf>,
+    /// Judge as a card of this system, whatever the shape says
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) flavour: Option<Flavour>,
+    /// The card of the version before, for the rules on changes
+    #[arg(long, value_name = "FILE")]
+    pub(super) previous: Option<PathBuf>,
+    /// Mend in the files what can be mended without guessing
+    #[arg(long)]
+    pub(super) fix: bool,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) output: LintOutputArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+/// The card systems by their stable names.
+fn flavour() -> impl TypedValueParser<Value = Flavour> {
+    PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug())).try_map(|slug| slug.parse::<Flavour>())
+}
+
+/// Where findings go, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct LintOutputArgs {
+    /// Form of the findings
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: LintFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Form of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum LintFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,7 @@ const BRIEF_CHARACTERS: usize = 100;
 const LINE_WIDTH: usize = 92;
 
 /// The styles of a stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Palette {
     good: Style,
     bad: Style,
@@ -35,6 +35,11 @@ impl Palette {
     /// No styles: for files, pipes and `NO_COLOR`.
     pub(super) fn plain() -> Self {
         Self::default()
+    }
+
+    /// Whether there are no styles.
+    pub(super) fn is_plain(&self) -> bool {
+        *self == Self::plain()
     }
 
     /// Styles for a terminal.

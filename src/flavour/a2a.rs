@@ -1,10 +1,42 @@
 //! The A2A project's agent card, 0.2 to 1.0.
 
-use super::{Rules, System, present};
+use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
 
-pub(super) static SYSTEM: System = System { title: "A2A agent card", tells, refines: &[], version, check };
+pub(super) static SYSTEM: System = System {
+    title: "A2A agent card",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+};
+
+const ORDER: &[&str] = &[
+    "protocolVersion",
+    "name",
+    "description",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "provider",
+    "iconUrl",
+    "version",
+    "documentationUrl",
+    "capabilities",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "supportsAuthenticatedExtendedCard",
+    "signatures",
+];
 
 fn tells(card: &Card) -> Vec<&'static str> {
     present(card, &["supportedInterfaces", "defaultInputModes", "defaultOutputModes", "protocolVersion"])

@@ -1,10 +1,21 @@
 //! Aevum AgentCard 1.0.
 
-use super::{Rules, System, present};
+use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
 
-pub(super) static SYSTEM: System = System { title: "Aevum AgentCard", tells, refines: &[], version, check };
+pub(super) static SYSTEM: System = System {
+    title: "Aevum AgentCard",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+};
+
+const ORDER: &[&str] = &["agent_id", "name", "version", "capabilities", "endpoint", "pricing", "metadata"];
 
 fn tells(card: &Card) -> Vec<&'static str> {
     present(card, &["agent_id"])

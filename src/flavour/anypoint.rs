@@ -1,10 +1,34 @@
 //! The MA²D card ("A2A 1.0" in its own words).
 
-use super::{Rules, System, present};
+use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
 
-pub(super) static SYSTEM: System = System { title: "MA²D agent card", tells, refines: &[], version, check };
+pub(super) static SYSTEM: System = System {
+    title: "MA²D agent card",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: Some("/metadata/updated_at"),
+};
+
+const ORDER: &[&str] = &[
+    "name",
+    "version",
+    "description",
+    "author",
+    "license",
+    "homepage",
+    "repository",
+    "skills",
+    "capabilities",
+    "invocation",
+    "examples",
+    "metadata",
+];
 
 fn tells(card: &Card) -> Vec<&'static str> {
     present(card, &["invocation"])

@@ -2,12 +2,32 @@
 
 use url::Url;
 
-use super::{Flavour, Rules, System};
+use super::{Flavour, Rules, System, mends_nothing};
 use crate::card::Card;
 use crate::reason::Reason;
 
-pub(super) static SYSTEM: System =
-    System { title: "Orloj agent card", tells, refines: &[Flavour::A2a], version, check };
+pub(super) static SYSTEM: System = System {
+    title: "Orloj agent card",
+    tells,
+    refines: &[Flavour::A2a],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+};
+
+const ORDER: &[&str] = &[
+    "name",
+    "description",
+    "url",
+    "version",
+    "protocolVersion",
+    "capabilities",
+    "skills",
+    "authentication",
+    "provider",
+];
 
 /// The endpoint's path has a form of its own (OR-3).
 fn tells(card: &Card) -> Vec<&'static str> {
