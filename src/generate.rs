@@ -8,9 +8,9 @@
 //! ```
 //! use clresolve::generate::{Cards, Source};
 //!
-//! let text = "apiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: research}\n\
+//! let bytes = b"apiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: research}\n\
 //!     spec: {agents: [], a2a: {enabled: true}}\n";
-//! let cards = Cards::read(&[Source { file: "orloj.yaml", text }], Some("https://orloj.example".parse().unwrap()))?;
+//! let cards = Cards::read(&[Source { file: "orloj.yaml", bytes }], Some("https://orloj.example".parse().unwrap()))?;
 //! let card = cards.only().unwrap();
 //! assert_eq!(card.json()["url"], "https://orloj.example/v1/agent-systems/research/a2a");
 //! # Ok::<(), clresolve::generate::GenerateError>(())
@@ -57,8 +57,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct Source<'s> {
     /// What messages call it.
     pub file: &'s str,
-    /// YAML, any number of documents.
-    pub text: &'s str,
+    /// YAML in UTF-8, any number of documents.
+    pub bytes: &'s [u8],
 }
 
 /// File and line.
@@ -91,6 +91,14 @@ pub enum GenerateError {
     TooLarge {
         /// The limit, in bytes.
         limit: usize,
+    },
+    /// The bytes are not UTF-8.
+    #[error("{}: not UTF-8 at byte {offset}; save it as UTF-8", Foreign::new(file))]
+    NotUtf8 {
+        /// What the source is called.
+        file: String,
+        /// Offset of the first bad byte.
+        offset: usize,
     },
     /// The text is no YAML, or asks for more than a reader should give.
     #[error("{place}: {detail}")]

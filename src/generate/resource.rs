@@ -77,13 +77,17 @@ pub(super) struct Tool {
 
 impl Held {
     pub(super) fn read(sources: &[Source<'_>]) -> Result<Self, GenerateError> {
-        let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
+        let bytes: usize = sources.iter().map(|source| source.bytes.len()).sum();
         if bytes > MAX_BYTES {
             return Err(GenerateError::TooLarge { limit: MAX_BYTES });
         }
         let mut held = Self::default();
         for source in sources {
-            for node in yaml::documents(source.file, source.text)? {
+            let text = std::str::from_utf8(source.bytes).map_err(|error| GenerateError::NotUtf8 {
+                file: source.file.to_owned(),
+                offset: error.valid_up_to(),
+            })?;
+            for node in yaml::documents(source.file, text)? {
                 held.take(&Field::document(source.file, &node))?;
             }
         }
