@@ -21,17 +21,16 @@ mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use url::Url;
 
 pub use self::resource::MAX_BYTES;
 use self::resource::{Agent, AgentSystem, DEFAULT_NAMESPACE, Held, Key};
 use crate::card::Card;
 use crate::check;
+pub use crate::config::BaseUrl;
 use crate::text::{Foreign, clipped, excerpt, inert_json};
 
 /// The A2A version of a server that is not told another.
@@ -154,35 +153,6 @@ pub enum GenerateError {
         /// Which limit it breaks.
         detail: String,
     },
-}
-
-/// Where the server is reached: an `http` or `https` URL without user info, query and fragment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl(String);
-
-impl FromStr for BaseUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "expected a URL such as https://orloj.example, without user, query and fragment";
-        let url = Url::parse(text).map_err(|_| EXPECTED.to_owned())?;
-        let is_plain = ["http", "https"].contains(&url.scheme())
-            && url.has_host()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none();
-        if !is_plain {
-            return Err(EXPECTED.to_owned());
-        }
-        Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
-    }
-}
-
-impl fmt::Display for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// What the server is configured to do, as far as the resources say it. What is not told is not in a card.
