@@ -445,7 +445,10 @@ impl<'h> Maker<'h> {
                 return Err(self.unreadable(&format!("more than {MAX_SKILLS} tools")));
             }
             let Some(tool) = self.held.tools.get(&(self.key.0.clone(), name.clone())) else {
-                self.note(format!("{place}: the Tool {} is in no document, so it is no skill of the card", shown(name)));
+                self.note(format!(
+                    "{place}: the Tool {} is in no document, so it is no skill of the card",
+                    shown(name)
+                ));
                 continue;
             };
             if tool.description.is_none() {

@@ -108,7 +108,9 @@ mod tests {
 
     #[test]
     fn a_base_url_holds_no_credential_and_no_query() {
-        for text in ["https://u:pw@a.example", "https://a.example?k=1", "https://a.example/#f", "ftp://a.example", "a", ""] {
+        for text in
+            ["https://u:pw@a.example", "https://a.example?k=1", "https://a.example/#f", "ftp://a.example", "a", ""]
+        {
             assert!(text.parse::<super::BaseUrl>().is_err(), "{text}");
         }
     }

@@ -113,10 +113,9 @@ fn bytes(path: &Path) -> Result<(String, Vec<u8>), SystemsError> {
     let opened = File::open(path).and_then(|opened| opened.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
     match opened {
         Ok(_) => Ok((file, bytes)),
-        Err(error) => Err(SystemsError::Unreadable {
-            file: Foreign::new(&file).to_string(),
-            detail: error.to_string(),
-        }),
+        Err(error) => {
+            Err(SystemsError::Unreadable { file: Foreign::new(&file).to_string(), detail: error.to_string() })
+        }
     }
 }
 

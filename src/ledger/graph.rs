@@ -106,3 +106,77 @@ impl Graph {
         self.0.neighbors_slice(node as u32)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Figures of networkx 3.6.1 for the same graph: `pagerank(G, alpha=0.85, tol=1e-15)`, `betweenness_centrality(G)`.
+    struct Known {
+        links: &'static [(u32, u32)],
+        ranks: &'static [f64],
+        scores: &'static [f64],
+    }
+
+    /// Of the first two and of every betweenness the figures were also found by hand. In a graph of one link, say,
+    /// r(a) = 0.15/2 + 0.85·r(b)/2 and r(a) + r(b) = 1, so r(a) = 0.5/1.425.
+    const KNOWN: [Known; 4] = [
+        Known { links: &[(0, 1)], ranks: &[0.350_877_192_982, 0.649_122_807_018], scores: &[0.0, 0.0] },
+        Known {
+            links: &[(0, 1), (1, 2)],
+            ranks: &[0.184_416_781_927, 0.341_171_046_565, 0.474_412_171_508],
+            // The one pair with a node between, of (3 - 1)(3 - 2).
+            scores: &[0.0, 0.5, 0.0],
+        },
+        Known {
+            links: &[(0, 1), (0, 2), (1, 3), (2, 3)],
+            ranks: &[0.137_504_297_009, 0.195_943_623_238, 0.195_943_623_238, 0.470_608_456_514],
+            // Half of the shortest paths of one pair, of (4 - 1)(4 - 2).
+            scores: &[0.0, 0.5 / 6.0, 0.5 / 6.0, 0.0],
+        },
+        Known {
+            links: &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 1), (4, 3)],
+            ranks: &[0.159_164_480_078, 0.322_254_616_132, 0.303_916_423_712, 0.184_664_480_078, 0.03],
+            scores: &[0.5 / 12.0, 0.5, 5.0 / 12.0, 3.5 / 12.0, 0.0],
+        },
+    ];
+
+    fn close(found: &[f64], known: &[f64]) {
+        assert_eq!(found.len(), known.len());
+        for (found, known) in found.iter().zip(known) {
+            assert!((found - known).abs() < 1e-11, "{found} is not {known}");
+        }
+    }
+
+    #[test]
+    fn small_graphs_have_the_figures_that_others_find() {
+        for Known { links, ranks, scores } in KNOWN {
+            let graph = Graph::new(ranks.len(), links);
+            close(&graph.page_rank(), ranks);
+            close(&graph.betweenness(), scores);
+        }
+    }
+
+    #[test]
+    fn graphs_without_links_or_nodes_have_figures_too() {
+        for nodes in [0, 1, 2, 5] {
+            let graph = Graph::new(nodes, &[]);
+            close(&graph.page_rank(), &vec![1.0 / nodes as f64; nodes]);
+            close(&graph.betweenness(), &vec![0.0; nodes]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_sum_to_one_and_scores_stay_in_bounds(
+            links in proptest::collection::btree_set((0_u32..12, 0_u32..12), 0..60)
+        ) {
+            let links: Vec<_> = links.into_iter().filter(|(from, to)| from != to).collect();
+            let graph = Graph::new(12, &links);
+            prop_assert!((graph.page_rank().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(graph.betweenness().iter().all(|score| (0.0..=1.0).contains(score)));
+        }
+    }
+}

@@ -177,9 +177,10 @@ impl Record {
 }
 
 fn identity(value: &Value, name: &str) -> Result<RecordId, String> {
-    value.as_str().and_then(RecordId::parse).ok_or_else(|| {
-        format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", shown(value))
-    })
+    value
+        .as_str()
+        .and_then(RecordId::parse)
+        .ok_or_else(|| format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", shown(value)))
 }
 
 fn predecessors(members: &Map<String, Value>, id: RecordId) -> Result<Vec<RecordId>, String> {
@@ -207,7 +208,9 @@ fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     };
     match (number("lower"), number("point"), number("upper")) {
         (Some(lower), Some(point), Some(upper)) if lower <= point && point <= upper && point <= MAX_POINT => Ok(point),
-        (Some(_), Some(_), Some(_)) => Err(format!("resources.{name}: expected lower <= point <= upper, and no point above {MAX_POINT:e}")),
+        (Some(_), Some(_), Some(_)) => {
+            Err(format!("resources.{name}: expected lower <= point <= upper, and no point above {MAX_POINT:e}"))
+        }
         _ => Err(format!("resources.{name}: expected the numbers point, lower and upper")),
     }
 }
@@ -226,9 +229,11 @@ fn actor(payload: &Value) -> Result<Actor, String> {
     let Ok(document) = json::parse(content, Limits::CARD) else { return Ok(Actor::Nobody) };
     match document.get("agent_id") {
         None => Ok(Actor::Nobody),
-        Some(id) => id.as_str().and_then(|id| id.parse().ok()).map(Actor::Agent).ok_or_else(|| {
-            format!("payload: {AgentIdMalformed}, found {}", shown(id))
-        }),
+        Some(id) => id
+            .as_str()
+            .and_then(|id| id.parse().ok())
+            .map(Actor::Agent)
+            .ok_or_else(|| format!("payload: {AgentIdMalformed}, found {}", shown(id))),
     }
 }
 
