@@ -14,6 +14,7 @@ mod a2a;
 mod aevum;
 mod anypoint;
 mod commandlayer;
+pub(crate) mod mapping;
 mod orloj;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use self::mapping::Mapping;
 use crate::card::Card;
 use crate::profile::Profile;
 use crate::reason::Reason;
@@ -59,6 +61,10 @@ struct System {
     mend: fn(&Card) -> Vec<Mend>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
+    /// Where a card of this shape says what others can say too.
+    mapping: fn(&Card) -> &'static Mapping,
+    /// The same of the shape in which new cards are written.
+    written: &'static Mapping,
 }
 
 /// A value that a card must have because of others that it has.
@@ -132,6 +138,16 @@ impl Flavour {
     /// JSON Pointer of the member that says when a card was last changed.
     pub fn changed_at(self) -> Option<&'static str> {
         self.system().changed_at
+    }
+
+    /// Where `card` says what cards of other systems can say too.
+    pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
+        (self.system().mapping)(card)
+    }
+
+    /// The same of the shape in which new cards are written.
+    pub(crate) fn written(self) -> &'static Mapping {
+        self.system().written
     }
 
     /// What the rules of this system find in `card`.

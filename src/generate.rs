@@ -502,8 +502,9 @@ impl<'h> A2a1<'h> {
             .filter(|scheme| HTTP_SCHEMES.contains(&scheme.as_str()))
             .map(|scheme| (format!("{scheme}Auth"), scheme))
             .collect();
-        let scheme = |scheme: &str| serde_json::json!({"type": "http", "scheme": scheme});
-        let requirement = |name: &str| serde_json::json!({name: []});
+        let scheme = |scheme: &str| serde_json::json!({"httpAuthSecurityScheme": {"scheme": scheme}});
+        // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for "nothing is asked".
+        let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
             supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
             default_input_modes: ["text/plain"],

@@ -1,5 +1,7 @@
 //! Aevum AgentCard 1.0.
 
+mod mapping;
+
 use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
@@ -13,6 +15,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 const ORDER: &[&str] = &["agent_id", "name", "version", "capabilities", "endpoint", "pricing", "metadata"];

@@ -1,5 +1,7 @@
 //! The MA²D card ("A2A 1.0" in its own words).
 
+mod mapping;
+
 use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
@@ -13,6 +15,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: Some("/metadata/updated_at"),
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 const ORDER: &[&str] = &[

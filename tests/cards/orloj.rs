@@ -279,8 +279,8 @@ fn a_server_of_a2a_1_shows_the_members_of_that_version_beside_the_older_ones() {
     );
     assert_eq!(card["url"], url);
     assert_eq!(card["defaultInputModes"], json!(["text/plain"]));
-    assert_eq!(card["securitySchemes"], json!({"bearerAuth": {"type": "http", "scheme": "bearer"}}));
-    assert_eq!(card["securityRequirements"], json!([{"bearerAuth": []}]));
+    assert_eq!(card["securitySchemes"], json!({"bearerAuth": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}));
+    assert_eq!(card["securityRequirements"], json!([{"schemes": {"bearerAuth": {"list": []}}}]));
 }
 
 #[test]
