@@ -44,11 +44,11 @@ pub const MAX_RECORDS: usize = 1_000_000;
 /// Most predecessors of all records together; the published text expects one to four for each.
 pub const MAX_PREDECESSORS: usize = 4_000_000;
 
-/// Most agents: betweenness takes agents times links, which must end within seconds.
+/// Most agents, each of which has its figures in the result.
 pub const MAX_AGENTS: usize = 10_000;
 
-/// Most links between two agents each.
-pub const MAX_LINKS: usize = 100_000;
+/// Most agents times links between them, which is what betweenness takes: so much of it is a matter of seconds.
+pub const MAX_STEPS: usize = 100_000_000;
 
 /// Seconds in which a weight is halved unless another λ is named: 30 days.
 const HALF_LIFE: f64 = 30.0 * 24.0 * 3600.0;
@@ -118,9 +118,14 @@ pub enum LedgerError {
         /// The limit.
         limit: usize,
     },
-    /// More links between agents than can be computed with in seconds.
-    #[error("more than {MAX_LINKS} pairs of agents are linked; cut the ledger, by time for instance")]
-    TooManyLinks,
+    /// Too many links between too many agents.
+    #[error(
+        "{agents} agents with so many links between them that the two multiplied are more than {MAX_STEPS}; cut the ledger, by time for instance"
+    )]
+    TooManyLinks {
+        /// The agents.
+        agents: usize,
+    },
 }
 
 /// A ledger, read line by line.
@@ -168,7 +173,7 @@ impl Ledger {
     /// The metadata of every agent as of `at`.
     ///
     /// # Errors
-    /// [`LedgerError::TooManyLinks`].
+    /// [`LedgerError::TooManyLinks`] where agents times links are more than [`MAX_STEPS`].
     pub fn project(&self, at: Timestamp, lambda: Lambda) -> Result<Projection, LedgerError> {
         let now = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let mut counts = Counts { records: self.records.len(), ..Counts::default() };
@@ -184,6 +189,7 @@ impl Ledger {
             }
         }
         counts.used = used.len();
+        counts.agents = used.values().map(|(agent, _)| agent).collect::<BTreeSet<_>>().len();
         // In the order of their identities, so that the order of the lines changes no figure.
         let mut tallies: BTreeMap<AgentId, Vec<&Record>> = BTreeMap::new();
         let mut pairs: BTreeSet<(AgentId, AgentId)> = BTreeSet::new();
@@ -197,11 +203,11 @@ impl Ledger {
                     None => counts.predecessors_unknown += 1,
                 }
             }
-            if pairs.len() > MAX_LINKS {
-                return Err(LedgerError::TooManyLinks);
+            if pairs.len() * counts.agents > MAX_STEPS {
+                return Err(LedgerError::TooManyLinks { agents: counts.agents });
             }
         }
-        (counts.agents, counts.links) = (tallies.len(), pairs.len());
+        counts.links = pairs.len();
         let graph = graph(&tallies, &pairs);
         let (ranks, scores) = (graph.page_rank(), graph.betweenness());
         let agents = tallies.iter().zip(ranks).zip(scores).map(|(((agent_id, records), rank), score)| AgentMetadata {

@@ -32,6 +32,7 @@ Examples:
   clresolve lint card.json                   is this card fit to be published?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
+  clresolve generate --from orloj.yaml       agent cards of Orloj's resources
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
@@ -512,6 +513,8 @@ pub(super) struct CatArgs {
   any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
+                                             where [orloj] names resources
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 
@@ -779,7 +782,7 @@ once, without loops. pacr:influence_rank is PageRank (damping 0.85) on it,
 pacr:critical_score betweenness (directed, normalised). pacr:reputation_score is not
 computed: the specification gives no formula for it. The result states all of this.
 
-Limits: 1000000 records of at most 512 KiB, 10000 agents, 100000 links between them.
+Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents times links.
 Exit codes: 0 computed, 1 a ledger that is refused or has no record of --agent, 2 usage.")]
 pub(super) struct MetadataArgs {
     /// The ledger (JSON Lines); - is standard input

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::ledger::{Ledger, LedgerError, Metadata, Projection};
+use clresolve::ledger::{Lambda, Ledger, LedgerError, Metadata, Projection};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -189,6 +189,26 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
         let refused = refused.unwrap_or_default();
         assert!(refused.starts_with(expected.unwrap_or_default()), "{refused}");
     }
+}
+
+#[test]
+fn links_without_end_are_refused() {
+    // So many agents, and in the last records each of half of them is caused by every other: too many to follow.
+    const AGENTS: u64 = 600;
+    let agent = |number: u64| format!("01HZQK3P8EMXR9V7T5N2W4{number:04}");
+    let mut ledger = Ledger::default();
+    let first: Vec<String> = (0..AGENTS).map(|number| id(NOW - 2000, number)).collect();
+    for (number, id) in (0..).zip(&first) {
+        let line = record(id, &[], &by(&agent(number)), 1.0, 1.0).to_string();
+        ledger.push(line.as_bytes()).expect("a record");
+    }
+    let before: Vec<&str> = first.iter().map(String::as_str).collect();
+    for number in 0..AGENTS / 2 {
+        let line = record(&id(NOW, number), &before, &by(&agent(number)), 1.0, 1.0).to_string();
+        ledger.push(line.as_bytes()).expect("a record");
+    }
+    let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
+    assert_eq!(ledger.project(at, Lambda::default()), Err(LedgerError::TooManyLinks { agents: 600 }));
 }
 
 #[test]
