@@ -11,11 +11,12 @@
 //! ```
 
 mod a2a;
-mod aevum;
-mod anypoint;
+pub mod aevum;
+pub mod anypoint;
 mod commandlayer;
 pub(crate) mod mapping;
 mod orloj;
+mod shape;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +27,7 @@ use self::mapping::Mapping;
 use crate::card::Card;
 use crate::profile::Profile;
 use crate::reason::Reason;
+use crate::text::excerpt;
 
 /// What a card is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +176,20 @@ impl FromStr for Flavour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
 pub struct UnknownFlavour;
+
+/// A card has not the shape of the system as which it is read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a card of this system: {detail}")]
+pub struct Misshapen {
+    /// What is wrong, with foreign text cut short.
+    pub detail: String,
+}
+
+impl Misshapen {
+    fn of(error: &serde_json::Error) -> Self {
+        Self { detail: excerpt(&error.to_string()) }
+    }
+}
 
 /// What a document's shape says of the system that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,7 +81,9 @@ fn extension(verdict: &Verdict, identity: &Identity) -> Value {
 /// A verb of the manifests as a skill.
 fn skill(verb: &str, verdict: &Verdict, identity: &Identity) -> Value {
     let class = identity.class.as_deref().unwrap_or_default();
-    let manifests: Vec<&str> = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str()).collect();
+    let layer = format!("protocol-{class}/");
+    let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
+    let manifests: Vec<&str> = manifests.filter(|id| id.starts_with(&layer)).collect();
     json!({
         "id": verb,
         "name": verb,
