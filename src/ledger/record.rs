@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::MAX_LINE_BYTES;
-use crate::card::json::{self, Limits};
+use crate::card::json::{self, JsonError, Limits};
 use crate::text::{Foreign, excerpt};
 
 /// The alphabet of Crockford's Base32.
@@ -148,11 +148,7 @@ impl Record {
     /// # Errors
     /// Says what is wrong with it.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
-        let document = json::parse(line, LIMITS).map_err(|error| {
-            let detail = error.to_string();
-            // Line 1 is the whole record; the ledger's line is told by whoever reads it.
-            detail.strip_prefix("line 1, ").map_or_else(|| detail.clone(), str::to_owned)
-        })?;
+        let document = json::parse(line, LIMITS).map_err(|error| strictness(&error))?;
         let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
         for name in MEMBERS {
             if members.get(name).is_none_or(Value::is_null) {
@@ -174,6 +170,16 @@ impl Record {
         }
         Ok(Self { id, predecessors: predecessors(&members, id)?, seconds, joules, actor: actor(&members["payload"])? })
     }
+}
+
+/// What is wrong with the JSON. Its line 1 is the whole record; the ledger's line is told by whoever reads it.
+fn strictness(error: &JsonError) -> String {
+    if let JsonError::NotJson { column, detail, .. } = error {
+        let detail = detail.split(" at line ").next().unwrap_or_default();
+        return format!("column {column}: {detail}; a ledger has a whole record on each line");
+    }
+    let detail = error.to_string();
+    detail.strip_prefix("line 1, ").unwrap_or(&detail).to_owned()
 }
 
 fn identity(value: &Value, name: &str) -> Result<RecordId, String> {

@@ -180,7 +180,7 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
     let mut ledger = Ledger::default();
     for (line, expected) in [
         ("", None),
-        ("{", Some("line 2: column 1: EOF")),
+        ("{", Some("line 2: column 1: EOF while parsing an object; a ledger has a whole record on each line")),
         ("[]", Some("line 3: the JSON text is a list, not an object")),
         (r#"{"id": 1, "id": 2}"#, Some("line 4: column 14: the member /id stands there twice")),
     ] {

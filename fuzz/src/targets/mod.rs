@@ -2,6 +2,7 @@
 //!
 //! The same functions run over the committed corpora in `tests/fuzz.rs`, without libFuzzer.
 
+mod cards;
 mod chain;
 mod content;
 mod text;
@@ -24,7 +25,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -33,6 +34,8 @@ impl Target {
         Self { name: "card", run: text::card },
         Self { name: "abi", run: chain::abi },
         Self { name: "ccip", run: chain::ccip },
+        Self { name: "resources", run: cards::resources },
+        Self { name: "ledger", run: cards::ledger },
     ];
 
     /// The target of this name.
