@@ -50,6 +50,14 @@ pub struct Judgement {
     pub content_is_proven: bool,
 }
 
+/// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
+pub fn secrets(card: &Card) -> Vec<Reason> {
+    let mut found = Findings::default();
+    content::scan(card, &mut found);
+    found.0.retain(|reason| reason.code == Code::SecretInCard);
+    found.0
+}
+
 /// Judges evidence under a profile.
 pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
     let mut reasons = records::records(evidence, profile);

@@ -20,12 +20,14 @@ use crate::verdict::Depth;
 mod file;
 mod layer;
 mod memory;
+mod orloj;
 mod serve;
 mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
 pub use memory::{MemoryConfig, MemoryLayer};
+pub use orloj::{BaseUrl, OrlojConfig, OrlojLayer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
@@ -94,6 +96,8 @@ pub struct Config {
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
+    /// What the daemon makes Orloj's agent cards of.
+    pub orloj: OrlojConfig,
 }
 
 /// The chain and how to read it.
@@ -205,6 +209,7 @@ impl Default for Config {
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
+            orloj: OrlojConfig::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ use alloy_primitives::Address;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 
 use super::expect::ExpectArgs;
 use crate::config::{
@@ -16,6 +17,8 @@ use crate::config::{
     parse_profile, parse_quorum,
 };
 use crate::flavour::Flavour;
+use crate::generate::BaseUrl;
+use crate::ledger::{AgentId, Lambda};
 use crate::text;
 
 const AFTER_HELP: &str = "\
@@ -29,6 +32,7 @@ Examples:
   clresolve lint card.json                   is this card fit to be published?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
+  clresolve generate --from orloj.yaml       agent cards of Orloj's resources
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
@@ -102,6 +106,8 @@ impl Command {
             Self::Verdict(VerdictArgs { command: VerdictCommand::Verify(args) }) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
+            Self::Generate(args) => args.world.verbose,
+            Self::Aevum(AevumArgs { command: AevumCommand::Metadata(args) }) => args.world.verbose,
             Self::Completions(args) => args.world.verbose,
         }
     }
@@ -148,6 +154,10 @@ pub(super) enum Command {
     Key(KeyArgs),
     /// Check a signed verdict, asking nobody
     Verdict(VerdictArgs),
+    /// Make agent cards from Orloj's AgentSystem resources
+    Generate(GenerateArgs),
+    /// Compute the ledger's part of Aevum's agent cards
+    Aevum(AevumArgs),
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -513,6 +523,8 @@ pub(super) struct CatArgs {
   any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
+                                             where [orloj] names resources
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 
@@ -708,6 +720,97 @@ pub(super) enum VerdictFormat {
     Jsonl,
     /// A signed verdict per line, for those who know your key
     Jws,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of each AgentSystem with spec.a2a.enabled: true, its Agents and their Tools the card
+shows name, description, url, version, skills, capabilities, authentication and
+provider; nothing else of a resource can reach it. A document without kind holds what
+the server is configured to do, under the card's own names:
+
+  a2a: {publicBaseURL: https://orloj.example, protocolVersion: \"0.2\"}
+  capabilities: {streaming: true, pushNotifications: false, stateTransitionHistory: true}
+  authentication: {schemes: [bearer]}
+  provider: {organization: Orloj, url: https://orloj.example}
+
+What is not told is left out, except: protocolVersion is then 1.0 (with the members
+of A2A 1.0), schemes [bearer], which spec.a2a.auth: public takes away.
+Exit codes: 0 written, 2 usage, or resources that make no card.")]
+pub(super) struct GenerateArgs {
+    /// YAML with resources, several documents or not; - is standard input; repeatable
+    #[arg(long, required = true, value_name = "FILE|-")]
+    pub(super) from: Vec<PathBuf>,
+    /// Where the server is reached; goes before what the resources say
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<BaseUrl>,
+    /// The card of this AgentSystem alone; NAMESPACE/NAME outside the namespace default
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<String>,
+    /// Form of the cards
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: CardFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// Form of cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum CardFormat {
+    /// The card, or an array for several
+    #[default]
+    Json,
+    /// A card per line
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AevumArgs {
+    #[command(subcommand)]
+    pub(super) command: AevumCommand,
+}
+
+/// What is done for Aevum's agent cards.
+#[derive(Debug, Subcommand)]
+pub(super) enum AevumCommand {
+    /// Compute the members pacr:* of a card's metadata from a ledger
+    Metadata(MetadataArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The ledger has a PACR record per line, in the JSON encoding that Aevum publishes: id,
+predecessors, landauer_cost, resources, cognitive_split, payload. A record is about the
+agent whose agent_id stands in its payload, and as old as the first 48 bits of its id
+say. A record weighs exp(-lambda * age in seconds); records after --at are left out,
+older ones only fade. latency and cost are the points of resources.time and .energy.
+
+The graph has an edge from a record's agent to the agent of each direct predecessor,
+once, without loops. pacr:influence_rank is PageRank (damping 0.85) on it,
+pacr:critical_score betweenness (directed, normalised). pacr:reputation_score is not
+computed: the specification gives no formula for it. The result states all of this.
+
+Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents times links.
+Exit codes: 0 computed, 1 a ledger that is refused or has no record of --agent, 2 usage.")]
+pub(super) struct MetadataArgs {
+    /// The ledger (JSON Lines); - is standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) ledger: PathBuf,
+    /// Show this agent alone; the figures are those of the whole ledger
+    #[arg(long, value_name = "ID")]
+    pub(super) agent: Option<AgentId>,
+    /// How fast records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) lambda: Option<Lambda>,
+    /// The moment that ages are counted from, such as 2026-11-21T00:00:00Z [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub(super) at: Option<Timestamp>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
 use super::memory::MemoryLayer;
+use super::orloj::OrlojLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
@@ -94,6 +95,9 @@ pub struct Layer {
     /// The key that verdicts are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sign: Option<SignLayer>,
+    /// What the daemon makes Orloj's agent cards of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orloj: Option<OrlojLayer>,
     /// When an IPFS gateway is asked beside another one.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub hedge_after: Option<Hedging>,
@@ -168,6 +172,7 @@ impl Config {
         self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
         layer.memory.unwrap_or_default().lay(&mut self.memory);
         layer.gate.unwrap_or_default().lay(&mut self.gate);
+        layer.orloj.unwrap_or_default().lay(&mut self.orloj);
         Ok(())
     }
 
@@ -308,6 +313,7 @@ impl Layer {
             }),
             http: Some(HttpLayer::of(config.http)),
             sign: Some(SignLayer::of(&config.sign)),
+            orloj: Some(OrlojLayer::of(&config.orloj)),
             memory: Some(MemoryLayer::of(&config.memory)),
             gate: Some(GateLayer::of(&config.gate)),
             hedge_after: Some(config.network.hedging),

@@ -39,6 +39,8 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "ccip" => look_ups(),
         "bundle" => bundles(),
         "jws" => signed_verdicts(),
+        "resources" => resources(),
+        "ledger" => ledgers(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
@@ -278,6 +280,89 @@ fn cards() -> Seeds {
         ("entry-malformed", with("/summarize/v1\"", "/summarize/v1?x#y\"")),
         ("commercial", with("\"commons\"", "\"commercial\"")),
         ("date", with("2026-01-05T", "2026-02-30T")),
+    ]
+}
+
+fn resources() -> Seeds {
+    const GOOD: &str = "\
+a2a: {protocolVersion: '1.0'}
+capabilities: {streaming: true}
+authentication: {schemes: [bearer]}
+provider: {organization: Example, url: 'https://example.org'}
+---
+apiVersion: orloj.dev/v1
+kind: AgentSystem
+metadata:
+  name: library
+  namespace: below
+  labels: {orloj.dev/version: '2.1.0'}
+  annotations: {orloj.dev/description: Lends books.}
+spec:
+  agents: [librarian]
+  a2a: {enabled: true, auth: public}
+---
+apiVersion: orloj.dev/v1
+kind: Agent
+metadata: {name: librarian, namespace: below}
+spec:
+  prompt: |
+    You know
+    every shelf.
+  tools: [find, lend]
+---
+apiVersion: orloj.dev/v1
+kind: Tool
+metadata: {name: find, namespace: below}
+spec: {description: Finds a book, capabilities: [search], input_schema: &s {type: object, a: [1, 1.5, ~, true]}}
+---
+apiVersion: orloj.dev/v1
+kind: Tool
+metadata: {name: lend, namespace: below}
+spec: {operation_classes: [write], input_schema: {}}
+";
+    let with = |from: &str, to: &str| {
+        assert!(GOOD.contains(from), "{from}");
+        GOOD.replacen(from, to, 1).into_bytes()
+    };
+    vec![
+        ("good", GOOD.into()),
+        ("a2a-0", with("'1.0'", "'0.2'")),
+        ("prompt", with("orloj.dev/description", "other")),
+        ("secret", with("Finds a book", "'password=hunter2hunter'")),
+        ("alias", with("input_schema: {}", "input_schema: {<<: {b: 1}, c: 2}")),
+        ("hidden", with("enabled: true", "enabled: false")),
+        ("no-agent", with("[librarian]", "[porter]")),
+        ("unquoted", with("'2.1.0'", "2.1")),
+        ("cut", GOOD.as_bytes()[..GOOD.len() / 2].to_vec()),
+    ]
+}
+
+fn ledgers() -> Seeds {
+    let estimate = |point: f64| format!("{{\"point\": {point:e}, \"lower\": {point:e}, \"upper\": {point:e}}}");
+    let record = |id: &str, predecessors: &str, payload: &str| {
+        format!(
+            "{{\"id\": \"{id}\", \"predecessors\": [{predecessors}], \"landauer_cost\": {}, \"resources\": {{\"energy\": {}, \
+             \"time\": {}}}, \"cognitive_split\": {{}}, \"payload\": \"{payload}\"}}\n",
+            estimate(2.854e-21),
+            estimate(4e-9),
+            estimate(0.25)
+        )
+    };
+    const FIRST: &str = "01HZQK3P8EMXR9V7T5N2W4J6BQ";
+    const SECOND: &str = "0190F5E8A1C2D3E4F5061728394A5B6C";
+    // {"agent_id":"01HZQK3P8EMXR9V7T5N2W4J6CA"}, and the same with ...CB
+    const A: &str = "eyJhZ2VudF9pZCI6IjAxSFpRSzNQOEVNWFI5VjdUNU4yVzRKNkNBIn0=";
+    const B: &str = "eyJhZ2VudF9pZCI6IjAxSFpRSzNQOEVNWFI5VjdUNU4yVzRKNkNCIn0=";
+    let first = record(FIRST, "", A);
+    let caused = format!("{first}\n{}", record(SECOND, &format!("\"{FIRST}\""), B));
+    vec![
+        ("one", first.clone().into_bytes()),
+        ("caused", caused.clone().into_bytes()),
+        ("twice", first.repeat(2).into_bytes()),
+        ("nobody", record(FIRST, "", "").into_bytes()),
+        ("counterfactual", record(FIRST, "", "UEFDUgU/4AAAAAAAAA==").into_bytes()),
+        ("large", caused.replace("2.5e-1", "1e200").into_bytes()),
+        ("cut", caused.as_bytes()[..caused.len() - 100].to_vec()),
     ]
 }
 

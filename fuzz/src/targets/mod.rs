@@ -2,6 +2,7 @@
 //!
 //! The same functions run over the committed corpora in `tests/fuzz.rs`, without libFuzzer.
 
+mod cards;
 mod chain;
 mod content;
 mod evidence;
@@ -37,6 +38,8 @@ impl Target {
         Self { name: "ccip", run: chain::ccip },
         Self { name: "bundle", run: evidence::bundle },
         Self { name: "jws", run: evidence::jws },
+        Self { name: "resources", run: cards::resources },
+        Self { name: "ledger", run: cards::ledger },
     ];
 
     /// The target of this name.
