@@ -13,6 +13,7 @@ mod bundle;
 mod card;
 mod cat;
 mod completions;
+mod discover;
 mod exit;
 mod expect;
 mod explain;
@@ -73,6 +74,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::Discover(args) => discover::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),

@@ -28,6 +28,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod digest;
+pub mod discover;
 pub mod evidence;
 pub mod fetch;
 pub mod flavour;

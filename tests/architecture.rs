@@ -24,7 +24,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "address",
     "cid",
     "clock",
@@ -54,6 +54,7 @@ const ORDER: [&str; 32] = [
     "seal",
     "bundle",
     "resolve",
+    "discover",
     "report",
     "http",
     "cli",

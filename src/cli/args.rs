@@ -15,6 +15,7 @@ use crate::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_issuer,
     parse_profile, parse_quorum,
 };
+use crate::discover::{SystemName, Target};
 use crate::flavour::Flavour;
 use crate::text;
 
@@ -27,6 +28,7 @@ Examples:
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
   clresolve lint card.json                   is this card fit to be published?
+  clresolve discover https://agent.example   which cards does this host serve?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
   clresolve serve                            a daemon for programs and proxies
@@ -92,6 +94,7 @@ impl Command {
             Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
+            Self::Discover(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
@@ -124,6 +127,8 @@ pub(super) enum Command {
     Name(NameArgs),
     /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
+    /// Ask a host for its cards, of any system, and judge each
+    Discover(DiscoverArgs),
     /// Foretell CID and records of a folder of cards, and how they would be judged
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
@@ -291,6 +296,36 @@ pub(super) struct LintArgs {
     pub(super) fix: bool,
     #[command(flatten)]
     pub(super) output: LintOutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor of a
+registry; with --system, or the URL of a system, that system's own path too; for a
+URL that ends in .json that document alone. Over https only, without credentials,
+on public hosts only, and nothing that a card names is asked.
+The answer is no verdict: a card that only a host serves is that host's word. With
+--bind the name that a CommandLayer card states is asked for on ENS, and the answer
+says whether a verdict proved these very bytes.
+Exit codes: 0 a card, and none that breaks its rules; 1 one breaks them; 2 usage;
+3 no card could be judged.")]
+pub(super) struct DiscoverArgs {
+    /// A host, its URL, or that of a document
+    #[arg(value_name = "HOST|URL")]
+    pub(super) target: Target,
+    /// Look for cards of this system only, and judge by its rules
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) flavour: Option<Flavour>,
+    /// One of the host's own systems (Orloj)
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<SystemName>,
+    /// Ask for the names that CommandLayer cards state, on the chain
+    #[arg(long)]
+    pub(super) bind: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
 }

@@ -1,8 +1,8 @@
 //! The A2A project's agent card, 0.2 to 1.0.
 
-use super::{Rules, System, mends_nothing, present};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
 use crate::card::Card;
-use crate::reason::Reason;
+use crate::reason::{Code, Reason};
 
 pub(super) static SYSTEM: System = System {
     title: "A2A agent card",
@@ -13,6 +13,15 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
+        unreachable: Code::DiscoveryNoCard,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &[

@@ -1,8 +1,8 @@
 //! Aevum AgentCard 1.0.
 
-use super::{Rules, System, mends_nothing, present};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
 use crate::card::Card;
-use crate::reason::Reason;
+use crate::reason::{Code, Reason};
 
 pub(super) static SYSTEM: System = System {
     title: "Aevum AgentCard",
@@ -13,6 +13,15 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent.json"],
+        unreachable: Code::AeCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &["agent_id", "name", "version", "capabilities", "endpoint", "pricing", "metadata"];

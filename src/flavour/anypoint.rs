@@ -1,8 +1,8 @@
 //! The MA²D card ("A2A 1.0" in its own words).
 
-use super::{Rules, System, mends_nothing, present};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
 use crate::card::Card;
-use crate::reason::Reason;
+use crate::reason::{Code, Reason};
 
 pub(super) static SYSTEM: System = System {
     title: "MA²D agent card",
@@ -13,6 +13,15 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: Some("/metadata/updated_at"),
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "*.json"],
+        unreachable: Code::AnCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: Some(Code::AnContentType),
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &[

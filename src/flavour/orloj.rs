@@ -2,9 +2,9 @@
 
 use url::Url;
 
-use super::{Flavour, Rules, System, mends_nothing};
+use super::{Flavour, Rules, System, Whereabouts, mends_nothing, no_descriptor};
 use crate::card::Card;
-use crate::reason::Reason;
+use crate::reason::{Code, Reason};
 
 pub(super) static SYSTEM: System = System {
     title: "Orloj agent card",
@@ -15,6 +15,15 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
+        unreachable: Code::OrCardUnreachable,
+        absent: Some(Code::OrRootCardAbsent),
+        credentialed: Some(Code::OrDiscoveryCredentialed),
+        content_type: None,
+        stale: Some(Code::OrCardStale),
+        is_descriptor: no_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &[
