@@ -6,6 +6,7 @@
 //! | `POST /v1/verdicts` `{"names": […]}` | NDJSON, a verdict a line as they complete |
 //! | any method `/v1/gate/{name}`, `/v1/gate/{name}/{verb}`, `/v1/envoy/{name}/{verb}/{*ignored}` | 200 empty or 403 |
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
+//! | `GET /v1/discover` `?url=&as=&system=&bind=` | 200 and the cards of a host, judged; where `http.discover` is on |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
 //! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
 //! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
@@ -19,6 +20,7 @@ mod answer;
 mod body;
 mod cards;
 mod desk;
+mod discover;
 mod front;
 mod gate;
 mod head;
@@ -218,6 +220,9 @@ fn router(shared: Arc<Shared>) -> Router {
     let mut router = Router::new();
     if shared.signatures.is_some() {
         router = router.route("/.well-known/jwks.json", get(signed::key_set));
+    }
+    if shared.http.discover {
+        router = router.route("/v1/discover", get(discover::host));
     }
     router
         .route("/v1/verdicts", axum::routing::post(verdicts::batch))

@@ -463,6 +463,7 @@ pub(super) struct CatArgs {
   any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 

@@ -11,11 +11,11 @@ use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::ca;
-use super::discovery;
 use super::chain::{
     BuildError, CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
     UNIVERSAL_RESOLVER,
 };
+use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
 use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
@@ -128,7 +128,8 @@ impl World {
         draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
-        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat()).map_err(|error| WorldError::Listen(error.to_string()))?;
+        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
+            .map_err(|error| WorldError::Listen(error.to_string()))?;
         let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
             .await
