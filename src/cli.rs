@@ -13,6 +13,7 @@ mod bundle;
 mod card;
 mod cat;
 mod completions;
+mod convert;
 mod discover;
 mod exit;
 mod expect;
@@ -25,6 +26,7 @@ mod name;
 mod output;
 mod plan;
 mod progress;
+mod project;
 mod records;
 mod render;
 mod sandbox;
@@ -75,6 +77,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Discover(args) => discover::run(args),
+        Command::Convert(args) => convert::run(args),
+        Command::Project(args) => project::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),

@@ -15,7 +15,7 @@ mod sarif;
 
 use std::ops::Range;
 
-pub use fix::{Fixed, fix};
+pub use fix::{Fixed, fix, ordered};
 pub use sarif::sarif;
 use serde::Serialize;
 
