@@ -860,7 +860,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         _ => String::new(),
     };
     let argument = typed(ContextKind::InvalidArg);
-    if argument.starts_with("--rpc") || argument.starts_with("--gateway") {
+    if ["--rpc", "--gateway", "<HOST|URL>"].iter().any(|secret| argument.starts_with(secret)) {
         let value = typed(ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
