@@ -2,7 +2,7 @@
 
 pub mod binding;
 pub mod card;
-mod content;
+pub(crate) mod content;
 pub mod continuity;
 pub mod entry;
 pub mod integrity;

@@ -10,6 +10,7 @@
 mod code;
 mod evm;
 mod header;
+mod kept;
 mod source;
 mod state;
 #[cfg(test)]
@@ -23,6 +24,8 @@ use alloy_rpc_types_eth::AccessList;
 
 pub(super) use self::evm::{Call, Outcome};
 pub use self::header::HashedHeader;
+pub(super) use self::kept::Ground;
+pub use self::kept::Kept;
 pub(super) use self::source::{RpcSource, StateSource};
 pub(super) use self::trie::Flaw;
 
@@ -55,6 +58,8 @@ pub(super) struct Prover {
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,
+    /// The proofs themselves, where they are to be handed on.
+    kept: Option<Kept>,
 }
 
 /// Why a call could not be computed.
@@ -121,6 +126,15 @@ pub(super) enum ProofError {
     /// The EVM did not begin, or broke off.
     #[error("the call cannot be run: {0}")]
     Evm(String),
+    /// A node among proofs that were kept is none.
+    #[error("a node of the proofs is refused: {0}")]
+    Kept(Flaw),
+    /// Kept proofs have nodes or code that nothing leads to.
+    #[error("the proofs hold nodes or code that nothing leads to")]
+    LeftOver,
+    /// A call over kept proofs reads what they do not show.
+    #[error("the call reads what the proofs do not show")]
+    NotKept,
     /// The endpoint gave no answer to work with.
     #[error("{0}")]
     Endpoint(Failure),
@@ -210,6 +224,9 @@ impl Prover {
             match given {
                 Given::Proof(address, slots, answer) => {
                     let verified = trie::verify(session.header.state_root(), address, &slots, &answer)?;
+                    if let Some(kept) = &mut session.kept {
+                        kept.add(address, &slots, &answer);
+                    }
                     session.proven.insert(address, verified);
                 }
                 Given::Code(address, code) => codes.push((address, code)),
@@ -239,7 +256,20 @@ impl Prover {
 impl Session {
     /// Nothing is proven yet of the header's block.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
-        Self { header, proven: Proven::default() }
+        Self { header, proven: Proven::default(), kept: None }
+    }
+
+    /// The same; what proves it is kept.
+    pub(super) fn keeping(header: Arc<HashedHeader>) -> Self {
+        Self { kept: Some(Kept::default()), ..Self::new(header) }
+    }
+
+    /// What proves what was proven, where that was kept.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        let mut kept = self.kept.clone()?;
+        let hashes = kept.accounts.keys().filter_map(|address| self.proven.code_hash(*address));
+        kept.codes = hashes.filter_map(|hash| self.proven.code(hash)).collect();
+        Some(kept)
     }
 }
 

@@ -29,6 +29,7 @@ use super::proof::{Call, HashedHeader, Outcome, ProofError, Prover, RpcSource, S
 use super::rpc::{Asked, Clock, RpcChain};
 use super::tally::{Standing, Tally};
 use super::transport::TransportFault;
+use super::witness::{About, Recording, answer_in};
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
 use crate::telemetry;
@@ -66,11 +67,14 @@ pub struct Head {
 }
 
 /// A [`Chain`] that believes a header and computes the rest.
+#[derive(Clone)]
 pub struct ProvenChain {
     endpoints: Arc<RpcChain>,
     headers: Arc<dyn HeaderSource>,
     prover: Arc<Prover>,
     known: Cache<B256, Arc<HashedHeader>>,
+    /// Where what proves a reading is taken down, if it is.
+    recording: Option<Arc<Recording>>,
 }
 
 impl ProvenChain {
@@ -84,7 +88,7 @@ impl ProvenChain {
     /// Believes `headers`; the endpoints only prove, and gossip.
     pub fn with_headers(endpoints: Arc<RpcChain>, headers: Arc<dyn HeaderSource>) -> Self {
         let prover = Arc::new(Prover::new(endpoints.chain_id));
-        Self { endpoints, headers, prover, known: Cache::new(KNOWN_HEADERS) }
+        Self { endpoints, headers, prover, known: Cache::new(KNOWN_HEADERS), recording: None }
     }
 
     /// What endpoints say of the newest block, and what the call is likely to read: the first hint, and as many words as
@@ -114,13 +118,15 @@ impl ProvenChain {
         let (firsts, others): (Vec<_>, Vec<_>) =
             self.endpoints.in_order().into_iter().partition(|node| first.contains(&node.label));
         let at = header.id();
+        let session = if self.recording.is_some() { Session::keeping(header) } else { Session::new(header) };
         Computer(Arc::new(Work {
             prover: Arc::clone(&self.prover),
             at,
             clock: Arc::clone(&self.endpoints.clock),
             progress: Mutex::new(Progress {
                 nodes: firsts.into_iter().chain(others).collect(),
-                session: Session::new(header),
+                session,
+                calls: Vec::new(),
                 lies: Vec::new(),
                 failures: Vec::new(),
             }),
@@ -144,6 +150,16 @@ impl ProvenChain {
         };
         let failed = |failure: Failure| failure.into_error("proven state", &block.number.to_string(), 0);
         decode_at(&asked.subject, block, &data).map_err(failed)
+    }
+
+    /// Takes down what the computer went by, where that is wanted.
+    async fn record(&self, about: About, computer: &Computer) {
+        let Some(recording) = &self.recording else { return };
+        let progress = computer.0.progress.lock().await;
+        if let Some(kept) = progress.session.kept() {
+            let look_ups = progress.calls.iter().skip(1).filter_map(|call| answer_in(call)).collect();
+            recording.add(about, self.endpoints.contracts, kept, look_ups);
+        }
     }
 
     /// The header of a block that somebody vouched for earlier.
@@ -229,6 +245,7 @@ impl Chain for ProvenChain {
         let answer = self.endpoints.answer(&voices, &asked, &pinned, by_hash(&head.block));
         let (answer, latest) = join(answer, latest).await;
         let (lies, failures) = computer.complaints().await;
+        self.record(About::Name, &computer).await;
         Ok(Reading {
             block: head.block,
             answer: answer?,
@@ -246,7 +263,15 @@ impl Chain for ProvenChain {
         let asked = Asked::new(owner, &self.endpoints.contracts, Subject::resolve_address);
         let computer = self.computer(self.header_of(block).await?, endpoints);
         let findings = self.findings(&computer, &asked, block, None).await?;
-        self.endpoints.held(&computer.client(), &asked, findings, block).await
+        let holding = self.endpoints.held(&computer.client(), &asked, findings, block).await?;
+        self.record(About::Owner, &computer).await;
+        Ok(holding)
+    }
+
+    fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
+        let recording = Arc::new(Recording::default());
+        let chain = Self { recording: Some(Arc::clone(&recording)), ..self.clone() };
+        Some((Arc::new(chain), recording))
     }
 
     async fn header(&self, block: &Block, _endpoints: &[String]) -> Option<Bytes> {
@@ -306,6 +331,8 @@ struct Progress {
     /// Who may be asked for proofs, the preferred one first. Who lied or failed is out.
     nodes: Vec<Arc<Node>>,
     session: Session,
+    /// The data of the calls of a look-up: the question, then what gateways answered.
+    calls: Vec<Bytes>,
     lies: Vec<(String, String)>,
     failures: Vec<(String, String)>,
 }
@@ -318,7 +345,7 @@ impl Computer {
     /// What the call does, over what the first endpoint proves whose proofs hold.
     async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<Outcome, ChainError> {
         let mut progress = self.0.progress.lock().await;
-        let Progress { nodes, session, lies, failures } = &mut *progress;
+        let Progress { nodes, session, lies, failures, .. } = &mut *progress;
         while let Some(node) = nodes.first().cloned() {
             let explain = |error: &TransportError| node.failure(error);
             let source = RpcSource { rpc: &node.rpc, explain: &explain };
@@ -350,6 +377,7 @@ impl Computer {
 
     async fn answer(&self, request: SerializedRequest) -> Result<Response, TransportError> {
         let call = self.asked(&request).ok_or_else(|| TransportErrorKind::custom_str("no call in the proven block"))?;
+        self.0.progress.lock().await.calls.push(call.data.clone());
         let failure = |code, message: String, data| {
             ResponsePayload::Failure(ErrorPayload { code, message: message.into(), data })
         };

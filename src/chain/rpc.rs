@@ -19,15 +19,16 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
+use super::answer::{self, Said};
 use super::ccip::{CcipReadGateway, Lookups};
 use super::chorus::Chorus;
-use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
+use super::contracts::{Contracts, Findings, Subject};
 use super::endpoint::{Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call};
 use super::proof::HashedHeader;
 use super::proven::{Head, HeaderSource};
 use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
-use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
+use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
 use crate::telemetry;
 
@@ -239,28 +240,12 @@ impl RpcChain {
         findings: &Findings,
         at: BlockId,
     ) -> Result<Answer, ChainError> {
-        let (data, offchain) = match &findings.resolved {
-            Resolved::Returned(data) => (data.clone(), false),
-            Resolved::Offchain(_) => (self.look_up(voices, asked, at).await?, true),
-            Resolved::NoResolver if findings.registered => return Ok(Answer::NoResolver(None)),
-            Resolved::NoResolver => return Ok(Answer::Unregistered),
-            Resolved::NotContract(resolver) => return Ok(Answer::NoResolver(Some(*resolver))),
-            Resolved::Unsupported => return Err(ChainError::Resolver("it does not know text records".to_owned())),
-            Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
-            Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
+        let (data, offchain) = match answer::records_told(findings)? {
+            Said::All(answer) => return Ok(answer),
+            Said::Data(data) => (data, false),
+            Said::OffChain => (self.look_up(voices, asked, at).await?, true),
         };
-        let (resolver, records) = decode_texts(&data).map_err(|bad| bad_answer(bad, offchain))?;
-        if resolver != findings.source.resolver {
-            return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
-        }
-        let wildcard = match &findings.source.place {
-            Place::Own => None,
-            Place::Ancestor(ancestor) => Some(ancestor.clone()),
-            Place::Nameless => {
-                return Err(ChainError::Resolver("the resolver is that of no name above".to_owned()));
-            }
-        };
-        Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
+        answer::records(findings, &data, offchain)
     }
 
     async fn look_up(&self, voices: &RpcClient, asked: &Asked, at: BlockId) -> Result<Bytes, ChainError> {
@@ -339,17 +324,12 @@ impl RpcChain {
         findings: Findings,
         block: &Block,
     ) -> Result<Holding, ChainError> {
-        let (data, offchain) = match findings.resolved {
-            Resolved::Returned(data) => (data, false),
-            Resolved::Offchain(_) => (self.look_up(voices, asked, by_hash(block)).await?, true),
-            Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-                return Ok(Holding { address: None, holder: findings.holder });
-            }
-            Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause)),
-            Resolved::Failed(cause) => return Err(ChainError::Resolver(cause)),
+        let (data, offchain) = match answer::holding_told(&findings)? {
+            Said::All(holding) => return Ok(holding),
+            Said::Data(data) => (data, false),
+            Said::OffChain => (self.look_up(voices, asked, by_hash(block)).await?, true),
         };
-        let address = decode_address(&data).map_err(|bad| bad_answer(bad, offchain))?;
-        Ok(Holding { address, holder: findings.holder })
+        answer::holding(&findings, &data, offchain)
     }
 }
 
@@ -656,13 +636,4 @@ fn statement(block: &Block, word: &impl fmt::Display) -> String {
 
 fn causes(failures: &[(Arc<Node>, Failure)]) -> Vec<(String, String)> {
     failures.iter().map(|(node, failure)| (node.label.clone(), failure.to_string())).collect()
-}
-
-/// Where a gateway had a hand in it, a revert is the callback's refusal of what the gateway gave.
-fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
-    match bad {
-        BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
-    }
 }

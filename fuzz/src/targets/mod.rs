@@ -4,12 +4,14 @@
 
 mod chain;
 mod content;
+mod evidence;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
     chain::{RESOLVER, aggregate},
     content::BLANK,
+    evidence::NOW,
     text::CARD,
 };
 
@@ -24,7 +26,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -33,6 +35,8 @@ impl Target {
         Self { name: "card", run: text::card },
         Self { name: "abi", run: chain::abi },
         Self { name: "ccip", run: chain::ccip },
+        Self { name: "bundle", run: evidence::bundle },
+        Self { name: "jws", run: evidence::jws },
     ];
 
     /// The target of this name.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
-use alloy_primitives::{Address, B256, U256, address};
+use alloy_primitives::{Address, B256, Bytes, U256, address};
 use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, TrieAccount};
 use revm::Database;
 use revm::state::{AccountInfo, Bytecode};
@@ -42,6 +42,11 @@ impl Proven {
 
     pub(super) fn has_code(&self, hash: B256) -> bool {
         self.codes.contains_key(&hash)
+    }
+
+    /// The code with this hash, as it stands on the chain.
+    pub(super) fn code(&self, hash: B256) -> Option<Bytes> {
+        self.codes.get(&hash).map(Bytecode::original_bytes)
     }
 
     pub(super) fn knows(&self, address: Address) -> bool {
