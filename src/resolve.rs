@@ -32,6 +32,8 @@ use crate::evidence::continuity::Continuity;
 use crate::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
+use crate::fetch::https::Body;
+use crate::fetch::{FetchError, Forbidden, Refusal};
 use crate::manifest::Side;
 use crate::memory::Memory;
 use crate::name::{EnsName, NameError};
@@ -65,6 +67,15 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// The cause in words.
     async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String>;
+
+    /// The document at a URL that somebody names, with what its host says of it. Without such an implementation none is
+    /// fetched.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: Refusal::Disabled }.into())
+    }
 }
 
 /// What a walk found, and who lied on the way.
@@ -344,6 +355,14 @@ impl Resolver {
     /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
     pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Walk {
         self.0.content.walk(cid, path, &[], Budget::cat(), self.0.config.timeout).await
+    }
+
+    /// The document at a foreign URL, judged by nothing.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    pub(crate) async fn document(&self, url: &str) -> Result<Body, FetchError> {
+        self.0.content.document(url, self.0.config.timeout).await
     }
 
     /// The rules that the resolver knows.

@@ -24,7 +24,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 37] = [
     "address",
     "cid",
     "clock",
@@ -58,6 +58,7 @@ const ORDER: [&str; 36] = [
     "bundle",
     "project",
     "resolve",
+    "discover",
     "report",
     "http",
     "cli",

@@ -83,6 +83,7 @@ async fn gets_a_card() {
         final_url: "https://cards.example/a/card.json?x=1".parse().unwrap(),
         hops: 0,
         content_type: Some("application/json".to_owned()),
+        stale: false,
     };
     assert_eq!(body, expected);
     let endless = Limits { bytes: 2, total: Duration::MAX };
