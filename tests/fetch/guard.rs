@@ -6,7 +6,6 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::address;
 use alloy_provider::{CcipReadGateway, CcipReadRequest};
@@ -15,33 +14,9 @@ use clresolve::address::SPECIAL;
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup, Refusal};
 
-use super::disguise::{PORT, disguises, masks, own_loopback};
+use super::disguise::{Everywhere, PORT, disguises, masks, own_loopback};
 use super::server::{Answer, Server, answer};
 use super::{AMPLE, NAME, get, refusal, toward, unavailable};
-
-/// A resolver that has the same answers for every name, and counts the questions.
-struct Everywhere {
-    answers: Vec<IpAddr>,
-    asked: AtomicUsize,
-}
-
-impl Everywhere {
-    fn leads_to(answers: &[IpAddr]) -> Arc<Self> {
-        Arc::new(Self { answers: answers.to_vec(), asked: AtomicUsize::new(0) })
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
-
-#[async_trait]
-impl Lookup for Everywhere {
-    async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        Ok(self.answers.clone())
-    }
-}
 
 /// A resolver that reads the address out of the name: `a-HEX.example`.
 struct Spelled;

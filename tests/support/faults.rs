@@ -366,7 +366,11 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
         |asked| Answer::Drip(head(&promised(asked.body().len())), asked.body(), SHORT / 10),
         Ends::Unavailable(Cause::Timeout),
     ),
-    ("a dripping head", |_| Answer::Drip(Vec::new(), head(""), SHORT / 10), Ends::Unavailable(Cause::Timeout)),
+    (
+        "a dripping head",
+        |_| Answer::Drip(Vec::new(), head(&format!("X-Drip: {}\r\n", "y".repeat(8000))), SHORT / 10),
+        Ends::Unavailable(Cause::Timeout),
+    ),
     // what it is said to be
     ("wrong-type", |asked| asked.with("Content-Type: text/html; charset=utf-8\r\n"), Ends::Proven),
     ("no-type", |asked| asked.with(""), Ends::Proven),
