@@ -24,7 +24,7 @@ use alloy_rpc_types_eth::AccessList;
 pub(super) use self::evm::{Call, Outcome};
 pub use self::header::HashedHeader;
 pub(super) use self::source::{RpcSource, StateSource};
-pub(super) use self::trie::Flaw;
+pub use self::trie::{Flaw, Verified, verify_proof};
 
 use self::code::Codes;
 use self::evm::{CALLER, Run};

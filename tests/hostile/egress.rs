@@ -11,6 +11,7 @@ use clresolve::resolve::Resolver;
 use clresolve::sandbox::world::World;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
+use url::Url;
 
 use crate::disguise::{Everywhere, PORT, disguises, own_loopback};
 use crate::server::{Answer, Server, answer};
@@ -42,16 +43,18 @@ fn text(text: &str) -> String {
 }
 
 /// The URL is the record of the card.
-fn in_records(index: usize, url: &str, why: &Refusal) -> Case {
-    let (state, codes) = match why {
-        _ if url.chars().any(|c| c.is_control() || c == '\u{2028}' || c == '\u{ad}') => {
-            ("untrusted", vec!["txt-unsafe-characters"])
-        }
-        Refusal::NotUrl | Refusal::Scheme | Refusal::Disguised => ("untrusted", vec!["source-forbidden"]),
-        _ => ("untrusted", vec!["source-forbidden"]),
+fn in_records(index: usize, url: &str) -> Case {
+    let codes = if url.contains(|c: char| c.is_control() || ['\u{2028}', '\u{ad}'].contains(&c)) {
+        vec!["txt-unsafe-characters"]
+    } else if url.trim() != url {
+        vec!["source-forbidden", "txt-value-inexact"]
+    } else if url.starts_with("https://") && Url::parse(url).is_ok() {
+        vec!["source-forbidden"]
+    } else {
+        vec!["agentcard-url-not-https"]
     };
     let toml = format!("records = {{ \"cl.agentcard\" = {} }}", text(url));
-    Case { name: format!("record-{index}.eth"), what: format!("record {url:?}"), toml, state, codes }
+    Case { name: format!("record-{index}.eth"), what: format!("record {url:?}"), toml, state: "untrusted", codes }
 }
 
 /// The URL is what the card's host redirects to.
@@ -79,7 +82,7 @@ fn is_header(url: &str) -> bool {
 fn cases(table: &[(String, Refusal)]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (index, (url, why)) in table.iter().enumerate().filter(|(_, (url, _))| !url.is_empty()) {
-        cases.push(in_records(index, url, why));
+        cases.push(in_records(index, url));
         cases.push(in_contract(index, url));
         if is_header(url) && *why != Refusal::NotUrl {
             cases.push(in_redirect(index, REDIRECTS[index % REDIRECTS.len()]));

@@ -4,11 +4,12 @@
 
 mod chain;
 mod content;
+mod proof;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
-    chain::{RESOLVER, aggregate},
+    chain::{HEADER, RESOLVER, aggregate},
     content::BLANK,
     text::CARD,
 };
@@ -24,7 +25,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -33,6 +34,8 @@ impl Target {
         Self { name: "card", run: text::card },
         Self { name: "abi", run: chain::abi },
         Self { name: "ccip", run: chain::ccip },
+        Self { name: "proof", run: proof::proof },
+        Self { name: "header", run: proof::header },
     ];
 
     /// The target of this name.
