@@ -11,19 +11,23 @@
 //! ```
 
 mod a2a;
-mod aevum;
-mod anypoint;
+pub mod aevum;
+pub mod anypoint;
 mod commandlayer;
+pub(crate) mod mapping;
 mod orloj;
+mod shape;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use self::mapping::Mapping;
 use crate::card::Card;
 use crate::profile::Profile;
 use crate::reason::Reason;
+use crate::text::excerpt;
 
 /// What a card is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,10 @@ struct System {
     mend: fn(&Card) -> Vec<Mend>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
+    /// Where a card of this shape says what others can say too.
+    mapping: fn(&Card) -> &'static Mapping,
+    /// The same of the shape in which new cards are written.
+    written: &'static Mapping,
 }
 
 /// A value that a card must have because of others that it has.
@@ -134,6 +142,16 @@ impl Flavour {
         self.system().changed_at
     }
 
+    /// Where `card` says what cards of other systems can say too.
+    pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
+        (self.system().mapping)(card)
+    }
+
+    /// The same of the shape in which new cards are written.
+    pub(crate) fn written(self) -> &'static Mapping {
+        self.system().written
+    }
+
     /// What the rules of this system find in `card`.
     pub fn check(self, card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
         (self.system().check)(card, rules)
@@ -158,6 +176,20 @@ impl FromStr for Flavour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
 pub struct UnknownFlavour;
+
+/// A card has not the shape of the system as which it is read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a card of this system: {detail}")]
+pub struct Misshapen {
+    /// What is wrong, with foreign text cut short.
+    pub detail: String,
+}
+
+impl Misshapen {
+    fn of(error: &serde_json::Error) -> Self {
+        Self { detail: excerpt(&error.to_string()) }
+    }
+}
 
 /// What a document's shape says of the system that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

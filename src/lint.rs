@@ -15,7 +15,7 @@ mod sarif;
 
 use std::ops::Range;
 
-pub use fix::{Fixed, fix};
+pub use fix::{Fixed, fix, ordered};
 pub use sarif::sarif;
 use serde::Serialize;
 
@@ -126,7 +126,7 @@ fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
 fn placed(reason: Reason, text: &str) -> Finding {
     let place = reason.place.as_deref().and_then(|pointer| {
         let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
-            (Code::CardSchemaInvalid, Some(key)) => key.start..place.value.end,
+            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
             _ => place.value,
         });
         exact.or_else(|| around(text, pointer))

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
-const PURE: [&str; 18] = [
-    "address", "bundle", "card", "check", "cid", "evidence", "flavour", "lint", "manifest", "name", "plan", "profile",
-    "reason", "records", "report", "schema", "seal", "verdict",
+const PURE: [&str; 20] = [
+    "address", "bundle", "card", "check", "cid", "convert", "evidence", "flavour", "lint", "manifest", "name", "plan",
+    "profile", "project", "reason", "records", "report", "schema", "seal", "verdict",
 ];
 
 /// What a pure module must not name.
@@ -24,7 +24,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 34] = [
     "address",
     "cid",
     "clock",
@@ -50,9 +50,11 @@ const ORDER: [&str; 32] = [
     "check",
     "flavour",
     "lint",
+    "convert",
     "plan",
     "seal",
     "bundle",
+    "project",
     "resolve",
     "report",
     "http",

@@ -350,6 +350,27 @@ async fn a_card_is_handed_out_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn trusted_agents_are_projected_to_a2a_cards() {
+    let daemon = Daemon::start(|_| {}).await;
+    let path = |name: &str| format!("/v1/agents/{name}/.well-known/agent-card.json");
+    let answer = daemon.get(&path(GOOD)).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    let card = answer.json();
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    let said = &card["capabilities"]["extensions"][0]["params"];
+    assert_eq!(said["conclusion"], verdict["conclusion"]);
+    assert_eq!((&said["world"], &said["state"]), (&json!("sandbox"), &json!("trusted")));
+    assert_eq!(card["supportedInterfaces"][0]["url"], verdict["identity"]["entry"]);
+    assert_eq!(card["skills"][0]["id"], verdict["identity"]["verbs"][0]);
+    assert!(answer.header("cache-control").starts_with("private, max-age="), "{}", answer.header("cache-control"));
+    let bad = daemon.get(&path("entry-version.eth")).await;
+    bad.is_problem(409, "entry-version-noncompliant");
+    daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
+    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
+    weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cards_of_every_system_are_linted() {
     let daemon = Daemon::start(|_| {}).await;
     let lint = async |query: &str, media: &str, body: Vec<u8>| {

@@ -240,6 +240,31 @@ fn fixes_write_the_file_anew_and_keep_what_they_do_not_mean() {
     assert_eq!(code(&piped(CARD.as_bytes(), &["--fix"])), 2);
 }
 
+#[test]
+fn a_card_is_converted_and_says_what_it_lost() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("card.json");
+    std::fs::write(&path, CARD).expect("the folder can be written");
+    let convert = |rest: &[&str]| {
+        let mut arguments = vec![OsStr::new("convert"), path.as_os_str()];
+        arguments.extend(rest.iter().map(OsStr::new));
+        run(arguments)
+    };
+    let output = convert(&["--to", "a2a"]);
+    let card = json(&output);
+    assert_eq!((&card["name"], &card["skills"][0]["id"]), (&"Summarize Agent".into(), &"summarize".into()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("lost     /networks [\"eip155:1\"]\n"), "{said}");
+    let all = json(&convert(&["--to", "aevum", "--from", "commandlayer", "-o", "json"]));
+    assert_eq!((&all["from"], &all["to"]), (&"commandlayer".into(), &"aevum".into()));
+    assert!(all["lost"].as_array().is_some_and(|lost| lost.iter().any(|lost| lost["pointer"] == "/license")), "{all}");
+    assert_eq!(code(&convert(&["--to", "acme"])), 2);
+    std::fs::write(&path, "{\"name\": 5}").expect("the folder can be written");
+    assert_eq!(code(&convert(&["--to", "a2a"])), 2);
+    std::fs::write(&path, "[]").expect("the folder can be written");
+    assert_eq!(code(&convert(&["--to", "a2a"])), 1);
+}
+
 fn corpus() -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
         println!("skipped: CLRESOLVE_CORPUS is not set");

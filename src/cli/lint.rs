@@ -123,7 +123,7 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The bytes of the file or of standard input, as far as the rules look.
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = MAX_BYTES as u64;
     if file == Path::new("-") {

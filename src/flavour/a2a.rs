@@ -1,5 +1,7 @@
 //! The A2A project's agent card, 0.2 to 1.0.
 
+mod mapping;
+
 use super::{Rules, System, mends_nothing, present};
 use crate::card::Card;
 use crate::reason::Reason;
@@ -13,6 +15,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    mapping: mapping::mapping,
+    written: &mapping::CURRENT,
 };
 
 const ORDER: &[&str] = &[

@@ -1,5 +1,7 @@
 //! CommandLayer Agent-Cards: the checks of the walk that need no name, no record and no network.
 
+mod mapping;
+
 use super::{Mend, Rules, System, present};
 use crate::card::Card;
 use crate::check;
@@ -16,6 +18,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend,
     changed_at: Some("/updated_at"),
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 const ORDER: &[&str] = &[

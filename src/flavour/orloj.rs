@@ -1,5 +1,7 @@
 //! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card.
 
+mod mapping;
+
 use url::Url;
 
 use super::{Flavour, Rules, System, mends_nothing};
@@ -15,6 +17,8 @@ pub(super) static SYSTEM: System = System {
     order: ORDER,
     mend: mends_nothing,
     changed_at: None,
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
 };
 
 const ORDER: &[&str] = &[

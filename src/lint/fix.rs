@@ -38,6 +38,13 @@ pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> R
     Ok(fixed)
 }
 
+/// The text with the members in the order of the system's specification; `None` where they are.
+pub fn ordered(text: &str, flavour: Flavour) -> Option<String> {
+    let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
+    fixed.order(flavour.order());
+    (!fixed.changes.is_empty()).then_some(fixed.text)
+}
+
 /// Whether the rules say that the card was changed before it was made.
 fn is_reversed(card: &Card, flavour: Flavour, rules: &Rules<'_>) -> bool {
     flavour.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
