@@ -33,7 +33,7 @@ use crate::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
 use crate::fetch::https::Body;
-use crate::fetch::{FetchError, Forbidden, Refusal};
+use crate::fetch::{FetchError, Forbidden, Lookup, Refusal, SystemLookup};
 use crate::manifest::Side;
 use crate::memory::Memory;
 use crate::name::{EnsName, NameError};
@@ -162,7 +162,15 @@ impl Resolver {
     /// # Errors
     /// When a file or URL of the configuration cannot be read or does not hold what it should.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
-        let egress = setup::egress(config)?;
+        Self::with_lookup(config, Arc::new(SystemLookup)).await
+    }
+
+    /// As [`Resolver::new`], with another source of addresses than the system's resolver.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn with_lookup(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Self, SetupError> {
+        let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;

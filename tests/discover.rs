@@ -1,6 +1,6 @@
 //! Discovery against hosts on loopback, honest and hostile: what is asked, what is sent, and what is said of it.
 
-#[path = "fetch/server.rs"]
+#[path = "support/server.rs"]
 #[allow(dead_code, reason = "the fetch tests use all of it")]
 mod server;
 
