@@ -175,7 +175,7 @@ pub enum ManifestSource {
     },
 }
 
-/// Sizes of the caches, in entries; bytes for the block cache.
+/// Sizes of the caches, in entries and in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheConfig {
@@ -183,13 +183,15 @@ pub struct CacheConfig {
     pub trusted: u64,
     /// Other verdicts kept, in a pool of their own.
     pub untrusted: u64,
+    /// Bytes that trusted verdicts, other verdicts and failures may take: each of the three as many.
+    pub verdict_bytes: u64,
     /// Bytes of proven content kept.
     pub content_bytes: u64,
 }
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { trusted: 10_000, untrusted: 10_000, content_bytes: 64 * 1024 * 1024 }
+        Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
     }
 }
 

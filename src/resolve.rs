@@ -17,7 +17,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::bundle::{Bundle, BundleError};
+use crate::bundle::{Bundle, BundleError, OfChain};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
@@ -314,9 +314,11 @@ impl Resolver {
         let (profile, policy) = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
+        let (chain, recording) = self.0.chain.recording().unzip();
         let Self(inner) = self.changed(|inner| {
             inner.kept = Some(Arc::clone(&kept));
             inner.memory = None;
+            inner.chain = chain.unwrap_or_else(|| Arc::clone(&inner.chain));
         });
         let run = inner.gather(name, &policy).await;
         let header = match &run.evidence.reading {
@@ -327,7 +329,8 @@ impl Resolver {
             Err(_) => None,
         };
         let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, header, &blocks)?)
+        let chain = OfChain { header, witness: recording.and_then(|recording| recording.take()) };
+        Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, chain, &blocks)?)
     }
 
     /// The records of a name, judged by nothing.

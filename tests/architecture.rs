@@ -95,6 +95,27 @@ fn signing_and_verifying_do_no_io_and_read_no_clock() {
     assert!(offences.is_empty(), "{offences:#?}");
 }
 
+/// What `bundle` calls in `chain`: those files ask nobody.
+#[test]
+fn the_replay_of_proofs_does_no_io() {
+    const FILES: [&str; 9] = [
+        "witness.rs",
+        "answer.rs",
+        "contracts.rs",
+        "abi.rs",
+        "proof/kept.rs",
+        "proof/evm.rs",
+        "proof/header.rs",
+        "proof/state.rs",
+        "proof/trie.rs",
+    ];
+    let words = [&IMPURE_WORDS[..], &["async ", ".await", "RpcClient", "alloy_transport", "alloy_provider"]].concat();
+    let is_part = |offence: &String| FILES.iter().any(|file| offence.starts_with(&format!("src/chain/{file}")));
+    let offences: Vec<_> = offences(|module| module == "chain", &words).into_iter().filter(is_part).collect();
+    assert!(offences.is_empty(), "{offences:#?}");
+    assert!(FILES.iter().all(|file| Path::new(env!("CARGO_MANIFEST_DIR")).join("src/chain").join(file).exists()));
+}
+
 #[test]
 fn the_command_line_does_not_reach_behind_the_resolver() {
     let words = ["crate::fetch", "crate::chain::rpc", "reqwest", "alloy_provider"];

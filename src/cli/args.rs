@@ -463,14 +463,18 @@ pub(super) struct ExportArgs {
     #[command(flatten)]
     pub(super) out: OutArgs,
     #[command(flatten)]
+    pub(super) sign: SignArgs,
+    #[command(flatten)]
     pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Shown here: the header's hash, the card under its CID block by block, the checksum,
-and that the verdict follows. The records are the word of whoever made the bundle:
-a bundle is as good as its source. The world options change nothing.
+and that the verdict follows; of a bundle made with --proof state-proof also the
+records, computed again under that header. All else is the word of whoever made the
+bundle, and is listed. Who that is only a signature tells, and only with --jwks;
+that it has expired since is told and not refused. The world options change nothing.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -481,6 +485,12 @@ pub(super) struct ReplayArgs {
     /// Refuse a bundle that was made longer ago, such as 10m
     #[arg(long, value_name = "DUR", value_parser = parse_age)]
     pub(super) max_age: Option<Duration>,
+    /// Refuse a bundle whose verdict none of these keys signed (a JSON Web Key Set)
+    #[arg(long, value_name = "FILE")]
+    pub(super) jwks: Option<PathBuf>,
+    /// Who must have signed it; else whoever holds one of the keys
+    #[arg(long, value_name = "ISSUER", value_parser = parse_issuer, requires = "jwks")]
+    pub(super) issuer: Option<String>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     #[command(flatten)]
@@ -674,9 +684,9 @@ fn parse_chain(text: &str) -> Result<u64, String> {
     id.ok_or_else(|| "expected a chain such as eip155:1".to_owned())
 }
 
-/// What signs verdicts, for `-o jws`.
+/// What signs verdicts.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Signing (-o jws)")]
+#[command(next_help_heading = "Signing")]
 pub(super) struct SignArgs {
     /// File with the private key; `clresolve key new` makes one
     #[arg(long, value_name = "FILE")]

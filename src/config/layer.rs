@@ -123,6 +123,9 @@ pub struct CacheLayer {
     /// Other verdicts kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<u64>,
+    /// Bytes that each pool of verdicts may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict_bytes: Option<u64>,
     /// Bytes of proven content kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
@@ -253,6 +256,7 @@ impl CacheLayer {
         CacheConfig {
             trusted: self.trusted.unwrap_or(below.trusted),
             untrusted: self.untrusted.unwrap_or(below.untrusted),
+            verdict_bytes: self.verdict_bytes.unwrap_or(below.verdict_bytes),
             content_bytes: self.content_bytes.unwrap_or(below.content_bytes),
         }
     }
@@ -304,6 +308,7 @@ impl Layer {
             cache: Some(CacheLayer {
                 trusted: Some(config.cache.trusted),
                 untrusted: Some(config.cache.untrusted),
+                verdict_bytes: Some(config.cache.verdict_bytes),
                 content_bytes: Some(config.cache.content_bytes),
             }),
             http: Some(HttpLayer::of(config.http)),

@@ -5,12 +5,14 @@
 mod cards;
 mod chain;
 mod content;
+mod evidence;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
     chain::{RESOLVER, aggregate},
     content::BLANK,
+    evidence::NOW,
     text::CARD,
 };
 
@@ -25,7 +27,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -36,6 +38,8 @@ impl Target {
         Self { name: "ccip", run: chain::ccip },
         Self { name: "resources", run: cards::resources },
         Self { name: "ledger", run: cards::ledger },
+        Self { name: "bundle", run: evidence::bundle },
+        Self { name: "jws", run: evidence::jws },
     ];
 
     /// The target of this name.
