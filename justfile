@@ -75,3 +75,7 @@ bench-process:
 # memory of an audit
 bench-audit:
     cargo bench --bench audit
+
+# lint beside Ajv 8; needs Node
+bench-lint:
+    cargo bench --bench lint

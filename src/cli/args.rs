@@ -994,22 +994,24 @@ pub(super) fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Moves a command that stands after flags to the front, so that flags may come before and after it.
+/// Moves a command that stands after flags to the front, and the command below it behind it, so that flags may come before
+/// and after them.
 ///
 /// Only the first argument that is no flag can be a command; after `--` none is.
 fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let command = Cli::command();
-    if let Some(at) = first_positional(&command, &arguments)
-        && at > 1
-        && arguments[at].to_str().is_some_and(|a| command.find_subcommand(a).is_some())
+    let cli = Cli::command();
+    let (mut command, mut place) = (&cli, 1);
+    while let Some(at) = first_positional(&cli, &arguments, place)
+        && let Some(below) = arguments[at].to_str().and_then(|name| command.find_subcommand(name))
     {
-        arguments[1..=at].rotate_right(1);
+        arguments[place..=at].rotate_right(1);
+        (command, place) = (below, place + 1);
     }
     arguments
 }
 
-fn first_positional(command: &clap::Command, arguments: &[OsString]) -> Option<usize> {
-    let mut at = 1;
+fn first_positional(command: &clap::Command, arguments: &[OsString], from: usize) -> Option<usize> {
+    let mut at = from;
     while let Some(argument) = arguments.get(at) {
         match argument.to_str() {
             Some("--") => return None,
@@ -1078,6 +1080,18 @@ mod tests {
         ] {
             assert!(matches!(parsed(line), Command::Trace(a) if a.names == ["a.eth"]), "{line}");
         }
+    }
+
+    #[test]
+    fn flags_may_stand_before_a_command_of_two_words() {
+        for line in [
+            "clresolve memory show a.eth --timeout 3s",
+            "clresolve --timeout 3s memory show a.eth",
+            "clresolve memory --timeout 3s show a.eth",
+        ] {
+            assert!(matches!(parsed(line), Command::Memory(_)), "{line}");
+        }
+        assert!(matches!(parsed("clresolve --sandbox bundle export a.eth"), Command::Bundle(_)));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::config::BlockSelector;
+use crate::reason::{Code, Refusal};
 use crate::text::Foreign;
-use crate::verdict::State;
+use crate::verdict::{State, Verdict};
 
 /// The decision, for programs.
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };
     results.push(&said, |format| match (format, code) {
         (Format::Text, Some(code)) => {
-            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(&verdict.summary))
+            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(because(&verdict, code)))
         }
         (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
         (Format::Text, None) => format!("allow\n{}\n", Foreign::new(&verdict.summary)),
@@ -51,4 +52,13 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     })?;
     results.finish()?;
     Ok(if code.is_none() { Exit::Trusted } else { Exit::Untrusted })
+}
+
+/// One sentence: what the verdict found, or, where that is that the binding is real, what the gate has against it.
+fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
+    if verdict.state != State::Trusted {
+        return &verdict.summary;
+    }
+    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
+    Code::from_slug(code).map_or_else(refusal, |code| code.entry().title)
 }

@@ -1,0 +1,156 @@
+//! Lint of 10,000 cards of all five systems, from bytes to findings, beside Ajv 8 doing the schema part alone: parse and
+//! validate, each card by the one schema of its system. Both read the same texts on one thread, in turn, in one run.
+
+mod support;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clresolve::flavour::{Flavour, Rules};
+use clresolve::lint::lint;
+use clresolve::profile::{DEFAULT, Profile, Profiles};
+use clresolve::sandbox::Sandbox;
+use clresolve::{Resolver, State};
+use serde_json::{Value, json};
+
+use support::{GOOD, Good, Row, median, median_ratio};
+
+/// What is linted in a round.
+const CARDS: usize = 10_000;
+
+/// A round takes a good part of a second, so there are few.
+const ROUNDS: usize = 15;
+
+/// The whole of the rules is to take at most twice what another program takes for the schema alone.
+const BUDGET: f64 = 0.5;
+
+/// Where Ajv stands.
+const AJV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/lint");
+
+/// The good cards of the sandbox that are served as files, with the schemas by which Ajv judges them.
+const FILES: [(Flavour, &str, &str); 4] = [
+    (Flavour::A2a, include_str!("../src/sandbox/discovery/a2a.json"), "a2a.agent-card-1.0"),
+    (Flavour::Aevum, include_str!("../src/sandbox/discovery/aevum.json"), "aevum.agent-card-1.0"),
+    (Flavour::Anypoint, include_str!("../src/sandbox/discovery/anypoint.json"), "anypoint.agent-card-1.0"),
+    (Flavour::Orloj, include_str!("../src/sandbox/discovery/orloj.json"), "orloj.agent-card"),
+];
+
+fn main() {
+    if !support::asked_to_measure() {
+        return;
+    }
+    let profile = Profiles::builtin().get(DEFAULT).expect("it is built in");
+    let cards = cards();
+    for (flavour, card, _) in &cards {
+        let report = lint(card.as_bytes(), None, &Rules::of(&profile));
+        assert_eq!((report.flavour, report.valid), (Some(*flavour), true), "{:?}", report.findings);
+    }
+    let Some(mut ajv) = Ajv::start(&cards) else {
+        println!("not measured: this bench needs Node with npm");
+        return;
+    };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(linted(&cards, &profile).as_secs_f64());
+        theirs.push(ajv.round().as_secs_f64());
+    }
+    let per_second = |seconds: &[f64]| format!("{:.0} cards/s", CARDS as f64 / median(seconds));
+    Row {
+        what: "lint of 10,000 cards of five systems, beside the schemas alone in Ajv 8",
+        measured: per_second(&ours),
+        beside: per_second(&theirs),
+        ratio: median_ratio(&theirs, &ours),
+        budget: BUDGET,
+        good: Good::AtLeast,
+    }
+    .end("bench-lint");
+}
+
+/// Each with its system and schema; no two are the same.
+fn cards() -> Vec<(Flavour, String, String)> {
+    let schema = |name: &str| format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let document = |text: &str| serde_json::from_str::<Value>(text).expect("a good card is JSON");
+    let mut good: Vec<(Flavour, Value, String)> =
+        FILES.iter().map(|(flavour, text, name)| (*flavour, document(text), schema(name))).collect();
+    good.push((Flavour::CommandLayer, document(&of_commandlayer()), schema("agent.card.base")));
+    let numbered = |at: usize| {
+        let (flavour, card, schema) = &good[at % good.len()];
+        let mut card = card.clone();
+        let member = ["description", "name"].into_iter().find(|member| card[member].is_string());
+        let member = &mut card[member.expect("every card has a text for people")];
+        *member = format!("{} {at}", member.as_str().unwrap_or_default()).into();
+        (*flavour, format!("{card:#}"), schema.clone())
+    };
+    (0..CARDS).map(numbered).collect()
+}
+
+fn of_commandlayer() -> String {
+    let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
+    runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("ports can be had");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
+        let resolution = resolver.resolve(GOOD).await;
+        assert_eq!(resolution.verdict.state, State::Trusted);
+        String::from_utf8(resolution.card.expect("a trusted name has a card").to_vec()).expect("a card is UTF-8")
+    })
+}
+
+fn linted(cards: &[(Flavour, String, String)], profile: &Profile) -> Duration {
+    let rules = Rules::of(profile);
+    let started = Instant::now();
+    let valid = cards.iter().filter(|(_, card, _)| lint(card.as_bytes(), None, &rules).valid).count();
+    let took = started.elapsed();
+    assert_eq!(valid, CARDS);
+    took
+}
+
+/// Node with the cards in its memory; it ends with its standard input.
+struct Ajv {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    _cards: tempfile::NamedTempFile,
+}
+
+impl Ajv {
+    fn start(cards: &[(Flavour, String, String)]) -> Option<Self> {
+        if !Path::new(AJV).join("node_modules").is_dir() {
+            let npm = Command::new("npm")
+                .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+                .current_dir(AJV)
+                .stdout(Stdio::null())
+                .status();
+            npm.ok().filter(|status| status.success())?;
+        }
+        let mut file = tempfile::NamedTempFile::new().expect("a scratch file");
+        for (_, card, schema) in cards {
+            writeln!(file, "{}", json!({"schema": schema, "card": card})).expect("the scratch file can be written");
+        }
+        let mut child = Command::new("node")
+            .arg("ajv.mjs")
+            .arg(file.path())
+            .current_dir(AJV)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Some(Self { child, lines, _cards: file })
+    }
+
+    fn round(&mut self) -> Duration {
+        writeln!(self.child.stdin.as_mut().expect("it is piped"), "go").expect("Node reads");
+        let line = self.lines.next().expect("Node answers").expect("a line");
+        let (valid, nanos) = line.split_once(' ').expect("two numbers");
+        assert_eq!(valid, CARDS.to_string(), "Ajv finds cards invalid");
+        Duration::from_nanos(nanos.parse().expect("nanoseconds"))
+    }
+}
+
+impl Drop for Ajv {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        drop(self.child.wait());
+    }
+}
