@@ -4,9 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
-const PURE: [&str; 17] = [
-    "address", "bundle", "card", "check", "cid", "evidence", "lint", "manifest", "name", "plan", "profile", "reason",
-    "records", "report", "schema", "seal", "verdict",
+const PURE: [&str; 18] = [
+    "address",
+    "bundle",
+    "card",
+    "check",
+    "cid",
+    "evidence",
+    "lint",
+    "manifest",
+    "name",
+    "plan",
+    "profile",
+    "reason",
+    "records",
+    "report",
+    "schema",
+    "seal",
+    "signature",
+    "verdict",
 ];
 
 /// What a pure module must not name.
@@ -24,7 +40,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 31] = [
+const ORDER: [&str; 32] = [
     "address",
     "cid",
     "clock",
@@ -41,6 +57,7 @@ const ORDER: [&str; 31] = [
     "verdict",
     "config",
     "sign",
+    "signature",
     "manifest",
     "schema",
     "memory",
