@@ -28,6 +28,7 @@ mod records;
 mod render;
 mod sandbox;
 mod serve;
+mod signature;
 mod stop;
 mod trace;
 mod verdict;
@@ -79,6 +80,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Sandbox(args) => sandbox::run(args),
         Command::Key(args) => key::run(args),
         Command::Verdict(args) => verdict::run(args),
+        Command::Sign(args) => signature::sign(args),
+        Command::Signature(args) => signature::run(args),
         Command::Completions(args) => completions::run(args),
     };
     done.unwrap_or_else(|error| {

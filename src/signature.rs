@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
+use crate::card::json::JsonError;
 use crate::reason::{Code, Effect, Reason, sort};
 
 mod canonical;
@@ -23,11 +24,13 @@ mod header;
 mod key;
 mod message;
 mod root;
+mod splice;
 
 pub use canonical::{Form, NoCanonicalForm, payload};
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
 pub use key::{Algorithm, CardKey};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
+pub use splice::sign_text;
 
 use canonical::{SIGNATURES, payload_in};
 use header::{Entry, Said};
@@ -100,6 +103,9 @@ pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError>
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
+    /// The text of the card is not strict JSON.
+    #[error("the card is not strict JSON: {0}")]
+    Json(JsonError),
     /// The library that signs failed.
     #[error("the signature could not be made")]
     Library,

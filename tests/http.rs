@@ -635,7 +635,7 @@ struct Broken;
 
 #[async_trait::async_trait]
 impl Chain for Broken {
-    async fn read(&self, _: &EnsName, _: BlockSelector) -> Result<Reading, ChainError> {
+    async fn read_keys(&self, _: &EnsName, _: BlockSelector, _: &'static [Key]) -> Result<Reading, ChainError> {
         panic!("a bug")
     }
 

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tower::Service;
 
 use super::chorus::Chorus;
-use super::contracts::{Findings, Subject};
+use super::contracts::Findings;
 use super::endpoint::{CALL_GAS, Failure, Gossip, Node, by_hash, decode_at};
 use super::proof::{Call, HashedHeader, Outcome, ProofError, Prover, RpcSource, Session};
 use super::rpc::{Asked, Clock, RpcChain};
@@ -31,6 +31,7 @@ use super::tally::{Standing, Tally};
 use super::transport::TransportFault;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
+use crate::records::Key;
 use crate::telemetry;
 
 /// Headers that are remembered for questions about an earlier reading's block.
@@ -213,8 +214,13 @@ impl Head {
 
 #[async_trait]
 impl Chain for ProvenChain {
-    async fn read(&self, name: &EnsName, selector: BlockSelector) -> Result<Reading, ChainError> {
-        let asked = Arc::new(Asked::new(name, &self.endpoints.contracts, Subject::resolve_texts));
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        selector: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        let asked = Arc::new(Asked::texts(name, &self.endpoints.contracts, keys));
         let gossip = async { Ok(self.gossip(&asked, selector).await) };
         let (head, mut rumours) = try_join(self.headers.head(selector), gossip).await?;
         let header = Arc::new(head.header.clone());
@@ -243,7 +249,7 @@ impl Chain for ProvenChain {
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
-        let asked = Asked::new(owner, &self.endpoints.contracts, Subject::resolve_address);
+        let asked = Asked::address(owner, &self.endpoints.contracts);
         let computer = self.computer(self.header_of(block).await?, endpoints);
         let findings = self.findings(&computer, &asked, block, None).await?;
         self.endpoints.held(&computer.client(), &asked, findings, block).await

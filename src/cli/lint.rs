@@ -52,7 +52,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
 }
 
 /// The bytes of the file or of standard input, as far as the rules look.
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = MAX_BYTES as u64;
     if file == Path::new("-") {
