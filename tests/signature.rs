@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::card::json::{Limits, parse};
@@ -12,8 +15,8 @@ use clresolve::name::EnsName;
 use clresolve::reason::{Code, Effect, Reason};
 use clresolve::sign::KeyError;
 use clresolve::signature::{
-    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURES, Outcome, Root, RootError,
-    SignError, SignatureState, TrustRoots, Verification, payload, sign, verify,
+    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Outcome,
+    Root, RootError, SignError, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
 };
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
@@ -30,8 +33,7 @@ fn seed() -> [u8; 32] {
 /// RFC 8410's fixed head, then the 32 bytes.
 fn key() -> CardKey {
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-    let der = STANDARD.encode([head.as_slice(), &seed()].concat());
-    CardKey::from_pem(&format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n")).expect("a key")
+    CardKey::from_pem(&pem(&[head.as_slice(), &seed()].concat())).expect("a key")
 }
 
 fn jwk() -> Value {
@@ -113,11 +115,9 @@ fn the_signed_cards_of_the_corpus_hold_and_their_tampered_copies_do_not() {
     let roots = TrustRoots::from(Root::from_jwks("corpus", &keys).expect("a key set"));
     for kind in ["eddsa", "es256"] {
         let read = |suffix: &str| json(&corpus(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
-        let (root, _, form) = {
-            let found = verify(&read(""), &roots);
-            (verified(&found).0.to_owned(), 0, verified(&found).2)
-        };
-        assert_eq!((root.as_str(), form), ("corpus", Form::Specification));
+        let found = verify(&read(""), &roots);
+        let (root, _, form) = verified(&found);
+        assert_eq!((root, form), ("corpus", Form::Specification));
         assert_eq!(refused(&read("-tampered"), &roots), Code::SignatureInvalid);
     }
     let printed = json(&corpus("spec-sample-card.json").expect("there"));
@@ -151,4 +151,453 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     assert_eq!((&header["kid"], &header["jku"]), (&json!("k"), &json!("https://a.example/jwks.json")));
     let found = verify(&twice, &roots(&[jwk()]));
     assert!(found.signatures.iter().all(|checked| matches!(checked.outcome, Outcome::Verified { .. })), "{found:?}");
+}
+
+#[test]
+fn keys_of_all_three_kinds_sign_and_verify() {
+    for (key, alg) in [(key(), "EdDSA"), (p256(), "ES256"), (rsa(KeySize::Rsa2048), "RS256")] {
+        assert_eq!(key.algorithm().as_str(), alg);
+        let root = jwks(&[key.public_jwk()]).expect("a key set").into();
+        let signed = sign(&card(), &key).expect("it is signed");
+        let found = verify(&signed, &root);
+        assert_eq!(verified(&found), ("keys", key.key_id(), Form::Specification));
+        assert_eq!(found.signatures[0].alg.as_deref(), Some(alg));
+        let mut changed = signed;
+        changed["name"] = json!("another");
+        assert_eq!(refused(&changed, &root), Code::SignatureInvalid);
+        assert!(!format!("{key:?}").contains("secret"));
+    }
+}
+
+fn p256() -> CardKey {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
+    CardKey::from_pem(&pem(pair.to_pkcs8v1().expect("PKCS#8").as_ref())).expect("a key")
+}
+
+fn rsa(size: KeySize) -> CardKey {
+    let pair = aws_lc_rs::rsa::KeyPair::generate(size).expect("a key");
+    let der: Pkcs8V1Der<'_> = pair.as_der().expect("PKCS#8");
+    CardKey::from_pem(&pem(der.as_ref())).expect("a key")
+}
+
+fn pem(der: &[u8]) -> String {
+    let base64 = STANDARD.encode(der);
+    let lines: Vec<&str> = base64.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("ASCII")).collect();
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
+}
+
+/// A card and the roots that it is judged by.
+type Case = (Value, TrustRoots);
+
+/// The card with a good signature whose protected header has these members too.
+fn header(change: Value) -> Value {
+    let mut header = json!({"alg": "EdDSA", "kid": "k", "typ": "JOSE"});
+    header.as_object_mut().expect("an object").extend(change.as_object().expect("an object").clone());
+    under(&header.to_string())
+}
+
+/// The card with a good signature, one member of which is another.
+fn entry_with(member: &str, value: Value) -> Value {
+    let mut card = header(json!({}));
+    card["signatures"][0][member] = value;
+    card
+}
+
+fn listed(signatures: Value) -> Value {
+    let mut card = card();
+    card["signatures"] = signatures;
+    card
+}
+
+/// The roots of the good key, one member of which is another.
+fn key_with(member: &str, value: Value) -> TrustRoots {
+    let mut jwk = jwk();
+    jwk[member] = value;
+    roots(&[jwk])
+}
+
+/// Cards whose form or header is refused, whatever the root.
+fn malformed() -> Vec<(Code, Value)> {
+    use Code::{SignatureAlgorithmRefused, SignatureHeaderRefused, SignatureMalformed, SignatureMissing};
+    let entry = header(json!({}))["signatures"][0].clone();
+    vec![
+        (SignatureMissing, card()),
+        (SignatureMissing, listed(json!([]))),
+        (SignatureMalformed, listed(json!({}))),
+        (SignatureMalformed, listed(Value::Null)),
+        (SignatureMalformed, listed(json!(["x"]))),
+        (SignatureMalformed, listed(json!([{"protected": "e30"}]))),
+        (SignatureMalformed, listed(json!([{"signature": "AA"}]))),
+        (SignatureMalformed, listed(vec![entry; MAX_SIGNATURES + 1].into())),
+        (SignatureMalformed, entry_with("protected", json!("e30="))),
+        (SignatureMalformed, entry_with("protected", json!("e31"))),
+        (SignatureMalformed, entry_with("protected", json!("bm8"))),
+        (SignatureMalformed, entry_with("protected", json!(7))),
+        (SignatureMalformed, entry_with("signature", json!("A"))),
+        (SignatureMalformed, entry_with("signature", json!("AA=="))),
+        (SignatureMalformed, entry_with("signature", json!("A".repeat(MAX_SIGNATURE_BYTES * 2)))),
+        (SignatureMalformed, entry_with("header", json!([]))),
+        (SignatureMalformed, entry_with("header", json!({"kid": "k"}))),
+        (SignatureMalformed, under("{}")),
+        (SignatureMalformed, under("[]")),
+        (SignatureMalformed, under(r#"{"alg":"EdDSA","alg":"EdDSA"}"#)),
+        (SignatureMalformed, header(json!({"alg": 1}))),
+        (SignatureMalformed, header(json!({"kid": 1}))),
+        (SignatureMalformed, header(json!({"x5c": ["A".repeat(MAX_HEADER_BYTES)]}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "none"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "NONE"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": ""}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "HS256"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "HS512"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "PS256"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "ES256K"}))),
+        (SignatureAlgorithmRefused, header(json!({"alg": "eddsa"}))),
+        (SignatureHeaderRefused, header(json!({"crit": ["exp"], "exp": 1}))),
+        (SignatureHeaderRefused, header(json!({"crit": []}))),
+        (SignatureHeaderRefused, header(json!({"b64": false, "crit": ["b64"]}))),
+        (SignatureHeaderRefused, header(json!({"b64": false}))),
+        (SignatureHeaderRefused, header(json!({"typ": "clresolve-verdict+jwt"}))),
+        (SignatureHeaderRefused, header(json!({"typ": 1}))),
+        (SignatureHeaderRefused, entry_with("header", json!({"crit": ["x"]}))),
+    ]
+}
+
+/// Cards whose key or signature is refused.
+fn unvouched() -> Vec<(Code, Case)> {
+    use Code::{SignatureInvalid, SignatureKeyUnfit, SignatureKeyUnknown, SignatureKeyWeak, SignaturePayloadRefused};
+    let good = || header(json!({}));
+    let rs256 = || header(json!({"alg": "RS256"}));
+    let es256 = || header(json!({"alg": "ES256"}));
+    let rsa = |bits: usize, e: &str| {
+        let mut n = vec![0xa5; bits / 8];
+        n[0] |= 0x80;
+        roots(&[json!({"kty": "RSA", "n": BASE64URL.encode(n), "e": e, "kid": "k"})])
+    };
+    let off_the_curve = json!({"kty": "EC", "crv": "P-256", "x": BASE64URL.encode([9; 32]),
+        "y": BASE64URL.encode([1; 32]), "kid": "k"});
+    let small_order = json!({"kty": "OKP", "crv": "Ed25519", "x": BASE64URL.encode([0; 32]), "kid": "k"});
+    let mut changed = good();
+    changed["version"] = json!("1.0.1");
+    let mut anothers = good();
+    let other = sign(&json!({"name": "another"}), &key().named("k")).expect("it is signed");
+    anothers["signatures"] = other["signatures"].clone();
+    let mut huge = good();
+    huge["x"] = json!(u64::MAX);
+    vec![
+        (SignatureKeyUnknown, (header(json!({"kid": "other"})), roots(&[jwk()]))),
+        (SignatureKeyUnknown, (header(json!({"jwk": jwk(), "kid": "other"})), roots(&[jwk()]))),
+        (SignatureKeyUnknown, (good(), roots(&[]))),
+        (SignatureKeyUnknown, (good(), TrustRoots::default())),
+        (SignatureKeyUnfit, (es256(), roots(&[jwk()]))),
+        (SignatureKeyUnfit, (rs256(), roots(&[jwk()]))),
+        (SignatureKeyUnfit, (good(), roots(&[json!({"kty": "oct", "k": "AA", "kid": "k"})]))),
+        (SignatureKeyUnfit, (good(), key_with("use", json!("enc")))),
+        (SignatureKeyUnfit, (good(), key_with("alg", json!("ES256")))),
+        (SignatureKeyUnfit, (good(), key_with("key_ops", json!(["sign"])))),
+        (SignatureKeyUnfit, (good(), key_with("crv", json!("Ed448")))),
+        (SignatureKeyWeak, (good(), roots(&[small_order]))),
+        (SignatureKeyWeak, (es256(), roots(&[off_the_curve]))),
+        (SignatureKeyWeak, (rs256(), rsa(1024, "AQAB"))),
+        (SignatureKeyWeak, (rs256(), rsa(2040, "AQAB"))),
+        (SignatureKeyWeak, (rs256(), rsa(8200, "AQAB"))),
+        (SignatureKeyWeak, (rs256(), rsa(2048, "Aw"))),
+        (SignatureKeyWeak, (rs256(), rsa(2048, "AQAC"))),
+        (SignatureInvalid, (rs256(), rsa(2048, "AQAB"))),
+        (SignatureInvalid, (changed, roots(&[jwk()]))),
+        (SignatureInvalid, (anothers, roots(&[jwk()]))),
+        (SignatureInvalid, (entry_with("signature", json!("")), roots(&[jwk()]))),
+        (SignatureInvalid, (entry_with("signature", json!(BASE64URL.encode([0; 64]))), roots(&[jwk()]))),
+        (SignaturePayloadRefused, (huge, roots(&[jwk()]))),
+    ]
+}
+
+#[test]
+fn every_refusal_has_its_code() {
+    assert_eq!(
+        verify(&header(json!({})), &roots(&[jwk()])).state,
+        SignatureState::Verified,
+        "the cases are changes of it"
+    );
+    let mut cases = unvouched();
+    cases.extend(malformed().into_iter().map(|(code, card)| (code, (card, roots(&[jwk()])))));
+    let mut seen: BTreeSet<Code> = [Code::SignatureRootUnavailable, Code::SignatureRootUnusable].into();
+    for (code, (card, roots)) in &cases {
+        assert_eq!(refused(card, roots), *code, "{}", card["signatures"]);
+        seen.insert(*code);
+    }
+    let all = Code::ALL.iter().copied().filter(|code| code.slug().starts_with("signature-"));
+    assert_eq!(seen, all.collect::<BTreeSet<_>>(), "each code has a case here; those of roots have tests of their own");
+}
+
+#[test]
+fn headers_that_say_more_than_they_must_are_read_past() {
+    for more in [
+        json!({"jku": "https://evil.example/jwks", "jwk": {"kty": "oct"}, "x5u": "x", "x5c": ["x"], "iat": 1, "x": {}}),
+        json!({"typ": "JOSE+JSON"}),
+        json!({"typ": "jose"}),
+        json!({"typ": "agent-card+jws"}),
+        json!({"typ": "application/agent-card+jws"}),
+        json!({"typ": "JWT"}),
+    ] {
+        verified(&verify(&header(more), &roots(&[jwk()])));
+    }
+    verified(&verify(&under(r#"{"alg":"EdDSA","kid":"k"}"#), &roots(&[jwk()])));
+    verified(&verify(&entry_with("header", json!({"note": "signed by nobody"})), &roots(&[jwk()])));
+}
+
+#[test]
+fn a_signature_finds_its_key_by_name_by_thumbprint_or_because_neither_has_a_name() {
+    let mut nameless = jwk();
+    nameless.as_object_mut().expect("an object").remove("kid");
+    let by = |kid: &str| header(json!({ "kid": kid }));
+    verified(&verify(&by(THUMBPRINT), &roots(&[jwk()])));
+    verified(&verify(&by("anything"), &roots(&[nameless])));
+    verified(&verify(&under(r#"{"alg":"EdDSA"}"#), &roots(&[jwk()])));
+    // Two keys of one name: the second is tried too.
+    let mut other = p256().public_jwk();
+    other["kid"] = json!("k");
+    verified(&verify(&by("k"), &roots(&[other, jwk()])));
+}
+
+#[test]
+fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
+    let mut card = header(json!({}));
+    let others =
+        [entry_with("signature", json!(BASE64URL.encode([0; 64]))), header(json!({"alg": "none"})), listed(json!([7]))];
+    for other in others {
+        card["signatures"].as_array_mut().expect("a list").insert(0, other["signatures"][0].clone());
+    }
+    let broken = Root::without_keys("down", Reason::new(Code::SignatureRootUnavailable).observed("timeout"));
+    let roots = TrustRoots::new(vec![broken, jwks(&[jwk()]).expect("a key set")]).expect("few");
+    let found = verify(&card, &roots);
+    assert_eq!(verified(&found).0, "keys");
+    let reasons: Vec<_> = found.reasons.iter().map(|r| (r.effect, r.code, r.place.as_deref().unwrap_or(""))).collect();
+    assert_eq!(
+        reasons,
+        [
+            (Effect::Warn, Code::SignatureAlgorithmRefused, "/signatures/1"),
+            (Effect::Warn, Code::SignatureInvalid, "/signatures/2"),
+            (Effect::Warn, Code::SignatureMalformed, "/signatures/0"),
+            (Effect::Warn, Code::SignatureRootUnavailable, "down"),
+        ]
+    );
+    assert_eq!(found.signatures[3].kid.as_deref(), Some("k"));
+}
+
+#[test]
+fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_not() {
+    let root = |code| TrustRoots::from(Root::without_keys("r", Reason::new(code)));
+    let open = verify(&header(json!({})), &root(Code::SignatureRootUnavailable));
+    assert_eq!(open.state, SignatureState::Undecided);
+    assert!(open.reasons.iter().all(|reason| reason.effect == Effect::Unknown), "{open:?}");
+    let shut = verify(&header(json!({})), &root(Code::SignatureRootUnusable));
+    assert_eq!(shut.state, SignatureState::Refused);
+    // What no key of any root could save is refused all the same.
+    let hopeless = verify(&header(json!({"alg": "none"})), &root(Code::SignatureRootUnavailable));
+    assert_eq!(hopeless.state, SignatureState::Refused);
+}
+
+#[test]
+fn no_changed_byte_passes_unless_it_has_no_meaning() {
+    let signed = sign(&card(), &key().named("k")).expect("it is signed");
+    let text = signed.to_string();
+    let roots = roots(&[jwk()]);
+    let mut told_apart = 0;
+    for at in 0..text.len() {
+        for change in [1, 0x20, 0x80] {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= change;
+            let Ok(changed) = parse(&bytes, Limits::CARD) else { continue };
+            told_apart += 1;
+            let state = verify(&changed, &roots).state;
+            assert!(
+                state != SignatureState::Verified || changed == signed,
+                "byte {at}: {}",
+                String::from_utf8_lossy(&bytes)
+            );
+        }
+    }
+    assert!(told_apart > text.len(), "{told_apart} changes were judged");
+}
+
+#[test]
+fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more() {
+    let mut given = card();
+    for (member, value) in
+        [("capabilities", json!({})), ("description", json!("")), ("skills", json!([])), ("iconUrl", json!(""))]
+    {
+        given[member] = value;
+    }
+    let mut left_out = given.clone();
+    for member in ["capabilities", "description", "skills", "iconUrl"] {
+        left_out.as_object_mut().expect("an object").remove(member);
+    }
+    given["signatures"] = sign(&left_out, &key()).expect("it is signed")["signatures"].clone();
+    assert_eq!(verified(&verify(&given, &roots(&[jwk()]))).2, Form::WithoutEmpty);
+    // A demand for security, an unknown member and a capability say something by being there.
+    for (member, value) in [
+        ("securityRequirements", json!([{"schemes": {"key": {}}}])),
+        ("securitySchemes", json!({"m": {"mtlsSecurityScheme": {}}})),
+        ("unknown", json!("")),
+        ("provider", json!({})),
+        ("capabilities", json!({"streaming": false})),
+    ] {
+        let mut more = given.clone();
+        more[member] = value;
+        assert_eq!(refused(&more, &roots(&[jwk()])), Code::SignatureInvalid, "{member}");
+    }
+}
+
+#[test]
+fn cards_that_cannot_be_signed_are_told() {
+    let full = listed(vec![json!({}); MAX_SIGNATURES].into());
+    assert_eq!(sign(&full, &key()), Err(SignError::TooMany));
+    assert_eq!(sign(&json!([]), &key()), Err(SignError::NotObject));
+    assert_eq!(sign(&listed(json!({})), &key()), Err(SignError::Signatures));
+    assert!(matches!(sign(&json!({"x": u64::MAX}), &key()), Err(SignError::Payload(_))));
+    assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(SignError::Json(_))));
+    assert_eq!(CardKey::from_pem("x").err(), Some(KeyError::NotCardKey));
+    let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
+    let p384 = pem(p384.to_pkcs8v1().expect("PKCS#8").as_ref());
+    assert_eq!(CardKey::from_pem(&p384).err(), Some(KeyError::NotCardKey));
+}
+
+#[test]
+fn signing_a_text_changes_no_other_byte_of_it() {
+    let texts = [
+        "{\"name\":\"a\"}",
+        "{}",
+        " { \"b\" : 1.50 ,\t\"a\" : \"\\u00fc\" }\n\n",
+        "{\n  \"b\": 1,\n  \"a\": [1e2]\n}\n",
+        "{\r\n  \"b\": 1\r\n}\r\n",
+        "{\"signatures\":[],\"a\":1}",
+        "{\n  \"signatures\": [\n  ],\n  \"a\": 1\n}\n",
+        "{\"x\":{\"signatures\":[]},\"a\":[\"]\"]}",
+    ];
+    for text in texts {
+        let mut text = text.to_owned();
+        for count in 1..=3 {
+            let signed = sign_text(&text, &key()).expect("it is signed");
+            let card = parse(text.as_bytes(), Limits::CARD).expect("JSON");
+            let expected = sign(&card, &key()).expect("it is signed");
+            assert_eq!(parse(signed.as_bytes(), Limits::CARD), Ok(expected), "{signed}");
+            assert_eq!(json(signed.as_bytes())["signatures"].as_array().map(Vec::len), Some(count));
+            // What was there is there in the same order: the new text is the old one with something put in.
+            let (mut old, mut matched) = (text.bytes().filter(|byte| !byte.is_ascii_whitespace()).peekable(), 0);
+            for byte in signed.bytes() {
+                if old.peek() == Some(&byte) {
+                    old.next();
+                    matched += 1;
+                }
+            }
+            assert!(old.peek().is_none(), "{matched} bytes of {text:?} are in {signed:?}");
+            text = signed;
+        }
+    }
+    let signed = sign_text("{\n  \"b\": 1.50,\n  \"a\": 2\n}\n", &key()).expect("it is signed");
+    assert!(
+        signed.starts_with("{\n  \"b\": 1.50,\n  \"a\": 2,\n  \"signatures\": [\n    {\n      \"protected\":"),
+        "{signed}"
+    );
+    assert!(signed.ends_with("\n    }\n  ]\n}\n"), "{signed}");
+}
+
+#[test]
+fn key_sets_are_read_strictly() {
+    let with = |member: &str, value: Value| {
+        let mut jwk = jwk();
+        jwk[member] = value;
+        jwks(&[jwk]).err()
+    };
+    assert_eq!(with("d", json!(SEED)), Some(RootError::Keys(KeyError::Private)));
+    assert_eq!(with("x", json!("AA")), Some(RootError::Keys(KeyError::NotJwk)));
+    let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
+    assert_eq!(jwks(&[ec]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
+    for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
+        assert!(matches!(Root::from_jwks("r", bytes).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
+    }
+    let root = jwks(&[jwk()]).expect("a key set");
+    assert_eq!(TrustRoots::new(vec![root; MAX_ROOTS + 1]).err(), Some(RootError::TooMany));
+}
+
+#[test]
+fn dids_lead_to_their_documents() {
+    let url = |did: &str| did.parse::<DidWeb>().map(|did| did.url().to_owned());
+    assert_eq!(url("did:web:example.com").as_deref(), Ok("https://example.com/.well-known/did.json"));
+    assert_eq!(url("did:web:example.com%3A8443").as_deref(), Ok("https://example.com:8443/.well-known/did.json"));
+    assert_eq!(url("did:web:example.com:a:b").as_deref(), Ok("https://example.com/a/b/did.json"));
+    for bad in [
+        "did:web:",
+        "did:key:z6Mk",
+        "did:web:example.com:",
+        "did:web:a@b.example",
+        "did:web:example.com/x",
+        "did:web:example.com%2Fx",
+        "did:web:example.com:..:x",
+        "did:web:example.com#key",
+        "did:web:example.com?x",
+        "did:web:example.com%3A99999",
+        "did:web:[::1]",
+        "web:example.com",
+    ] {
+        assert_eq!(url(bad), Err(RootError::NoDid), "{bad}");
+    }
+}
+
+#[test]
+fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
+    let did: DidWeb = "did:web:example.com".parse().expect("a DID");
+    let method = |id: &str| {
+        json!({"id": id, "type": "JsonWebKey2020", "controller": "did:web:example.com",
+        "publicKeyJwk": {"kty": "OKP", "crv": "Ed25519", "x": X}})
+    };
+    let read = |document: &Value| Root::from_did_document(&did, document.to_string().as_bytes());
+    let judged = |document: &Value, kid: &str| {
+        let root = read(document).expect("a document").into();
+        verify(&header(json!({ "kid": kid })), &root).state
+    };
+    use SignatureState::{Refused, Verified};
+    let all = json!({"id": "did:web:example.com", "verificationMethod": [method("did:web:example.com#k1"), {"id": "#other"}]});
+    assert_eq!(judged(&all, "did:web:example.com#k1"), Verified);
+    assert_eq!(judged(&all, "k1"), Verified);
+    assert_eq!(judged(&all, "k2"), Refused);
+    let mut limited = all.clone();
+    limited["assertionMethod"] = json!([]);
+    assert_eq!(judged(&limited, "k1"), Refused, "a key for something else");
+    limited["assertionMethod"] = json!(["#k1"]);
+    assert_eq!(judged(&limited, "k1"), Verified);
+    let embedded = json!({"id": "did:web:example.com", "assertionMethod": [method("#k3")]});
+    assert_eq!(judged(&embedded, "did:web:example.com#k3"), Verified);
+
+    assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(RootError::OtherDid));
+    assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(RootError::OtherDid));
+    assert!(matches!(read(&json!([])).err(), Some(RootError::Document(_))));
+    let many = json!({"id": "did:web:example.com", "verificationMethod": vec![method("#k"); 65]});
+    assert_eq!(read(&many).err(), Some(RootError::Methods));
+}
+
+#[test]
+fn records_hold_an_ed25519_key_in_base64() {
+    let name = EnsName::parse("signer.eth").expect("a name");
+    let bytes = BASE64URL.decode(X).expect("base64url");
+    let judged = |record: &str, kid: Option<&str>, signature: &str| {
+        let root = Root::from_record(&name, record, kid).expect("a record").into();
+        verify(&header(json!({ "kid": signature })), &root).state
+    };
+    let padded = format!("ed25519:{}", STANDARD.encode(&bytes));
+    for record in [padded.as_str(), padded.trim_end_matches('='), &format!("ed25519:{X}")] {
+        assert_eq!(judged(record, None, "any"), SignatureState::Verified, "{record}");
+    }
+    assert_eq!(judged(&padded, Some("k"), "k"), SignatureState::Verified);
+    assert_eq!(judged(&padded, Some("k"), THUMBPRINT), SignatureState::Verified);
+    assert_eq!(judged(&padded, Some("k"), "other"), SignatureState::Refused);
+    let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
+    assert!(Root::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(), "as runtime.commandlayer.eth has it");
+    for bad in ["", X, "ed25519:", "ed25519:AA==", "Ed25519:AA", "secp256k1:AA", "ed25519: AA"] {
+        assert_eq!(Root::from_record(&name, bad, None).err(), Some(RootError::Record), "{bad}");
+    }
+    let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
+    assert_eq!(Root::from_record(&name, &weak, None).err(), Some(RootError::Keys(KeyError::Weak)));
 }

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use ed25519_dalek::pkcs8::spki::der::pem;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{CardSigner, SignError};
@@ -296,8 +296,7 @@ impl CardKey {
             return Err(KeyError::NotCardKey);
         }
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
-            let point = pair.public_key().as_ref();
-            let (x, y) = point[1..].split_at(P256_BYTES);
+            let (x, y) = coordinates(&pair);
             let kid = p256_thumbprint(x, y);
             return Ok(Self { secret: Secret::P256(Box::new(pair)), kid, jku: None });
         }
@@ -309,6 +308,25 @@ impl CardKey {
                 Ok(Self { secret: Secret::Rsa(Box::new(pair)), kid, jku: None })
             }
             Material::Weak(_) | Material::Other => Err(KeyError::NotCardKey),
+        }
+    }
+
+    /// The public part as a JSON Web Key.
+    pub fn public_jwk(&self) -> Value {
+        let encode = |bytes: &[u8]| BASE64URL.encode(bytes);
+        match &self.secret {
+            Secret::Ed25519(key) => key.public().to_jwk(),
+            Secret::P256(pair) => {
+                let (x, y) = coordinates(pair);
+                json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y), "kid": self.kid, "use": "sig",
+                    "alg": Algorithm::Es256})
+            }
+            Secret::Rsa(pair) => {
+                let (n, e) = (pair.public_key().modulus(), pair.public_key().exponent());
+                let (n, e) = (n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero());
+                json!({"kty": "RSA", "n": encode(n), "e": encode(e), "kid": self.kid, "use": "sig",
+                    "alg": Algorithm::Rs256})
+            }
         }
     }
 
@@ -325,6 +343,11 @@ impl CardKey {
         self.jku = Some(jku.into());
         self
     }
+}
+
+/// The public point's coordinates; the library gives it in uncompressed form.
+fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
+    pair.public_key().as_ref()[1..].split_at(P256_BYTES)
 }
 
 impl From<sign::SigningKey> for CardKey {
