@@ -1,9 +1,15 @@
 //! Signatures of A2A cards: the corpus, every refusal with its code, what a changed byte does, roots, the commands, and
 //! the A2A SDKs in JavaScript and Python.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256};
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa::KeySize;
@@ -11,14 +17,22 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FI
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::card::json::{Limits, parse};
+use clresolve::chain::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
+use clresolve::cid::{Budget, ContentId, ContentPath};
+use clresolve::config::Config;
+use clresolve::evidence::{Source, Walked};
 use clresolve::name::EnsName;
+use clresolve::profile::Profiles;
 use clresolve::reason::{Code, Effect, Reason};
+use clresolve::records::{Key, Record};
+use clresolve::resolve::{Content, Resolver, RootSource, Walk};
 use clresolve::sign::KeyError;
 use clresolve::signature::{
     CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Outcome,
     Root, RootError, SignError, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
 };
 use ed25519_dalek::Signer as _;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// The private key of RFC 8037, appendix A.1; its thumbprint stands in A.3.
@@ -155,7 +169,7 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
 
 #[test]
 fn keys_of_all_three_kinds_sign_and_verify() {
-    for (key, alg) in [(key(), "EdDSA"), (p256(), "ES256"), (rsa(KeySize::Rsa2048), "RS256")] {
+    for (key, alg) in [(key(), "EdDSA"), (p256(), "ES256"), (rsa(), "RS256")] {
         assert_eq!(key.algorithm().as_str(), alg);
         let root = jwks(&[key.public_jwk()]).expect("a key set").into();
         let signed = sign(&card(), &key).expect("it is signed");
@@ -174,10 +188,8 @@ fn p256() -> CardKey {
     CardKey::from_pem(&pem(pair.to_pkcs8v1().expect("PKCS#8").as_ref())).expect("a key")
 }
 
-fn rsa(size: KeySize) -> CardKey {
-    let pair = aws_lc_rs::rsa::KeyPair::generate(size).expect("a key");
-    let der: Pkcs8V1Der<'_> = pair.as_der().expect("PKCS#8");
-    CardKey::from_pem(&pem(der.as_ref())).expect("a key")
+fn rsa() -> CardKey {
+    CardKey::from_pem(&rsa_pem()).expect("a key")
 }
 
 fn pem(der: &[u8]) -> String {
@@ -600,4 +612,376 @@ fn records_hold_an_ed25519_key_in_base64() {
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
     assert_eq!(Root::from_record(&name, &weak, None).err(), Some(RootError::Keys(KeyError::Weak)));
+}
+
+/// A chain with one name on it, and nothing else.
+struct OneName {
+    answer: Answer,
+    latest: Option<Answer>,
+    proof: Proof,
+}
+
+#[async_trait::async_trait]
+impl Chain for OneName {
+    async fn read_keys(&self, _: &EnsName, _: BlockSelector, keys: &'static [Key]) -> Result<Reading, ChainError> {
+        assert_eq!(keys, Key::SIGNER);
+        Ok(Reading {
+            block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
+            answer: self.answer.clone(),
+            latest: self.latest.clone().map(Ok),
+            holder: None,
+            expiry: None,
+            proof: self.proof,
+            endpoints: Vec::new(),
+            contradicted_by: Vec::new(),
+            failed_endpoints: Vec::new(),
+        })
+    }
+
+    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
+        Ok(Holding::default())
+    }
+}
+
+/// A web with these pages.
+struct Pages(BTreeMap<&'static str, Source>);
+
+#[async_trait::async_trait]
+impl Content for Pages {
+    async fn card(&self, url: &str, _: Duration) -> Source {
+        self.0.get(url).cloned().unwrap_or(Source::Unavailable("status 404".to_owned()))
+    }
+
+    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Walk {
+        Walked::NotAsked.into()
+    }
+
+    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, String> {
+        Err(String::new())
+    }
+}
+
+const QUORUM: Proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
+
+fn records(records: &[(Key, &str)]) -> Answer {
+    let records = records.iter().map(|(key, text)| (*key, Record::Text((*text).to_owned()))).collect();
+    Answer::Records(Found { resolver: Address::ZERO, wildcard: None, offchain: false, records })
+}
+
+fn resolver(chain: OneName, pages: Pages) -> Resolver {
+    Resolver::with_parts(Config::default(), Profiles::builtin(), Arc::new(chain), Arc::new(pages)).expect("a resolver")
+}
+
+fn nobody() -> OneName {
+    OneName { answer: Answer::Unregistered, latest: None, proof: QUORUM }
+}
+
+#[tokio::test]
+async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
+    let record = format!("ed25519:{}", STANDARD.encode(BASE64URL.decode(X).expect("base64url")));
+    let good = records(&[(Key::SigPub, &record), (Key::SigKid, "k")]);
+    let asked = async |chain: OneName| {
+        let source = RootSource::Ens(EnsName::parse("signer.eth").expect("a name"));
+        resolver(chain, Pages(BTreeMap::new())).trust_root(&source).await
+    };
+    let settled = OneName { answer: good.clone(), latest: Some(good.clone()), proof: QUORUM };
+    let root = asked(settled).await;
+    assert_eq!(root.label(), "signer.eth");
+    verified(&verify(&header(json!({})), &root.into()));
+    let own = Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true };
+    let root = asked(OneName { answer: good.clone(), latest: Some(good.clone()), proof: own }).await;
+    verified(&verify(&header(json!({})), &root.into()));
+
+    let failure = async |chain: OneName| {
+        let root = asked(chain).await;
+        let reason = root.failure().expect("no keys");
+        assert_eq!(reason.place.as_deref(), Some("signer.eth"));
+        (reason.code, reason.observed.clone().unwrap_or_default())
+    };
+    use Code::{SignatureRootUnavailable, SignatureRootUnusable};
+    let stranger = Proof { own: false, ..own };
+    let (code, why) = failure(OneName { answer: good.clone(), latest: Some(good.clone()), proof: stranger }).await;
+    assert_eq!(code, SignatureRootUnavailable);
+    assert!(why.starts_with("single-rpc"), "{why}");
+    let changed = records(&[(Key::SigPub, "ed25519:AA"), (Key::SigKid, "k")]);
+    let (code, why) = failure(OneName { answer: good.clone(), latest: Some(changed), proof: QUORUM }).await;
+    assert_eq!(code, SignatureRootUnavailable);
+    assert!(why.starts_with("record-pending"), "{why}");
+    for answer in [
+        Answer::Unregistered,
+        Answer::NoResolver(None),
+        records(&[]),
+        records(&[(Key::SigKid, "k")]),
+        records(&[(Key::SigPub, "secp256k1:AA")]),
+    ] {
+        assert_eq!(
+            failure(OneName { answer: answer.clone(), latest: Some(answer), proof: QUORUM }).await.0,
+            SignatureRootUnusable
+        );
+    }
+}
+
+#[tokio::test]
+async fn roots_on_the_web_are_pages_that_were_got() {
+    let set = json!({"keys": [jwk()]}).to_string();
+    let document = json!({"id": "did:web:example.com", "verificationMethod": [{"id": "#k", "publicKeyJwk": jwk()}]});
+    let body = |text: String| Source::Body { bytes: text.into(), url: String::new() };
+    let pages = Pages(BTreeMap::from([
+        ("https://example.com/jwks", body(set)),
+        ("https://example.com/no-jwks", body("<html>".to_owned())),
+        ("https://example.com/inside", Source::Forbidden("not public".to_owned())),
+        ("https://example.com/much", Source::Oversize(262_144)),
+        ("https://example.com/.well-known/did.json", body(document.to_string())),
+    ]));
+    let resolver = resolver(nobody(), pages);
+    let url = |path: &str| RootSource::Url(format!("https://example.com/{path}"));
+    let did = |did: &str| RootSource::Did(did.parse().expect("a DID"));
+    for source in [url("jwks"), did("did:web:example.com")] {
+        verified(&verify(&header(json!({})), &resolver.trust_root(&source).await.into()));
+    }
+    for (source, code) in [
+        (url("no-jwks"), Code::SignatureRootUnusable),
+        (url("inside"), Code::SignatureRootUnusable),
+        (url("much"), Code::SignatureRootUnusable),
+        (url("gone"), Code::SignatureRootUnavailable),
+        (did("did:web:other.example"), Code::SignatureRootUnavailable),
+    ] {
+        let root = resolver.trust_root(&source).await;
+        assert_eq!(root.failure().map(|reason| reason.code), Some(code), "{source:?}");
+    }
+}
+
+#[tokio::test]
+async fn roots_are_got_through_the_foreign_door() {
+    let resolver = Resolver::new(&Config::default()).await.expect("a resolver");
+    for source in [
+        RootSource::Url("https://127.0.0.1/jwks.json".to_owned()),
+        RootSource::Url("https://user:pass@example.com/jwks.json".to_owned()),
+        RootSource::Did("did:web:localhost".parse().expect("a DID")),
+        RootSource::Did("did:web:2130706433".parse().expect("a DID")),
+        RootSource::Did("did:web:example.com%3A22".parse().expect("a DID")),
+    ] {
+        let root = resolver.trust_root(&source).await;
+        assert_eq!(root.failure().map(|reason| reason.code), Some(Code::SignatureRootUnusable), "{source:?}");
+    }
+}
+
+/// A folder with files, and the program beside it.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), bytes).expect("written");
+        self.path(name)
+    }
+
+    fn read(&self, name: &str) -> Value {
+        json(&fs::read(self.path(name)).expect("there"))
+    }
+}
+
+fn clresolve(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    // Whoever takes no input may have ended already.
+    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    child.wait_with_output().expect("the binary ends")
+}
+
+#[track_caller]
+fn ends(output: &Output, code: i32) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn the_commands_sign_and_verify() {
+    let desk = Desk::new();
+    let (key, keys) = (desk.path("k.pem"), desk.path("keys.json"));
+    ends(&clresolve(&["key", "new", &key, "--out", &keys], ""), 0);
+    let plain = desk.write("card.json", serde_json::to_vec_pretty(&card()).expect("JSON"));
+    let signed = desk.path("signed.json");
+    ends(&clresolve(&["sign", &plain, "--key", &key, "--out", &signed], ""), 0);
+
+    let (out, err) = ends(&clresolve(&["signature", "verify", &signed, "--jwks", &keys], ""), 0);
+    assert!(out.starts_with("verified  ") && out.contains("holds, by key") && err.is_empty(), "{out}{err}");
+    let (out, _) = ends(&clresolve(&["signature", "verify", &signed, "--jwks", &keys, "-o", "json"], ""), 0);
+    let answer = json(out.as_bytes());
+    assert_eq!((&answer["state"], &answer["roots"][0]), (&json!("verified"), &json!(keys)));
+    assert_eq!(answer["signatures"][0]["verified"]["form"], "specification");
+    assert_eq!(answer["reasons"], json!([]));
+
+    let tampered = fs::read_to_string(&signed).expect("there").replace("Says hello", "Says nothing");
+    let (out, _) = ends(&clresolve(&["signature", "verify", "-", "--jwks", &keys, "-o", "short"], &tampered), 1);
+    assert_eq!(out, "refused  -  signature-invalid\n");
+    let (out, _) = ends(&clresolve(&["signature", "verify", &plain, "--jwks", &keys, "-o", "json"], ""), 1);
+    assert_eq!(json(out.as_bytes())["reasons"][0]["code"], "signature-missing");
+    let (_, err) = ends(&clresolve(&["signature", "verify", "-", "--jwks", &keys], "{\"a\":1,\"a\":2}"), 1);
+    assert!(err.contains("refused"), "{err}");
+
+    // A key of another kind, under a name of its own, beside the first signature.
+    let rsa_key = desk.write("rsa.pem", rsa_pem());
+    owner_only(&rsa_key);
+    let more = ["--kid", "rsa-1", "--jku", "https://a.example/jwks.json"];
+    let (both, _) = ends(&clresolve(&[&["sign", &signed, "--key", &rsa_key], more.as_slice()].concat(), ""), 0);
+    let (set, _) = ends(&clresolve(&["key", "public", &rsa_key], ""), 0);
+    let mut set = json(set.as_bytes());
+    set["keys"][0]["kid"] = json!("rsa-1");
+    let rsa_keys = desk.write("rsa.json", set.to_string());
+    let verify = ["signature", "verify", "-", "-o", "json", "--jwks", &rsa_keys];
+    let (out, _) = ends(&clresolve(&verify, &both), 0);
+    let answer = json(out.as_bytes());
+    assert_eq!(answer["signatures"][0]["refused"], "signature-key-unknown");
+    assert!(answer["signatures"][1]["verified"].is_object());
+    assert_eq!(answer["reasons"][0]["effect"], "warn");
+    let (out, _) = ends(&clresolve(&[verify.as_slice(), &["--jwks", &keys]].concat(), &both), 0);
+    assert_eq!(json(out.as_bytes())["reasons"], json!([]));
+}
+
+fn rsa_pem() -> String {
+    let pair = aws_lc_rs::rsa::KeyPair::generate(KeySize::Rsa2048).expect("a key");
+    let der: Pkcs8V1Der<'_> = pair.as_der().expect("PKCS#8");
+    pem(der.as_ref())
+}
+
+#[cfg(unix)]
+fn owner_only(path: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("own file");
+}
+
+#[cfg(not(unix))]
+fn owner_only(_: &str) {}
+
+#[test]
+fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
+    let desk = Desk::new();
+    let key = desk.path("k.pem");
+    ends(&clresolve(&["key", "new", &key, "--out", &desk.path("keys.json")], ""), 0);
+    let signed = header(json!({})).to_string();
+    let (_, err) = ends(&clresolve(&["signature", "verify", "-"], &signed), 2);
+    assert!(err.contains("--jwks") && err.contains("--ens"), "{err}");
+    ends(&clresolve(&["signature", "verify", "-", "--jwks", "http://a.example/x"], &signed), 2);
+    ends(&clresolve(&["signature", "verify", "-", "--jwks", &desk.path("none.json")], &signed), 2);
+    ends(&clresolve(&["signature", "verify", "-", "--jwks", &key], &signed), 2);
+    ends(&clresolve(&["signature", "verify", "-", "--did", "did:key:x"], &signed), 2);
+    ends(&clresolve(&["signature", "verify", "-", "--ens", "no name"], &signed), 2);
+    ends(&clresolve(&["sign", "-", "--key", &key], "[]"), 2);
+    ends(&clresolve(&["sign", "-", "--key", &key, "--jku", "http://a.example"], "{}"), 2);
+    ends(&clresolve(&["sign", "-", "--key", &desk.path("keys.json")], "{}"), 2);
+
+    let dead = ["--rpc", "http://127.0.0.1:1", "--timeout", "2s", "-o", "json"];
+    let (out, _) =
+        ends(&clresolve(&[&["signature", "verify", "-", "--ens", "a.eth"], dead.as_slice()].concat(), &signed), 3);
+    let answer = json(out.as_bytes());
+    assert_eq!(answer["state"], "undecided");
+    assert_eq!(answer["reasons"][1]["code"], "signature-root-unavailable");
+    // The sandbox's chain is there, and its name has no such record.
+    let sandbox = ["signature", "verify", "-", "--ens", "summarizeagent.eth", "--sandbox", "-o", "json"];
+    let (out, _) = ends(&clresolve(&sandbox, &signed), 1);
+    let answer = json(out.as_bytes());
+    let root = answer["reasons"].as_array().expect("a list").iter().find(|r| r["code"] == "signature-root-unusable");
+    assert_eq!(root.expect("the root is told")["observed"], "cl.sig.pub is not set");
+}
+
+/// A program that signs and verifies cards with an SDK, where it can be run here.
+struct Sdk {
+    program: PathBuf,
+    script: &'static str,
+}
+
+impl Sdk {
+    fn script(&self) -> PathBuf {
+        folder().join(self.script)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(&self.program).arg(self.script()).args(arguments).output().expect("it runs")
+    }
+
+    /// What was signed there holds here, and the other way round, with each kind of key.
+    fn exchange(&self) {
+        let desk = Desk::new();
+        let rich = json(&fs::read(folder().join("card.json")).expect("the card"));
+        // Inside `params` the SDKs leave out what is empty too. That is refused here, since there it may say something.
+        let mut plain = card();
+        plain["capabilities"]["extensions"][0]["params"] = json!({"n": 1.5});
+        // With nothing to say of capabilities an SDK signs less than the specification demands.
+        let mut bare = plain.clone();
+        bare["capabilities"] = json!({});
+        let (key, ours) = (p256(), desk.path("ours.json"));
+        for alg in ["EdDSA", "ES256", "RS256"] {
+            for (given, form) in
+                [(&rich, Form::Specification), (&plain, Form::Specification), (&bare, Form::WithoutEmpty)]
+            {
+                let card = desk.write("card.json", given.to_string());
+                let (signed, keys) = (desk.path("signed.json"), desk.path("keys.json"));
+                ends(&self.run(&["sign", alg, &card, &signed, &keys]), 0);
+                let root: TrustRoots = Root::from_jwks(alg, &fs::read(&keys).expect("keys")).expect("a key set").into();
+                let mut theirs = desk.read("signed.json");
+                let found = verify(&theirs, &root);
+                assert_eq!((verified(&found).0, verified(&found).2), (alg, form), "{alg}: {theirs}");
+                theirs["description"] = json!("changed");
+                assert_eq!(refused(&theirs, &root), Code::SignatureInvalid);
+            }
+        }
+        for key in [self::key(), key, rsa()] {
+            let keys = desk.write("keys.json", json!({"keys": [key.public_jwk()]}).to_string());
+            for given in [&rich, &plain] {
+                let mut signed = sign(given, &key).expect("it is signed");
+                desk.write("ours.json", signed.to_string());
+                ends(&self.run(&["verify", &ours, &keys]), 0);
+                signed["description"] = json!("changed");
+                desk.write("ours.json", signed.to_string());
+                ends(&self.run(&["verify", &ours, &keys]), 1);
+            }
+        }
+    }
+}
+
+/// Where the SDKs are named and spoken to.
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/a2a")
+}
+
+#[test]
+fn cards_are_exchanged_with_the_javascript_sdk() {
+    let installed = Command::new("sh").arg(folder().join("install.sh")).output().expect("there is a shell");
+    if installed.status.code() == Some(69) {
+        println!("skipped: there is no node");
+        return;
+    }
+    ends(&installed, 0);
+    Sdk { program: "node".into(), script: "cards.mjs" }.exchange();
+}
+
+#[test]
+fn cards_are_exchanged_with_the_python_sdk() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let venv = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a2a-venv");
+    let python = venv.join("bin/python");
+    let wanted = fs::read_to_string(folder().join("requirements.txt")).expect("the requirements");
+    let stamp = venv.join("installed.txt");
+    if fs::read_to_string(&stamp).ok().as_ref() != Some(&wanted) {
+        ends(&Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv).output().expect("it runs"), 0);
+        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+        let installed = Command::new(&python).args(install).arg(folder().join("requirements.txt")).output();
+        ends(&installed.expect("it runs"), 0);
+        fs::write(&stamp, wanted).expect("written");
+    }
+    Sdk { program: python, script: "cards.py" }.exchange();
 }
