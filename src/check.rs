@@ -13,7 +13,7 @@ pub mod verbs;
 use std::collections::BTreeMap;
 
 use self::integrity::Integrity;
-use crate::card::Card;
+use crate::card::{Card, pointer};
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
 use crate::reason::{self, Code, Effect, Reason, Step};
@@ -141,6 +141,7 @@ fn statuses(
         Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
         Step::Continuity => continuity::status(&evidence.continuity),
         Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
+        Step::Document | Step::Discovery | Step::Signature => Status::Skip,
     };
     let worsened = |step, status| {
         let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
@@ -150,7 +151,7 @@ fn statuses(
             status => status,
         }
     };
-    Step::ALL.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+    Step::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
 }
 
 fn https_status(source: &Source) -> Status {
@@ -191,6 +192,19 @@ impl Findings {
         if self.count(reason.code) < MAX_REASONS_PER_CODE {
             self.0.push(reason);
         }
+    }
+
+    /// Adds a reason, unless one with its code stands at its place.
+    pub(crate) fn add_once(&mut self, reason: Reason) {
+        if !self.0.iter().any(|other| (other.code, &other.place) == (reason.code, &reason.place)) {
+            self.add(reason);
+        }
+    }
+
+    /// Whether a reason with another code than `general` objects to `place` or to what holds it.
+    pub(crate) fn speak_of(&self, place: &str, general: Code) -> bool {
+        let others = self.0.iter().filter(|reason| reason.code != general);
+        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
     }
 
     pub(crate) fn full(&self, code: Code) -> bool {

@@ -13,6 +13,7 @@ mod bundle;
 mod card;
 mod cat;
 mod completions;
+mod convert;
 mod exit;
 mod expect;
 mod explain;
@@ -24,6 +25,7 @@ mod name;
 mod output;
 mod plan;
 mod progress;
+mod project;
 mod records;
 mod render;
 mod sandbox;
@@ -74,6 +76,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::Convert(args) => convert::run(args),
+        Command::Project(args) => project::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),

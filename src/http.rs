@@ -15,12 +15,15 @@
 //!
 //! Everything is asked through [`Resolver`]; nothing here reaches the chain or the web.
 
+mod agents;
 mod answer;
+mod body;
 mod cards;
 mod desk;
 mod front;
 mod gate;
 mod head;
+mod lint;
 mod listen;
 mod metrics;
 mod negotiate;
@@ -229,6 +232,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/envoy/{name}/{verb}/{*ignored}", gate_for_verb)
         .route("/v1/cards/", get(cards::one))
         .route("/v1/cards/{name}", get(cards::one))
+        .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))
+        .route("/v1/lint", axum::routing::post(lint::card))
         .route("/v1/reasons", get(registries::reasons))
         .route("/v1/profiles", get(registries::profiles))
         .route("/livez", get(registries::livez))

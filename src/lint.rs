@@ -1,25 +1,29 @@
 //! A card judged by itself, before it is published: every rule that needs no name, no record and no network.
 //!
 //! ```
+//! use clresolve::flavour::{Flavour, Rules};
 //! use clresolve::{lint, profile::{DEFAULT, Profiles}};
 //!
-//! let profiles = Profiles::builtin();
-//! let report = lint::lint(br#"{"class": "commons"}"#, &profiles.get(DEFAULT).unwrap());
-//! assert!(!report.valid);
+//! let profile = Profiles::builtin().get(DEFAULT).unwrap();
+//! let report = lint::lint(br#"{"ens": "a.eth"}"#, None, &Rules::of(&profile));
+//! assert_eq!((report.flavour, report.valid), (Some(Flavour::CommandLayer), false));
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```
 
+mod fix;
+mod sarif;
+
 use std::ops::Range;
 
+pub use fix::{Fixed, fix, ordered};
+pub use sarif::sarif;
 use serde::Serialize;
 
 use crate::card::json::{JsonError, Limits};
 use crate::card::{Card, locate};
-use crate::check;
-use crate::name::EnsName;
+use crate::flavour::{self, Detection, Flavour, Rules};
 use crate::profile::{Profile, Profiles};
 use crate::reason::{Code, Effect, Reason};
-use crate::text::excerpt;
 
 /// Most bytes of a document that [`lint`] looks at: one more than a card may have, so that a caller can stop reading
 /// there and the report is still the right one.
@@ -28,25 +32,17 @@ pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
 /// What was found in one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The card system that the document belongs to.
-    pub flavour: Flavour,
-    /// The version that the document claims, when it could be read.
+    /// The card system that the document was judged as; none where it shows none, or several.
+    pub flavour: Option<Flavour>,
+    /// The version of that system's format that the document shows or claims.
     pub version: Option<String>,
-    /// The profile that it was judged by.
-    pub profile: String,
+    /// The profile that a CommandLayer card was judged by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// Whether no finding is a failure.
     pub valid: bool,
     /// Everything that was found, in the order of the text.
     pub findings: Vec<Finding>,
-}
-
-/// A card system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Flavour {
-    /// CommandLayer Agent-Cards.
-    CommandLayer,
 }
 
 /// One thing that was found, and where.
@@ -75,16 +71,19 @@ pub struct Finding {
     pub span: Option<Range<usize>>,
 }
 
-/// Judges the bytes of a card under a profile.
-pub fn lint(bytes: &[u8], profile: &Profile) -> Report {
-    let card = Card::parse(bytes);
+/// Judges the bytes of a card: as one of the system that is named, or else of the one that its shape tells.
+pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
-    let mut findings = match &card {
-        Ok(card) => judged(card, text, profile),
-        Err(error) => vec![refused(error, text, profile)],
+    let card = Card::parse(bytes);
+    let (flavour, mut findings) = match &card {
+        Err(error) => (named, vec![refused(error, text, rules.profile)]),
+        Ok(card) => match named.map_or_else(|| flavour::detect(card), Detection::One) {
+            Detection::One(flavour) => (Some(flavour), placed_all(flavour.check(card, rules), text)),
+            other => (None, placed_all(vec![untold(&other)], text)),
+        },
     };
     for finding in &mut findings {
         let position = finding.span.as_ref().map(|span| locate::line_and_column(text, span.start));
@@ -92,46 +91,42 @@ pub fn lint(bytes: &[u8], profile: &Profile) -> Report {
     }
     findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     Report {
-        flavour: Flavour::CommandLayer,
-        version: card.ok().and_then(|card| card.version().map(excerpt)),
-        profile: profile.id().to_owned(),
+        flavour,
+        version: flavour.zip(card.ok()).and_then(|(flavour, card)| flavour.version(&card)),
+        profile: flavour.filter(|flavour| *flavour == Flavour::CommandLayer).map(|_| rules.profile.id().to_owned()),
         valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
         findings,
     }
 }
 
-/// The other profiles under which the bytes are a valid card.
+/// The other profiles under which the bytes are a valid CommandLayer card.
 pub fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != profile.id());
-    others.filter(|other| lint(bytes, other).valid).map(|other| other.id().to_owned()).collect()
+    let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
+    others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
 }
 
-/// What the rules find in a card, by the checks of the walk.
-fn judged(card: &Card, text: &str, profile: &Profile) -> Vec<Finding> {
-    let rules = [check::card::card, check::entry::entry, check::verbs::verbs];
-    let reasons = rules.iter().flat_map(|rule| rule(card, profile));
-    reasons.chain(unreachable_name(card).map(|reason| profile.weigh(reason))).map(|r| placed(r, text)).collect()
-}
-
-/// CL-53, as far as the card alone tells: a name that is not in normal form equals no name that is asked for.
-fn unreachable_name(card: &Card) -> Option<Reason> {
-    let ens = card.ens()?;
-    let reason = |expected: String| {
-        let message = "No name that is asked for can equal the card's ens.";
-        Reason::new(Code::CardEnsMismatch).message(message).expected(expected).observed(excerpt(ens)).at("/ens")
-    };
-    match EnsName::parse(ens) {
-        Ok(name) if name.as_str() == ens => None,
-        Ok(name) => Some(reason(name.as_str().to_owned())),
-        Err(error) => Some(reason(format!("an ENS name ({error})"))),
+/// The finding for a document whose shape does not tell what it is.
+fn untold(detection: &Detection) -> Reason {
+    match detection {
+        Detection::Several(flavours) => {
+            let names: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+            Reason::new(Code::FlavourAmbiguous).observed(names.join(", "))
+        }
+        _ => Reason::new(Code::FlavourUnknown),
     }
+    .at("")
+}
+
+fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
+    reasons.into_iter().map(|reason| placed(reason, text)).collect()
 }
 
 /// The finding for a reason, where its place leads in the text.
 fn placed(reason: Reason, text: &str) -> Finding {
     let place = reason.place.as_deref().and_then(|pointer| {
         let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
-            (Code::CardSchemaInvalid, Some(key)) => key.start..place.value.end,
+            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
             _ => place.value,
         });
         exact.or_else(|| around(text, pointer))
@@ -195,8 +190,12 @@ mod tests {
     use crate::check::tests::good;
     use crate::profile::DEFAULT;
 
+    fn judged(bytes: &[u8]) -> Report {
+        lint(bytes, Some(Flavour::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
+    }
+
     fn report(text: &str) -> Report {
-        lint(text.as_bytes(), &Profiles::builtin().get(DEFAULT).expect("built in"))
+        judged(text.as_bytes())
     }
 
     /// Code, line and column of each finding.
@@ -241,7 +240,7 @@ mod tests {
         assert_eq!(found("{\"a\": {\n \"b\": 1, \"\\u0062\": 2"), [("card-duplicate-key", 2, 10)]);
         assert_eq!(found(&" ".repeat(MAX_BYTES)), [("source-oversize", 0, 0)]);
         assert_eq!(found(&format!("{{\"a\":\n{}", "[".repeat(20)))[0].0, "card-too-deep");
-        let report = lint(b"{\n\"a\": \"\xff\"}", &Profiles::builtin().get(DEFAULT).expect("built in"));
+        let report = judged(b"{\n\"a\": \"\xff\"}");
         assert_eq!((report.findings[0].line, report.findings[0].column), (Some(2), Some(7)));
         assert_eq!(report.findings[0].code, Code::CardNotUtf8);
     }
@@ -278,7 +277,7 @@ mod tests {
             let last = bytes.len() - 1;
             bytes[at.min(last)] = byte;
             bytes.truncate(cut.max(1));
-            let report = lint(&bytes, &Profiles::builtin().get(DEFAULT).expect("built in"));
+            let report = judged(&bytes);
             proptest::prop_assert!(report.findings.iter().all(|f| f.line.is_some_and(|line| line > 0)));
         }
     }

@@ -27,7 +27,7 @@ pub enum Effect {
     Warn,
 }
 
-/// The steps of the walk, in the order in which they are reported.
+/// The steps of the walk, in the order in which they are reported, and those beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -53,11 +53,17 @@ pub enum Step {
     Schemas,
     /// What this resolver remembers of the name.
     Continuity,
+    /// A card of any system, judged by itself; not a step of the walk.
+    Document,
+    /// Where a host's cards are; not a step of the walk.
+    Discovery,
+    /// The signatures of a card; not a step of the walk.
+    Signature,
 }
 
 impl Step {
-    /// Every step, in report order.
-    pub const ALL: [Self; 11] = [
+    /// The steps of the walk, in report order: those of a verdict.
+    pub const WALK: [Self; 11] = [
         Self::Name,
         Self::Records,
         Self::FetchHttps,
@@ -85,6 +91,9 @@ impl Step {
             Self::Verbs => "verbs",
             Self::Schemas => "schemas",
             Self::Continuity => "continuity",
+            Self::Document => "document",
+            Self::Discovery => "discovery",
+            Self::Signature => "signature",
         }
     }
 }
@@ -286,41 +295,6 @@ registry! {
         "The SHA-256 of the card is not the one in cl.checksum.agentcard."
         "The checksum is taken over the exact bytes received, without any clean-up of line ends or JSON. Either the card was changed without changing the record, or somebody replaced it.";
 
-    // signatures of A2A cards: said of a document and of the roots that a verifier names, never of a name's binding
-    SignatureMissing "signature-missing" Fail Integrity "" Publisher false
-        "The card is not signed."
-        "The card has no member signatures, or an empty one. An unsigned card may be honest; nothing shows who made it. The publisher can sign it, for instance with `clresolve sign`.";
-    SignatureMalformed "signature-malformed" Fail Integrity "" Publisher false
-        "A signature does not have the form of one."
-        "An entry of signatures must be an object with the texts protected and signature in base64url, and perhaps an object header; the protected header is one strict JSON object that names alg. No member stands in both headers (RFC 7515, 7.2.1). A card has at most 16 signatures.";
-    SignatureAlgorithmRefused "signature-algorithm-refused" Fail Integrity "" Publisher false
-        "A signature uses an algorithm that is not accepted."
-        "alg of the protected header must be EdDSA (Ed25519), ES256 or RS256. none, and HS256 and its like, whose key would be everybody's, are never accepted. Sign with one of the three.";
-    SignatureHeaderRefused "signature-header-refused" Fail Integrity "" Publisher false
-        "A signature's header demands or says what is not accepted."
-        "crit and b64 change how a signature is checked, and no extension is known here that a card needs. A typ that is neither JOSE nor a card's own (agent-card+jws) belongs to a signature that was made for another purpose. Sign again without them.";
-    SignatureKeyUnknown "signature-key-unknown" Fail Integrity "" Publisher false
-        "No named root has the key of a signature."
-        "kid of the protected header names a key, and no root that the verifier named holds a key of that name. Where the card itself says its keys are (jku, jwk, x5u, x5c) is never looked at: whoever makes a card up makes that up with it. Name the root that vouches for the key, or ask the publisher which key signed.";
-    SignatureKeyUnfit "signature-key-unfit" Fail Integrity "" Publisher false
-        "The key of a signature is not one for its algorithm."
-        "The root has the key that kid names, but it is of another kind than alg demands, or is marked for another algorithm or use. To go on would let the header choose how a key is read.";
-    SignatureKeyWeak "signature-key-weak" Fail Integrity "" Publisher false
-        "The key of a signature is too weak."
-        "The key is no point of its curve or one of small order, or an RSA key below 2048 or above 8192 bits or with an exponent below 65537. Whatever it signed proves nothing. The publisher must make a new key.";
-    SignatureInvalid "signature-invalid" Fail Integrity "" Publisher false
-        "A signature does not hold."
-        "The key that kid names has not signed this card: the card was changed after it was signed, the signature was taken from another card, or the signer made the canonical form in another way. Signed is the card without signatures in RFC 8785 form; of an A2A 1.0 card members at their default value are left out first, unless they are required or explicitly optional.";
-    SignaturePayloadRefused "signature-payload-refused" Fail Integrity "" Publisher false
-        "The card has no canonical form."
-        "RFC 8785 is defined for I-JSON: an integer beyond 2^53 - 1 would be read as another one by other programs, so two cards would share a signature. Write such a number as text.";
-    SignatureRootUnavailable "signature-root-unavailable" Unknown Integrity "" Operator true
-        "A trust root could not be asked."
-        "The JWKS URL, the DID document or the chain gave no answer that can be relied on, so nothing is known about its keys. For a key on ENS that is also so where one stranger's endpoint alone vouches for the record: name endpoints of several operators, or your own node. Ask again.";
-    SignatureRootUnusable "signature-root-unusable" Fail Integrity "" Operator false
-        "A trust root holds no keys that can be used."
-        "What the root gave is no JSON Web Key Set, no DID document of that DID, or no cl.sig.pub record of the form ed25519:BASE64; it holds a private key; or the record is proven not to be set. Name another root, or tell whoever keeps this one.";
-
     // card
     CardNotUtf8 "card-not-utf8" Fail Card "CL-43" Publisher false
         "The card is not UTF-8."
@@ -497,9 +471,187 @@ registry! {
     MemoryUnavailable "memory-unavailable" Warn Continuity "" Operator true
         "The memory of names could not be used."
         "A memory is configured, but its file could not be read or written: another process holds it, the disk is full, or what is kept of this name cannot be read. The verdict is as good as one without a memory; nothing was compared, or nothing new was kept. Look at the file that memory.path names. The key gate.deny makes the gate refuse on this warning.";
+
+    // cards of every system, judged by themselves
+    FlavourUnknown "flavour-unknown" Fail Document "" Publisher false
+        "The document is of no known card system."
+        "No member tells which card system the document belongs to: CommandLayer, Aevum, Orloj, MA²D or A2A. It is not guessed. Name the system with --as, and its rules say what is missing.";
+    FlavourAmbiguous "flavour-ambiguous" Fail Document "" Publisher false
+        "The document has members of several card systems."
+        "Two readers could take the document for cards of two different systems and understand it differently. It is not guessed which is meant. Publish a card for each system, or name the one that you mean with --as.";
+    DocumentSchemaInvalid "document-schema-invalid" Fail Document "" Publisher false
+        "A member has not the shape that the card system gives it."
+        "The system's schema objects to the member, and no rule with a code of its own speaks of it: most often it is of another type. The place in the document is named.";
+
+    // Aevum
+    AeFieldMissing "ae-field-missing" Fail Document "AE-1" Publisher false
+        "A required member of the Aevum card is missing."
+        "Every Aevum AgentCard has agent_id, name, version, capabilities and endpoint.";
+    AeAgentIdMalformed "ae-agent-id-malformed" Fail Document "AE-2" Publisher false
+        "agent_id is not 26 characters of Crockford Base32."
+        "agent_id is a ULID as text: 26 characters of 0 to 9 and A to Z without I, L, O and U, in upper case. Make one with a ULID library.";
+    AeAgentIdOverflow "ae-agent-id-overflow" Warn Document "AE-3" Publisher false
+        "agent_id is more than 128 bits."
+        "26 characters of Base32 hold 130 bits and a ULID has 128, so its first character is 0 to 7. The text admits any 26 characters, but ULID libraries refuse or truncate this one.";
+    AeNameLength "ae-name-length" Fail Document "AE-4" Publisher false
+        "name has not 1 to 128 characters."
+        "name is what people are shown: a text of 1 to 128 characters.";
+    AeVersionNotSemver "ae-version-not-semver" Fail Document "AE-5" Publisher false
+        "The Aevum card's version is not a semantic version."
+        "version follows Semantic Versioning 2.0, such as 1.0.0 or 0.3.2-beta.1.";
+    AeCapabilitiesEmpty "ae-capabilities-empty" Fail Document "AE-6" Publisher false
+        "The Aevum card names no capability."
+        "capabilities is a list with at least one entry. An agent that can do nothing needs no card.";
+    AeCapabilityIncomplete "ae-capability-incomplete" Fail Document "AE-7" Publisher false
+        "A capability lacks its id or its description."
+        "Each capability has an id for machines and a description for people.";
+    AeCapabilityIdMalformed "ae-capability-id-malformed" Fail Document "AE-8" Publisher false
+        "A capability's id is not machine-readable."
+        "The id holds lower-case letters, digits, dots, hyphens and underscores, begins with a letter or digit and has at most 128 characters. A namespace before a dot (text.generate) is the custom; an id without one is only a warning.";
+    AeDescriptionLength "ae-description-length" Fail Document "AE-9" Publisher false
+        "A capability's description has not 1 to 512 characters."
+        "The description is a text for people of at most 512 characters.";
+    AeTagsType "ae-tags-type" Fail Document "AE-10" Publisher false
+        "A capability's tags are not a list of strings."
+        "tags is a list of strings, each of them once.";
+    AeIoSchemaInvalid "ae-io-schema-invalid" Fail Document "AE-11" Publisher false
+        "A capability's input or output schema is no JSON Schema."
+        "input_schema and output_schema are each a JSON Schema (an object) or null. The object is held against the meta-schema of JSON Schema 2020-12, unless it names another dialect in $schema. What it refers to is never fetched.";
+    AeProtocolUnknown "ae-protocol-unknown" Fail Document "AE-12" Publisher false
+        "endpoint.protocol is none that Aevum 1.0 knows."
+        "The protocol is one of http, websocket, sse, grpc, mcp, google_a2a and native. Later drafts of the same project list others; a reader of 1.0 does not know them.";
+    AeUrlMalformed "ae-url-malformed" Fail Document "AE-13" Publisher false
+        "A URL of the endpoint is not a URI."
+        "endpoint.url, and health_url where present, are absolute URIs (RFC 3986).";
+    AeAuthUnknown "ae-auth-unknown" Fail Document "AE-14" Publisher false
+        "endpoint.auth names no scheme that Aevum 1.0 knows."
+        "auth is null, or an object whose scheme is none, bearer, api_key, oauth2 or mtls.";
+    AeCostBelowLandauer "ae-cost-below-landauer" Fail Document "AE-15" Publisher false
+        "base_cost_joules is below the Landauer floor."
+        "To erase one bit at 300 K takes at least 2.854e-21 J, so no request costs less. The text sets this floor; the published schema only asks for a number that is not negative.";
+    AePricingType "ae-pricing-type" Fail Document "AE-16" Publisher false
+        "A member of pricing is of the wrong type, or negative."
+        "base_cost_joules, estimated_latency_ms and cost_per_request are numbers that are not negative, currency is a string; each may be null.";
+    AePacrSelfDeclared "ae-pacr-self-declared" Warn Document "AE-17" Publisher false
+        "The card's operator states what only the ledger can say."
+        "Members of metadata that begin with pacr: are computed from the causal ledger, and an operator must not forge them. In a card that its operator serves nothing shows where they come from: they are unverified, and no decision rests on them. `clresolve aevum metadata` computes them from a ledger.";
+    AeReputationRange "ae-reputation-range" Fail Document "AE-18" Publisher false
+        "pacr:reputation_score is not between 0 and 1."
+        "The score is a number from 0 to 1.";
+    AeUnknownMember "ae-unknown-member" Warn Document "AE-22" Publisher false
+        "Aevum 1.0 knows no such member."
+        "The schema is append-only: a later version may have added the member, so it is kept and does not change what the known ones mean. It may as well be a misspelling. A strict reader of 1.0 refuses the card.";
+    AeCardUnreachable "ae-card-unreachable" Unknown Discovery "AE-20" Publisher true
+        "The host has no Aevum card at its well-known path."
+        "An Aevum card is served at /.well-known/agent.json. Nothing usable came from there: no answer, an error, a redirect, or no JSON.";
+
+    // MA²D
+    AnNameMalformed "an-name-malformed" Fail Document "AN-1" Publisher false
+        "The MA²D card's name is missing or malformed."
+        "name holds lower-case letters, digits and hyphens, 1 to 50 of them.";
+    AnVersionNotSemver "an-version-not-semver" Fail Document "AN-2" Publisher false
+        "The MA²D card's version is not a semantic version."
+        "version is X.Y.Z after Semantic Versioning, with a pre-release part where there is one.";
+    AnDescriptionLength "an-description-length" Fail Document "AN-3" Publisher false
+        "The description has not 200 to 2000 characters."
+        "Other agents choose by the description, so it has at least 200 and at most 2000 characters (not bytes).";
+    AnSkillsEmpty "an-skills-empty" Fail Document "AN-4" Publisher false
+        "The MA²D card has no skill."
+        "skills is a list with at least one entry.";
+    AnSkillNameMalformed "an-skill-name-malformed" Fail Document "AN-5" Publisher false
+        "A skill's name is missing or not snake_case."
+        "A skill's name holds lower-case letters, digits and underscores.";
+    AnSkillDescriptionLength "an-skill-description-length" Fail Document "AN-6" Publisher false
+        "A skill's description is missing or shorter than 50 characters."
+        "Each skill says what it does in at least 50 characters.";
+    AnProtocolUnknown "an-protocol-unknown" Fail Document "AN-7" Publisher false
+        "invocation.protocol is missing or unknown."
+        "The protocol is one of mcp, rest, grpc, graphql and websocket.";
+    AnEndpointMalformed "an-endpoint-malformed" Fail Document "AN-8" Publisher false
+        "invocation.endpoint is missing or no HTTP(S) URL."
+        "The endpoint is a URL that begins with http:// or https:// and names a host; by the letter also where the protocol is websocket.";
+    AnAuthUnknown "an-auth-unknown" Fail Document "AN-9" Publisher false
+        "invocation.authentication is of an unknown form."
+        "Its type is none, bearer, api_key, oauth2, basic or mtls, and required is a boolean (false when absent).";
+    AnFormatUnknown "an-format-unknown" Fail Document "AN-10" Publisher false
+        "invocation.format or invocation.method is of an unknown form."
+        "The format is json-rpc, rest or graphql; the method is a string (POST when absent).";
+    AnLanguageUnknown "an-language-unknown" Fail Document "AN-11" Publisher false
+        "A language is no ISO 639-1 code."
+        "capabilities.languages holds codes of the list ISO 639-1, two lower-case letters without region: en, not EN or en-US.";
+    AnInputModeUnknown "an-input-mode-unknown" Fail Document "AN-12" Publisher false
+        "An input mode is unknown."
+        "capabilities.input_modes holds only text, voice, image, video and file.";
+    AnOutputModeUnknown "an-output-mode-unknown" Fail Document "AN-13" Publisher false
+        "An output mode is unknown."
+        "capabilities.output_modes holds only text, json, speech, image, video and file.";
+    AnCapabilityType "an-capability-type" Fail Document "AN-14" Publisher false
+        "A capability that is yes or no is not a boolean."
+        "capabilities.streaming, async and state_management are booleans, false when absent.";
+    AnUrlMalformed "an-url-malformed" Fail Document "AN-15" Publisher false
+        "homepage or repository is no HTTP(S) URL."
+        "Both are optional URLs that begin with http:// or https:// and name a host.";
+    AnTimestampMalformed "an-timestamp-malformed" Fail Document "AN-16" Publisher false
+        "A timestamp of the metadata is not ISO 8601."
+        "metadata.created_at and updated_at are ISO 8601: a date, or a date and a time with T between them, such as 2026-01-28T12:00:00Z.";
+    AnExampleIncomplete "an-example-incomplete" Fail Document "AN-17" Publisher false
+        "An example lacks its skill, input or output."
+        "Each example has skill (a string), input and output (objects).";
+    AnExampleSkillUnknown "an-example-skill-unknown" Warn Document "AN-18" Publisher false
+        "An example is of a skill that the card does not have."
+        "examples[].skill is the name of one of the card's skills. Correct the example, or add the skill.";
+    AnVersionNotRaised "an-version-not-raised" Warn Document "AN-21" Publisher false
+        "Skills or invocation have changed, and the major version has not."
+        "Compared with the earlier card a skill is gone, its parameters, result or MCP tool differ, or the invocation does. That breaks whoever calls the agent, and the major version says so. While it is 0 any higher version will do. Raise the version.";
+    AnCardUnreachable "an-card-unreachable" Unknown Discovery "AN-20" Publisher true
+        "The host has no MA²D card where one was looked for."
+        "An MA²D card is served at /.well-known/agent-card.json, or under a URL of its own that ends in .json. Nothing usable came from there: no answer, an error, a redirect, or no JSON.";
+    AnContentType "an-content-type" Warn Discovery "AN-20" Publisher false
+        "The card is not served as application/json."
+        "The content type of an MA²D card is application/json. Readers that go by the content type may not take it for a card.";
+
+    // the signatures of a card, and the roots that a verifier names
+    SignatureMissing "signature-missing" Fail Signature "" Publisher false
+        "The card is not signed."
+        "The card has no member signatures, or an empty one. An unsigned card may be honest; nothing shows who made it. The publisher can sign it, for instance with `clresolve sign`.";
+    SignatureMalformed "signature-malformed" Fail Signature "" Publisher false
+        "A signature does not have the form of one."
+        "An entry of signatures must be an object with the texts protected and signature in base64url, and perhaps an object header; the protected header is one strict JSON object that names alg. No member stands in both headers (RFC 7515, 7.2.1). A card has at most 16 signatures.";
+    SignatureAlgorithmRefused "signature-algorithm-refused" Fail Signature "" Publisher false
+        "A signature uses an algorithm that is not accepted."
+        "alg of the protected header must be EdDSA (Ed25519), ES256 or RS256. none, and HS256 and its like, whose key would be everybody's, are never accepted. Sign with one of the three.";
+    SignatureHeaderRefused "signature-header-refused" Fail Signature "" Publisher false
+        "A signature's header demands or says what is not accepted."
+        "crit and b64 change how a signature is checked, and no extension is known here that a card needs. A typ that is neither JOSE nor a card's own (agent-card+jws) belongs to a signature that was made for another purpose. Sign again without them.";
+    SignatureKeyUnknown "signature-key-unknown" Fail Signature "" Publisher false
+        "No named root has the key of a signature."
+        "kid of the protected header names a key, and no root that the verifier named holds a key of that name. Where the card itself says its keys are (jku, jwk, x5u, x5c) is never looked at: whoever makes a card up makes that up with it. Name the root that vouches for the key, or ask the publisher which key signed.";
+    SignatureKeyUnfit "signature-key-unfit" Fail Signature "" Publisher false
+        "The key of a signature is not one for its algorithm."
+        "The root has the key that kid names, but it is of another kind than alg demands, or is marked for another algorithm or use. To go on would let the header choose how a key is read.";
+    SignatureKeyWeak "signature-key-weak" Fail Signature "" Publisher false
+        "The key of a signature is too weak."
+        "The key is no point of its curve or one of small order, or an RSA key below 2048 or above 8192 bits or with an exponent below 65537. Whatever it signed proves nothing. The publisher must make a new key.";
+    SignatureInvalid "signature-invalid" Fail Signature "" Publisher false
+        "A signature does not hold."
+        "The key that kid names has not signed this card: the card was changed after it was signed, the signature was taken from another card, or the signer made the canonical form in another way. Signed is the card without signatures in RFC 8785 form; of an A2A 1.0 card members at their default value are left out first, unless they are required or explicitly optional.";
+    SignaturePayloadRefused "signature-payload-refused" Fail Signature "" Publisher false
+        "The card has no canonical form."
+        "RFC 8785 is defined for I-JSON: an integer beyond 2^53 - 1 would be read as another one by other programs, so two cards would share a signature. Write such a number as text.";
+    SignatureRootUnavailable "signature-root-unavailable" Unknown Signature "" Operator true
+        "A trust root could not be asked."
+        "The JWKS URL, the DID document or the chain gave no answer that can be relied on, so nothing is known about its keys. For a key on ENS that is also so where one stranger's endpoint alone vouches for the record: name endpoints of several operators, or your own node. Ask again.";
+    SignatureRootUnusable "signature-root-unusable" Fail Signature "" Operator false
+        "A trust root holds no keys that can be used."
+        "What the root gave is no JSON Web Key Set, no DID document of that DID, or no cl.sig.pub record of the form ed25519:BASE64; it holds a private key; or the record is proven not to be set. Name another root, or tell whoever keeps this one.";
 }
 
 impl Code {
+    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, or in a signature.
+    pub fn is_of_verdicts(self) -> bool {
+        Step::WALK.contains(&self.entry().step)
+    }
+
     /// The code's stable URI, as the `type` of a problem (RFC 9457). It names the code and leads nowhere.
     pub fn uri(self) -> String {
         format!("{URI_PREFIX}{}", self.slug())

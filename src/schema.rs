@@ -64,6 +64,15 @@ impl Schema {
     }
 }
 
+/// Whether `document` is a schema of JSON Schema 2020-12, unknown keywords allowed. One that names another dialect in
+/// `$schema` counts as a schema of that. Nothing is compiled, and nothing that it refers to is looked at.
+pub fn is_schema(document: &Value) -> bool {
+    match document.get("$schema").and_then(Value::as_str) {
+        Some(dialect) if dialect.trim_end_matches('#') != strict::DIALECT => true,
+        _ => jsonschema::draft202012::meta::is_valid(document),
+    }
+}
+
 /// One thing in a document that a schema does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {

@@ -82,7 +82,7 @@ pub(crate) fn invalid_name(
     let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
     let reasons: Vec<Reason> = if policy.without.contains(&reason.code) { Vec::new() } else { vec![reason] };
     let state = if reasons.is_empty() { State::Indeterminate } else { State::Untrusted };
-    let steps = Step::ALL
+    let steps = Step::WALK
         .into_iter()
         .map(|step| StepReport {
             step,
@@ -282,7 +282,7 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
         ),
         Step::Schemas => schemas_evidence(evidence, card),
         Step::Continuity => continuity_evidence(evidence),
-        Step::Binding => json!({}),
+        Step::Binding | Step::Document | Step::Discovery | Step::Signature => json!({}),
     }
 }
 

@@ -4,18 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that do no I/O and read no clock.
-const PURE: [&str; 18] = [
+const PURE: [&str; 21] = [
     "address",
     "bundle",
     "card",
     "check",
     "cid",
+    "convert",
     "evidence",
+    "flavour",
     "lint",
     "manifest",
     "name",
     "plan",
     "profile",
+    "project",
     "reason",
     "records",
     "report",
@@ -40,7 +43,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 35] = [
     "address",
     "cid",
     "clock",
@@ -65,10 +68,13 @@ const ORDER: [&str; 32] = [
     "profile",
     "sandbox",
     "check",
+    "flavour",
     "lint",
+    "convert",
     "plan",
     "seal",
     "bundle",
+    "project",
     "resolve",
     "report",
     "http",

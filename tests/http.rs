@@ -15,6 +15,7 @@ use clresolve::evidence::{Source, Walked};
 use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
+use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Walk};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
@@ -347,6 +348,52 @@ async fn a_card_is_handed_out_byte_for_byte() {
     assert_eq!(same.await.status, 304);
     let head = answer(daemon.request(Method::HEAD, &format!("/v1/cards/{GOOD}"))).await;
     assert_eq!((head.status, head.body.len(), head.header("etag")), (200, 0, card.header("etag")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trusted_agents_are_projected_to_a2a_cards() {
+    let daemon = Daemon::start(|_| {}).await;
+    let path = |name: &str| format!("/v1/agents/{name}/.well-known/agent-card.json");
+    let answer = daemon.get(&path(GOOD)).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    let card = answer.json();
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    let said = &card["capabilities"]["extensions"][0]["params"];
+    assert_eq!(said["conclusion"], verdict["conclusion"]);
+    assert_eq!((&said["world"], &said["state"]), (&json!("sandbox"), &json!("trusted")));
+    assert_eq!(card["supportedInterfaces"][0]["url"], verdict["identity"]["entry"]);
+    assert_eq!(card["skills"][0]["id"], verdict["identity"]["verbs"][0]);
+    assert!(answer.header("cache-control").starts_with("private, max-age="), "{}", answer.header("cache-control"));
+    let bad = daemon.get(&path("entry-version.eth")).await;
+    bad.is_problem(409, "entry-version-noncompliant");
+    daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
+    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
+    weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cards_of_every_system_are_linted() {
+    let daemon = Daemon::start(|_| {}).await;
+    let lint = async |query: &str, media: &str, body: Vec<u8>| {
+        answer(daemon.request(Method::POST, &format!("/v1/lint{query}")).header("content-type", media).body(body)).await
+    };
+    let card = daemon.get(&format!("/v1/cards/{GOOD}")).await.body;
+    let report = lint("", "application/json", card.clone()).await;
+    let body = report.json();
+    assert_eq!((report.status, &body["flavour"], &body["valid"]), (200, &json!("commandlayer"), &json!(true)));
+    assert_eq!(body["findings"], json!([]));
+    let bad = lint("", "application/json; charset=utf-8", b"{\"agent_id\": 5".to_vec()).await.json();
+    assert_eq!((&bad["valid"], &bad["findings"][0]["code"]), (&json!(false), &json!("card-not-json")));
+    let named = lint("?as=anypoint&profile=agent-cards/1.1.0", "application/json", card.clone()).await.json();
+    assert_eq!(named["flavour"], "anypoint");
+
+    lint("", "text/plain", card.clone()).await.is_problem(415, "media-type-unsupported");
+    lint("", "application/json", vec![b' '; 256 * 1024 + 1]).await.is_problem(413, "body-too-large");
+    lint("?as=acme", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?as=a2a&as=a2a", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?fix=true", "application/json", card.clone()).await.is_problem(400, "request-malformed");
+    lint("?profile=no/such", "application/json", card).await.is_problem(400, "profile-unknown");
+    daemon.get("/v1/lint").await.is_problem(405, "method-unsupported");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,7 +123,7 @@ fn findings_have_code_place_and_values() {
     assert!(entry["message"].is_string());
 
     let text = piped(card.as_bytes(), &[]);
-    let caret = "    15 | \"entry\": \"x402://summarizeagent.eth/summarize/v1.0.0\",\n       |          ^^^^^^^^";
+    let caret = "15 |   \"entry\": \"x402://summarizeagent.eth/summarize/v1.0.0\",\n   |            ^^^^^^^^";
     assert!(out(&text).contains(caret), "{}", out(&text));
     let short = piped(card.as_bytes(), &["-o", "short"]);
     assert!(out(&short).contains("-:15:12: fail entry-version-noncompliant: "), "{}", out(&short));
@@ -166,6 +166,103 @@ fn hostile_texts_end_in_one_finding() {
     }
     let output = piped("{\"meta\": \"\u{1b}[31m\u{202e}\"".as_bytes(), &[]);
     assert!(!out(&output).contains(['\u{1b}', '\u{202e}']), "{}", out(&output));
+}
+
+#[test]
+fn the_system_is_told_by_the_shape_or_named() {
+    let aevum = br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0"}"#;
+    let report = json(&piped(aevum, &["-o", "json"]));
+    assert_eq!((&report["flavour"], &report["profile"]), (&Value::from("aevum"), &Value::Null));
+    let unknown = piped(b"{\"name\": \"a\"}", &["-o", "json"]);
+    assert_eq!((code(&unknown), codes(&json(&unknown))), (1, vec!["flavour-unknown"]));
+    assert_eq!(json(&unknown)["flavour"], Value::Null);
+    let both = br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "ens": "a.eth"}"#;
+    let report = json(&piped(both, &["-o", "json"]));
+    assert_eq!(
+        (codes(&report), &report["findings"][0]["observed"]),
+        (vec!["flavour-ambiguous"], &"commandlayer, aevum".into())
+    );
+    assert_eq!(json(&piped(both, &["--as", "commandlayer", "-o", "json"]))["flavour"], "commandlayer");
+    assert_eq!(code(&piped(both, &["--as", "commandlair"])), 2);
+}
+
+#[test]
+fn several_cards_give_a_list_and_the_worst_exit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [good, bad] = ["good.json", "bad.json"].map(|name| folder.path().join(name));
+    std::fs::write(&good, CARD).expect("the folder can be written");
+    std::fs::write(&bad, CARD.replace("/v1\"", "/v2\"")).expect("the folder can be written");
+    let arguments = [OsStr::new("lint"), good.as_os_str(), bad.as_os_str(), "-o".as_ref(), "json".as_ref()];
+    let output = run(arguments);
+    assert_eq!(code(&output), 1);
+    let reports = json(&output);
+    assert_eq!([&reports[0]["valid"], &reports[1]["valid"]], [true, false]);
+    assert_eq!(reports[1]["file"], bad.display().to_string());
+}
+
+#[test]
+fn sarif_names_rule_file_and_region() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("my card.json");
+    std::fs::write(&path, CARD.replace("summarize/v1\"", "summarize/v2\"")).expect("the folder can be written");
+    let output = run([OsStr::new("lint"), path.as_os_str(), "-o".as_ref(), "sarif".as_ref()]);
+    assert_eq!(code(&output), 1);
+    let log = json(&output);
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!((&log["version"], &result["ruleId"]), (&"2.1.0".into(), &"entry-version-noncompliant".into()));
+    let place = &result["locations"][0]["physicalLocation"];
+    assert!(place["artifactLocation"]["uri"].as_str().expect("a URI").ends_with("/my%20card.json"), "{place}");
+    assert_eq!((&place["region"]["startLine"], &place["region"]["startColumn"]), (&16.into(), &12.into()));
+}
+
+#[test]
+fn fixes_write_the_file_anew_and_keep_what_they_do_not_mean() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("card.json");
+    let slug = "  \"slug\": \"summarizeagent\",\n";
+    let wrong = CARD.replace(slug, "").replace("{\n", "{\n  \"slug\": \"Summarize Agent\",\n").replacen(
+        "schemas\": {\n  \"slug\": \"Summarize Agent\",\n",
+        "schemas\": {\n",
+        1,
+    );
+    std::fs::write(&path, &wrong).expect("the folder can be written");
+    let output = run([OsStr::new("lint"), path.as_os_str(), "--fix".as_ref()]);
+    assert_eq!(code(&output), 0, "{}", out(&output));
+    let mended = std::fs::read_to_string(&path).expect("the card is there");
+    let stamp = mended.lines().find(|line| line.contains("updated_at")).expect("a time of change");
+    let expected = CARD.lines().map(|line| if line.contains("updated_at") { stamp } else { line });
+    assert_eq!(mended, expected.map(|line| format!("{line}\n")).collect::<String>());
+    assert_ne!(stamp, "  \"updated_at\": \"2025-11-22T00:00:00Z\"");
+
+    std::fs::write(&path, CARD).expect("the folder can be written");
+    assert_eq!(code(&run([OsStr::new("lint"), path.as_os_str(), "--fix".as_ref()])), 0);
+    assert_eq!(std::fs::read_to_string(&path).expect("the card is there"), CARD);
+    assert_eq!(code(&piped(CARD.as_bytes(), &["--fix"])), 2);
+}
+
+#[test]
+fn a_card_is_converted_and_says_what_it_lost() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("card.json");
+    std::fs::write(&path, CARD).expect("the folder can be written");
+    let convert = |rest: &[&str]| {
+        let mut arguments = vec![OsStr::new("convert"), path.as_os_str()];
+        arguments.extend(rest.iter().map(OsStr::new));
+        run(arguments)
+    };
+    let output = convert(&["--to", "a2a"]);
+    let card = json(&output);
+    assert_eq!((&card["name"], &card["skills"][0]["id"]), (&"Summarize Agent".into(), &"summarize".into()));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("lost     /networks [\"eip155:1\"]\n"), "{said}");
+    let all = json(&convert(&["--to", "aevum", "--from", "commandlayer", "-o", "json"]));
+    assert_eq!((&all["from"], &all["to"]), (&"commandlayer".into(), &"aevum".into()));
+    assert!(all["lost"].as_array().is_some_and(|lost| lost.iter().any(|lost| lost["pointer"] == "/license")), "{all}");
+    assert_eq!(code(&convert(&["--to", "acme"])), 2);
+    std::fs::write(&path, "{\"name\": 5}").expect("the folder can be written");
+    assert_eq!(code(&convert(&["--to", "a2a"])), 2);
+    std::fs::write(&path, "[]").expect("the folder can be written");
+    assert_eq!(code(&convert(&["--to", "a2a"])), 1);
 }
 
 fn corpus() -> Option<PathBuf> {

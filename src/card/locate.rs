@@ -35,6 +35,17 @@ pub fn find_nearest(text: &str, pointer: &str) -> Option<Place> {
     }
 }
 
+/// The members of the text's one object, in its order, each from its name to the end of its value; `None` where the text
+/// is not one object.
+pub fn members(text: &str) -> Option<Vec<Range<usize>>> {
+    Scanner::new(text).members()
+}
+
+/// Where the name with its quotes stands in a text that begins with a member; `None` where it does not.
+pub fn key(member: &str) -> Option<Range<usize>> {
+    Scanner::new(member).string()
+}
+
 /// Line and column of a byte offset, both from 1; a column is a character.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(offset)];
@@ -70,6 +81,28 @@ impl<'t> Scanner<'t> {
             };
         }
         Some(Place { key, value: self.value()? })
+    }
+
+    /// Over the members of an object.
+    fn members(&mut self) -> Option<Vec<Range<usize>>> {
+        let mut members = Vec::new();
+        self.space();
+        self.expect(b'{')?;
+        loop {
+            self.space();
+            if self.peek()? == b'}' {
+                return Some(members);
+            }
+            let key = self.string()?;
+            self.space();
+            self.expect(b':')?;
+            self.space();
+            members.push(key.start..self.value()?.end);
+            self.space();
+            if self.peek()? == b',' {
+                self.at += 1;
+            }
+        }
     }
 
     /// From the start of an object to the value of a member; gives where its name stands.
@@ -222,6 +255,16 @@ mod tests {
         assert_eq!(find_second(TEXT, "/a"), None);
         assert_eq!(find_nearest(TEXT, "/a/1/é/7/x").map(|place| &TEXT[place.value]), Some("[]"));
         assert_eq!(find_nearest("", "/a"), None);
+    }
+
+    #[test]
+    fn members_are_listed_with_their_names() {
+        let listed = |text: &'static str| members(text).map(|m| m.into_iter().map(|m| &text[m]).collect::<Vec<_>>());
+        assert_eq!(listed(" {\"a\": [1, 2],\n \"b\" : {}}"), Some(vec!["\"a\": [1, 2]", "\"b\" : {}"]));
+        assert_eq!(listed("{}"), Some(vec![]));
+        for text in ["", "[1]", "{\"a\"", "{\"a\": 1"] {
+            assert_eq!(listed(text), None, "{text}");
+        }
     }
 
     #[test]

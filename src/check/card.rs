@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Findings, content, entry, verbs};
+use crate::card::Card;
 use crate::card::json::kind;
-use crate::card::{Card, pointer};
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::schema::Violation;
@@ -59,7 +59,7 @@ fn identity(card: &Card, found: &mut Findings) {
         found.add(differs(Code::IdDiffersFromEns, "/id", ens, id));
     }
     if let Some(slug) = card.text("/slug")
-        && !slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
+        && !is_url_safe(slug)
     {
         found.add(observed(Code::SlugNotUrlSafe, "/slug", slug));
     }
@@ -68,6 +68,11 @@ fn identity(card: &Card, found: &mut Findings) {
     {
         found.add(observed(Code::CardVersionNotSemver, "/version", version));
     }
+}
+
+/// CL-6: whether a slug holds lower-case characters that no URL has to escape.
+pub(crate) fn is_url_safe(slug: &str) -> bool {
+    slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
 }
 
 /// CL-8.
@@ -215,10 +220,7 @@ fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
 /// or to what holds it, or one of the steps entry and verbs, which object to every text that the schema refuses there.
 fn has_own_code(violation: &Violation, card: &Card, profile: &Profile, found: &Findings) -> bool {
     let place = violation.pointer.as_str();
-    let others = found.0.iter().filter(|reason| reason.code != Code::CardSchemaInvalid);
-    others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
-        || entry::judges(card, place)
-        || verbs::judges(card, profile, place)
+    found.speak_of(place, Code::CardSchemaInvalid) || entry::judges(card, place) || verbs::judges(card, profile, place)
 }
 
 fn observed(code: Code, place: &str, text: &str) -> Reason {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
@@ -14,6 +15,7 @@ use crate::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_issuer,
     parse_profile, parse_quorum,
 };
+use crate::flavour::Flavour;
 use crate::signature::DidWeb;
 use crate::text;
 
@@ -93,6 +95,8 @@ impl Command {
             Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
+            Self::Convert(args) => args.world.verbose,
+            Self::Project(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
             // A daemon logs runs and refusals; with -v each request.
             Self::Serve(args) => args.world.verbose.saturating_add(1),
@@ -125,8 +129,12 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, asking nobody
     Name(NameArgs),
-    /// Judge a card before it is published, with line and column of each finding
+    /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
+    /// Write a trusted agent as an A2A card, for clients that know nothing of ENS
+    Project(ProjectArgs),
+    /// Write a card of one system as a card of another, and what could not be carried
+    Convert(ConvertArgs),
     /// Foretell CID and records of a folder of cards, and how they would be judged
     Plan(PlanArgs),
     /// Write content of IPFS, each block proven; from gateways or from a CAR file
@@ -189,6 +197,34 @@ pub(super) struct CardArgs {
     pub(super) expect: ExpectArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Only what the gate would let pass is written: a trusted verdict, vouched for as the
+key gate.min-proof demands, without a warning that gate.deny names.
+The card is signed where a key is configured; never that of the sandbox.
+Exit codes: 0 written, 1 refused, 2 usage, 3 could not be decided.")]
+pub(super) struct ProjectArgs {
+    /// The ENS name
+    pub(super) name: String,
+    /// The card system to write
+    #[arg(long, value_name = "FLAVOUR", value_enum, default_value_t)]
+    pub(super) to: Projection,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) sign: SignArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// What a verdict can be projected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Projection {
+    /// The A2A project's card, 1.0
+    #[default]
+    A2a,
 }
 
 #[derive(Debug, Args)]
@@ -278,16 +314,100 @@ pub(super) struct NameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Which card system a card belongs to is told by its shape; --as names it instead.
+--fix sets what follows from other members (a slug), puts the members in the order
+of the specification, and sets the time of the last change; nothing is guessed.
 Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
 is asked for: `clresolve plan` judges a card together with the records to set.")]
 pub(super) struct LintArgs {
+    /// Cards; - is standard input
+    #[arg(required = true, value_name = "FILE|-")]
+    pub(super) documents: Vec<PathBuf>,
+    /// Judge as a card of this system, whatever the shape says
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) flavour: Option<Flavour>,
+    /// The card of the version before, for the rules on changes
+    #[arg(long, value_name = "FILE")]
+    pub(super) previous: Option<PathBuf>,
+    /// Mend in the files what can be mended without guessing
+    #[arg(long)]
+    pub(super) fix: bool,
+    #[command(flatten)]
+    pub(super) output: LintOutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new card goes to standard output; what is lost, and what the target demands and the
+old card does not say, goes to stderr (-o json has all of it in one object).
+Nothing is made up. Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.")]
+pub(super) struct ConvertArgs {
     /// The card; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(super) document: PathBuf,
+    /// The card system to write
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) to: Flavour,
+    /// The card system to read, where the shape does not tell
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) from: Option<Flavour>,
     #[command(flatten)]
-    pub(super) output: OutputArgs,
+    pub(super) output: ConvertOutputArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+/// Where the new card goes, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct ConvertOutputArgs {
+    /// Form of the result
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: ConvertFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Form of a conversion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ConvertFormat {
+    /// The card alone
+    #[default]
+    Card,
+    /// One object with the card, what is lost and what is missing
+    Json,
+}
+
+/// The card systems by their stable names.
+fn flavour() -> impl TypedValueParser<Value = Flavour> {
+    PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug())).try_map(|slug| slug.parse::<Flavour>())
+}
+
+/// Where findings go, and in which form.
+#[derive(Debug, Args)]
+pub(super) struct LintOutputArgs {
+    /// Form of the findings
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: LintFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+}
+
+/// Form of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum LintFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
 }
 
 #[derive(Debug, Args)]

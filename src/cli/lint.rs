@@ -1,54 +1,125 @@
-//! `lint`: a card judged by itself, before it is published.
+//! `lint`: cards of any system judged before they are published, and mended where nothing has to be guessed.
 
 use std::fmt::Write as _;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
 use std::path::Path;
 
-use anyhow::Context as _;
+use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
+use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use super::args::{Format, LintArgs};
+use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::output::{self, Output, Results};
 use super::render::Palette;
 use super::world::World;
+use crate::card::Card;
+use crate::clock::{Clock as _, SystemClock};
+use crate::flavour::{Flavour, Rules};
 use crate::lint::{self, Finding, MAX_BYTES, Report};
+use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
-use crate::text::Foreign;
+use crate::text::{Foreign, is_unsafe};
 use crate::verdict::State;
 
-/// Characters of the line that are shown before a finding, and at most of it; a card may be a single line.
-const SHOWN_CHARACTERS: usize = 60;
-
-/// What `-o json` gives.
+/// What `-o json` gives of a card.
 #[derive(Debug, Serialize)]
 struct Answer {
+    /// The file, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     #[serde(flatten)]
     report: Report,
-    /// Other profiles under which the card is valid; none are named where it is valid.
+    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
     near_misses: Vec<String>,
+    #[serde(skip)]
+    text: String,
+    #[serde(skip)]
+    name: String,
 }
 
 pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.output.out.clone())?;
-    let name = args.document.display().to_string();
-    let bytes = read(&args.document)?;
     super::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
-        let report = lint::lint(&bytes, &profile);
-        let near_misses = if report.valid { Vec::new() } else { lint::near_misses(&bytes, &profile, profiles) };
-        let answer = Answer { report, near_misses };
-        let palette = output.palette();
-        let mut results = Results::new(output, args.output.format, false);
-        results.push(&answer, |format| match format {
-            Format::Short => short(&answer.report, &name, &palette),
-            _ => people(&answer, &name, &String::from_utf8_lossy(&bytes), &palette),
-        })?;
-        results.finish()?;
-        Ok(if answer.report.valid { Exit::Trusted } else { Exit::Untrusted })
+        let previous = args.previous.as_deref().map(previous).transpose()?;
+        let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
+        if args.fix {
+            for document in &args.documents {
+                mend(document, args.flavour, &rules)?;
+            }
+        }
+        let mut answers = args.documents.iter().map(|document| judge(document, args.flavour, &rules, profiles));
+        let is_valid = match args.output.format.plain() {
+            Some(format) => show(output, format, args.documents.len() > 1, &mut answers)?,
+            None => show_sarif(output, answers.collect::<anyhow::Result<_>>()?)?,
+        };
+        Ok(if is_valid { Exit::Trusted } else { Exit::Untrusted })
     })
+}
+
+/// The card of the version before.
+fn previous(file: &Path) -> anyhow::Result<Card> {
+    let name = file.display().to_string();
+    Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
+}
+
+fn judge(file: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> anyhow::Result<Answer> {
+    let bytes = read(file)?;
+    let report = lint::lint(&bytes, named, rules);
+    let near_misses = match report.flavour {
+        Some(Flavour::CommandLayer) if !report.valid => lint::near_misses(&bytes, rules.profile, profiles),
+        _ => Vec::new(),
+    };
+    let text = without_secrets(String::from_utf8_lossy(&bytes).into_owned(), &report);
+    let name = file.display().to_string();
+    Ok(Answer { file: None, report, near_misses, text, name })
+}
+
+/// The text with stars for credentials, byte by byte, so that places stay: reports are kept.
+fn without_secrets(mut text: String, report: &Report) -> String {
+    let secrets = report.findings.iter().filter(|finding| finding.code == Code::SecretInCard);
+    for span in secrets.filter_map(|finding| finding.span.clone()) {
+        if text.get(span.clone()).is_some() {
+            text.replace_range(span.clone(), &"*".repeat(span.len()));
+        }
+    }
+    text
+}
+
+/// Writes the card anew where something could be mended, and says what.
+fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
+    if file == Path::new("-") {
+        bail!("--fix: expected a file, which it writes anew; standard input cannot be mended");
+    }
+    let bytes = read(file)?;
+    let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
+    let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
+    let Ok(fixed) = lint::fix(text, flavour, rules, SystemClock.now()) else { return Ok(()) };
+    if fixed.changes.is_empty() {
+        return Ok(());
+    }
+    let name = file.display().to_string();
+    replace(file, fixed.text.as_bytes()).with_context(|| format!("cannot write {}", Foreign::new(&name)))?;
+    for change in &fixed.changes {
+        anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(change));
+    }
+    Ok(())
+}
+
+/// Puts a whole file in the place of another, with its permissions, so that nobody reads half of it.
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(bytes)?;
+    new.as_file().set_permissions(std::fs::metadata(file)?.permissions())?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
 }
 
 /// The bytes of the file or of standard input, as far as the rules look.
@@ -60,17 +131,69 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
         return Ok(bytes);
     }
     let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
-    let opened = std::fs::File::open(file).with_context(cannot)?;
+    let opened = File::open(file).with_context(cannot)?;
     opened.take(most).read_to_end(&mut bytes).with_context(cannot)?;
     Ok(bytes)
 }
 
+/// Writes each answer as it comes; whether all cards are valid.
+fn show(
+    output: Output,
+    format: Format,
+    are_several: bool,
+    answers: &mut dyn Iterator<Item = anyhow::Result<Answer>>,
+) -> anyhow::Result<bool> {
+    let palette = output.palette();
+    let mut results = Results::new(output, format, are_several);
+    let mut are_valid = true;
+    for answer in answers {
+        let mut answer = answer?;
+        are_valid &= answer.report.valid;
+        answer.file = are_several.then(|| answer.name.clone());
+        results.push(&answer, |format| match format {
+            Format::Short => short(&answer, &palette),
+            _ => people(&answer, &palette),
+        })?;
+    }
+    results.finish()?;
+    Ok(are_valid)
+}
+
+/// One SARIF log of all cards; whether all are valid.
+fn show_sarif(mut output: Output, answers: Vec<Answer>) -> anyhow::Result<bool> {
+    let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
+    let reports = answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.report));
+    output.write((output::json(&lint::sarif(reports))? + "\n").as_bytes())?;
+    Ok(answers.iter().all(|answer| answer.report.valid))
+}
+
+/// A path as a URI reference.
+fn uri(path: &str) -> String {
+    use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+    const RESERVED: &AsciiSet =
+        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'\\').add(b'^').add(b'`');
+    utf8_percent_encode(path, RESERVED).to_string()
+}
+
+impl LintFormat {
+    /// The form of results that go one after the other; SARIF is one document.
+    const fn plain(self) -> Option<Format> {
+        match self {
+            Self::Text => Some(Format::Text),
+            Self::Short => Some(Format::Short),
+            Self::Json => Some(Format::Json),
+            Self::Jsonl => Some(Format::Jsonl),
+            Self::Sarif => None,
+        }
+    }
+}
+
 /// A line for each finding, as compilers write them.
-fn short(report: &Report, name: &str, palette: &Palette) -> String {
+fn short(answer: &Answer, palette: &Palette) -> String {
     let mut text = String::new();
-    for finding in &report.findings {
+    for finding in &answer.report.findings {
         let style = palette.effect(finding.effect);
-        let (place, effect) = (place(finding, name), word(finding.effect));
+        let (place, effect) = (place(finding, &answer.name), word(finding.effect));
         let _ =
             writeln!(text, "{place}: {style}{effect}{style:#} {}: {}", finding.code, Foreign::new(&finding.message));
     }
@@ -78,58 +201,78 @@ fn short(report: &Report, name: &str, palette: &Palette) -> String {
 }
 
 /// Each finding with its line of the card, and what to do.
-fn people(answer: &Answer, name: &str, card: &str, palette: &Palette) -> String {
+fn people(answer: &Answer, palette: &Palette) -> String {
+    let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
     let mut text = String::new();
     for finding in &answer.report.findings {
-        write_finding(&mut text, finding, name, card, palette);
-        text.push('\n');
+        text.push_str(&drawn(finding, answer, &renderer));
+        text.push_str("\n\n");
     }
     let style = palette.state(if answer.report.valid { State::Trusted } else { State::Untrusted });
-    let _ = writeln!(text, "{style}{}{style:#}", advice(answer, name));
+    let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
     text
 }
 
-fn write_finding(text: &mut String, finding: &Finding, name: &str, card: &str, palette: &Palette) {
-    let style = palette.effect(finding.effect);
-    let sign = if finding.effect == Effect::Fail { '✗' } else { '!' };
-    let requirement = finding.requirement.as_deref().map_or_else(String::new, |r| format!(", {}", Foreign::new(r)));
-    let pointer = finding.pointer.as_deref().map_or_else(String::new, |p| format!(" {}", Foreign::new(p)));
-    let (effect, place) = (word(finding.effect), place(finding, name));
-    let _ = writeln!(text, "{style}{sign} {}{style:#} ({effect}{requirement}) at {place}{pointer}", finding.code);
-    let _ = writeln!(text, "    {}", Foreign::new(&finding.message));
-    write_excerpt(text, finding, card, palette);
+/// One finding as compilers draw them: what, where, the line with a caret, expected and observed.
+fn drawn(finding: &Finding, answer: &Answer, renderer: &Renderer) -> String {
+    let level = if finding.effect == Effect::Fail { Level::ERROR } else { Level::WARNING };
+    let requirement = finding.requirement.as_deref().map_or_else(String::new, |r| format!(" ({})", Foreign::new(r)));
+    let title = level.primary_title(format!("{}{requirement}", Foreign::new(&finding.message))).id(finding.code.slug());
+    let path = Foreign::new(&answer.name).to_string();
+    let mut elements: Vec<Element<'_>> = vec![match excerpt(finding, &answer.text) {
+        Some(line) => Snippet::source(line.text)
+            .line_start(line.number)
+            .path(path)
+            .annotation(
+                AnnotationKind::Primary
+                    .span(line.meant)
+                    .label(finding.pointer.as_deref().map(|pointer| Foreign::new(pointer).to_string())),
+            )
+            .into(),
+        None => origin(finding, path).into(),
+    }];
     for (label, value) in [("expected", &finding.expected), ("observed", &finding.observed)] {
         if let Some(value) = value {
-            let _ = writeln!(text, "    {label} {}", Foreign::new(value));
+            elements.push(Level::NOTE.message(format!("{label} {}", Foreign::new(value))).into());
         }
+    }
+    renderer.render(&[title.elements(elements)])
+}
+
+fn origin(finding: &Finding, path: String) -> Origin<'static> {
+    let origin = Origin::path(path);
+    match (finding.line, finding.column) {
+        (Some(line), Some(column)) => origin.line(line).char_column(column),
+        _ => origin,
     }
 }
 
-/// The line of the card with a caret under what is meant. A credential is not shown: reports are kept.
-fn write_excerpt(text: &mut String, finding: &Finding, card: &str, palette: &Palette) {
-    let (Some(line), Some(span)) = (finding.line, &finding.span) else { return };
-    if finding.code == Code::SecretInCard {
-        return;
-    }
-    let (Some(before), Some(rest)) = (card.get(..span.start), card.get(span.start..)) else { return };
-    let before = before.rsplit('\n').next().unwrap_or_default().trim_start();
-    let rest = rest.lines().next().unwrap_or_default();
+/// A line of the card, harmless, and what of it is meant.
+struct Excerpt {
+    number: usize,
+    text: String,
+    meant: Range<usize>,
+}
+
+/// The line that a finding is about.
+fn excerpt(finding: &Finding, card: &str) -> Option<Excerpt> {
+    let (number, span) = (finding.line?, finding.span.as_ref()?);
+    let before = card.get(..span.start)?.rsplit('\n').next()?;
+    let rest = card.get(span.start..)?.lines().next().unwrap_or_default();
     let meant = rest.get(..span.len().min(rest.len())).unwrap_or(rest);
-    let after = &rest[meant.len()..];
+    let (head, middle, tail) = (harmless(before), harmless(meant), harmless(&rest[meant.len()..]));
+    let end = head.len() + middle.len();
+    Some(Excerpt { number, meant: head.len()..end, text: head + &middle + &tail })
+}
 
-    let skipped = before.chars().count().saturating_sub(SHOWN_CHARACTERS);
-    let before: String = before.chars().skip(skipped).collect();
-    let ellipsis = if skipped > 0 { "…" } else { "" };
-    let before = format!("{ellipsis}{}", Foreign::new(&before));
-    let meant = Foreign::new(meant).at_most(SHOWN_CHARACTERS).to_string();
-    let after = if meant.ends_with('…') { String::new() } else { Foreign::new(after).at_most(20).to_string() };
-
-    let number = line.to_string();
-    let style = palette.effect(finding.effect);
-    let (margin, pad) = (" ".repeat(number.len()), " ".repeat(before.chars().count()));
-    let caret = "^".repeat(meant.chars().count().max(1));
-    let _ = writeln!(text, "    {number} | {before}{meant}{after}");
-    let _ = writeln!(text, "    {margin} | {pad}{style}{caret}{style:#}");
+/// The same characters, without those that act on a terminal or show nothing.
+fn harmless(text: &str) -> String {
+    let replaced = |c| match c {
+        '\t' => ' ',
+        c if is_unsafe(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(replaced).collect()
 }
 
 fn place(finding: &Finding, name: &str) -> String {
@@ -141,9 +284,13 @@ fn place(finding: &Finding, name: &str) -> String {
 }
 
 /// One sentence that says what to do.
-fn advice(answer: &Answer, name: &str) -> String {
-    let (name, report) = (Foreign::new(name), &answer.report);
-    let profile = Foreign::new(&report.profile);
+fn advice(answer: &Answer) -> String {
+    let (name, report) = (Foreign::new(&answer.name), &answer.report);
+    let rules = match (&report.profile, report.flavour) {
+        (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
+        (None, Some(flavour)) => flavour.title().to_owned(),
+        (None, None) => "card".to_owned(),
+    };
     let count = |effect| report.findings.iter().filter(|finding| finding.effect == effect).count();
     let warnings = match count(Effect::Warn) {
         0 => String::new(),
@@ -151,9 +298,11 @@ fn advice(answer: &Answer, name: &str) -> String {
         n => format!(" ({n} warnings)"),
     };
     if report.valid {
-        return format!(
-            "{name} is a valid card under {profile}{warnings}; `clresolve plan` says which records to set for it."
-        );
+        let next = match report.flavour {
+            Some(Flavour::CommandLayer) => "; `clresolve plan` says which records to set for it.",
+            _ => "; what it says of itself is proven by nothing.",
+        };
+        return format!("{name} is a valid {rules}{warnings}{next}");
     }
     let defects = match count(Effect::Fail) {
         1 => "1 defect".to_owned(),
@@ -163,7 +312,7 @@ fn advice(answer: &Answer, name: &str) -> String {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
-    format!("{name} is not a valid card under {profile}: mend {defects}{warnings} before you publish it{near}.")
+    format!("{name} is not a valid {rules}: mend {defects}{warnings} before you publish it{near}.")
 }
 
 const fn word(effect: Effect) -> &'static str {
@@ -177,21 +326,26 @@ const fn word(effect: Effect) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{DEFAULT, Profiles};
+    use crate::profile::DEFAULT;
 
     fn shown(card: &str) -> String {
-        let profiles = Profiles::builtin();
-        let report = lint::lint(card.as_bytes(), &profiles.get(DEFAULT).expect("built in"));
-        people(&Answer { report, near_misses: Vec::new() }, "card.json", card, &Palette::plain())
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let report = lint::lint(card.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
+        let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
+        people(&Answer { file: None, report, near_misses: Vec::new(), text, name }, &Palette::plain())
     }
 
     #[test]
     fn a_finding_shows_its_line_with_a_caret() {
         let text = shown("{\n  \"id\": \"a\",,\n}\n");
-        assert!(text.contains("    2 | \"id\": \"a\",,\n      |           ^\n"), "{text}");
-        assert!(text.ends_with(
-            "card.json is not a valid card under agent-cards/1.0.0: mend 1 defect before you publish it.\n"
-        ));
+        assert!(text.contains(" --> card.json:2:13\n"), "{text}");
+        assert!(text.contains("2 |   \"id\": \"a\",,\n  |             ^\n"), "{text}");
+        assert!(
+            text.ends_with(
+                "card.json is not a valid card under agent-cards/1.0.0: mend 1 defect before you publish it.\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
@@ -199,7 +353,7 @@ mod tests {
         let card = format!("{{\"a\": \"{}\u{202e}\", \"status\": \"{}\"}}", "x".repeat(500), "y\u{7f}".repeat(100));
         let text = shown(&card);
         assert!(text.lines().all(|line| line.chars().count() < 900), "{text}");
-        assert!(!text.contains(['\u{202e}', '\u{7f}']) && text.contains("…"), "{text}");
+        assert!(!text.contains(['\u{202e}', '\u{7f}']) && text.contains("..."), "{text}");
     }
 
     #[test]

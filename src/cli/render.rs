@@ -22,7 +22,7 @@ const BRIEF_CHARACTERS: usize = 100;
 const LINE_WIDTH: usize = 92;
 
 /// The styles of a stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Palette {
     good: Style,
     bad: Style,
@@ -35,6 +35,11 @@ impl Palette {
     /// No styles: for files, pipes and `NO_COLOR`.
     pub(super) fn plain() -> Self {
         Self::default()
+    }
+
+    /// Whether there are no styles.
+    pub(super) fn is_plain(&self) -> bool {
+        *self == Self::plain()
     }
 
     /// Styles for a terminal.
@@ -263,6 +268,7 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::FetchIpfs => walked(&step.evidence),
         Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
         Step::Binding | Step::Schemas | Step::Continuity => None,
+        Step::Document | Step::Discovery | Step::Signature => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
 }

@@ -62,10 +62,20 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
 
 /// There is no card to hand out, since the name is not trusted (CL-66).
 pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
+    let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
+    objected(verdict, code)
+}
+
+/// There is nothing to hand out, for this reason.
+pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
-    let (uri, title, code) = match codes.first() {
-        Some(code) => (code.uri(), code.entry().title, code.slug()),
-        None => (Refusal::InternalError.uri(), Refusal::InternalError.title(), Refusal::InternalError.slug()),
+    let (uri, title) = match Code::from_slug(code) {
+        Some(code) => (code.uri(), code.entry().title),
+        None => {
+            let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code);
+            let refusal = refusal.unwrap_or(Refusal::InternalError);
+            (refusal.uri(), refusal.title())
+        }
     };
     let body = json!({
         "type": uri,
@@ -81,7 +91,7 @@ pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
-    response.extensions_mut().insert(Noted::verdict(verdict));
+    response.extensions_mut().insert(Noted::verdict(verdict).because(Some(code)));
     response
 }
 

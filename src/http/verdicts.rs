@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, VARY};
+use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::Deserialize;
-use tokio::time::timeout;
 use url::form_urlencoded;
 
 use super::answer::{InWork, Noted};
+use super::body::{self, Refused};
 use super::desk::{How, Served};
 use super::negotiate::Form;
 use super::shares::Client;
@@ -76,10 +76,9 @@ pub(super) async fn batch(
     Extension(in_work): Extension<InWork>,
     request: Request,
 ) -> Response {
-    let batch = match timeout(shared.http.read_timeout, Batch::read(request, shared.http.body_bytes)).await {
-        Ok(Ok(batch)) => batch,
-        Ok(Err((refusal, detail))) => return problem::refused(refusal, detail.map(Cow::Owned)),
-        Err(_) => return problem::refused(Refusal::RequestTimeout, None),
+    let batch = match Batch::read(request, &shared).await {
+        Ok(batch) => batch,
+        Err((refusal, detail)) => return problem::refused(refusal, detail.map(Cow::Owned)),
     };
     let Batch { names, profile, depth } = batch;
     if let Some(unknown) = profile.as_ref().filter(|id| shared.resolver.profiles().get(id).is_none()) {
@@ -131,37 +130,15 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request, limit: usize) -> Result<Self, (Refusal, Option<String>)> {
-        let (head, body) = request.into_parts();
-        if !is_json(&head.headers) {
-            return Err((Refusal::MediaTypeUnsupported, None));
-        }
-        let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-        let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {limit} bytes")));
+    async fn read(request: Request, shared: &Shared) -> Result<Self, Refused> {
+        let bytes = body::json(request, shared.http.body_bytes, shared).await?;
         let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
-        if announced.is_some_and(|length| length > limit) {
-            return Err(too_large());
-        }
-        let mut bytes = Vec::new();
-        let mut chunks = body.into_data_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|_| malformed("the body is cut off, or its chunks are malformed".to_owned()))?;
-            if bytes.len() + chunk.len() > limit {
-                return Err(too_large());
-            }
-            bytes.extend_from_slice(&chunk);
-        }
         let batch: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(malformed(format!("expected 1 to {MAX_NAMES} names, found {}", batch.names.len())));
         }
         Ok(batch)
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// The question of a name and a query. Only `profile` and `depth` may be chosen; an empty one is none.

@@ -9,6 +9,7 @@ use clresolve::check::{self, Policy};
 use clresolve::cid::{ContentId, ContentPath};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
+use clresolve::flavour::{Flavour, Rules};
 use clresolve::lint::lint;
 use clresolve::name::{EnsName, MAX_NAME_BYTES, normalize};
 use clresolve::profile::{Profile, Profiles};
@@ -158,7 +159,7 @@ pub(crate) fn card(input: &[u8]) {
     }
     let lines = input.split(|byte| *byte == b'\n').count();
     for profile in PROFILES.iter() {
-        let report = lint(input, profile);
+        let report = lint(input, Some(Flavour::CommandLayer), &Rules::of(profile));
         let fails = report.findings.iter().any(|finding| finding.effect == Effect::Fail);
         assert_eq!(report.valid, !fails);
         assert!(card.is_ok() || fails, "what is no card is found valid");

@@ -1,0 +1,82 @@
+//! `convert`: a card of one system as a card of another.
+
+use anyhow::bail;
+use serde_json::Value;
+
+use super::args::{ConvertArgs, ConvertFormat};
+use super::exit::Exit;
+use super::lint::read;
+use super::output::{self, Output};
+use super::world::World;
+use crate::card::Card;
+use crate::convert::{Conversion, convert};
+use crate::flavour::{Detection, Flavour, Rules, detect};
+use crate::lint;
+use crate::reason::Effect;
+use crate::text::Foreign;
+
+pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.output.out.clone())?;
+    let name = args.document.display().to_string();
+    super::run_async(async move {
+        let world = World::open(&args.world).await?;
+        let Some(profile) = world.resolver.profiles().get(&world.config.rules.profile) else {
+            bail!("the profile in force is not there");
+        };
+        let card = match Card::parse(&read(&args.document)?) {
+            Ok(card) => card,
+            Err(error) => {
+                anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(&error.to_string()));
+                return Ok(Exit::Untrusted);
+            }
+        };
+        let from = system(&card, args.from)?;
+        let rules = Rules::of(&profile);
+        let conversion = convert(&card, from, args.to, &rules);
+        match args.output.format {
+            ConvertFormat::Json => output.write((output::json(&conversion)? + "\n").as_bytes())?,
+            ConvertFormat::Card => {
+                output.write(printed(&conversion.card, args.to)?.as_bytes())?;
+                report(&conversion);
+            }
+        }
+        Ok(if conversion.report.valid { Exit::Trusted } else { Exit::Untrusted })
+    })
+}
+
+fn system(card: &Card, named: Option<Flavour>) -> anyhow::Result<Flavour> {
+    match named.map_or_else(|| detect(card), Detection::One) {
+        Detection::One(flavour) => Ok(flavour),
+        Detection::Several(flavours) => {
+            let slugs: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+            bail!("the card has members of {}: say which one it is with --from", slugs.join(" and "))
+        }
+        Detection::None => bail!("the card's shape does not tell which system it is of: say it with --from"),
+    }
+}
+
+/// The card with its members in the order of the specification.
+fn printed(card: &Value, to: Flavour) -> anyhow::Result<String> {
+    let text = output::json(card)? + "\n";
+    Ok(lint::ordered(&text, to).unwrap_or(text))
+}
+
+/// What was lost and what is needed, to stderr: standard output has the card.
+fn report(conversion: &Conversion) {
+    for lost in &conversion.lost {
+        anstream::eprintln!("lost     {} {}", Foreign::new(&lost.pointer), Foreign::new(&lost.value));
+    }
+    if conversion.lost_further > 0 {
+        anstream::eprintln!("lost     {} more", conversion.lost_further);
+    }
+    for finding in conversion.report.findings.iter().filter(|finding| finding.effect == Effect::Fail) {
+        let place = finding.pointer.as_deref().unwrap_or_default();
+        anstream::eprintln!("needed   {} {}: {}", Foreign::new(place), finding.code, Foreign::new(&finding.message));
+    }
+    let title = conversion.to.title();
+    if conversion.report.valid {
+        anstream::eprintln!("The new card is a valid {title}; look through what is lost before you publish it.");
+    } else {
+        anstream::eprintln!("The new card is not yet a valid {title}: add what is needed, then `clresolve lint` it.");
+    }
+}

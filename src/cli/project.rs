@@ -1,0 +1,47 @@
+//! `project`: a trusted agent as an A2A card.
+
+use anyhow::bail;
+
+use super::args::{ProjectArgs, Projection};
+use super::exit::Exit;
+use super::output::{self, Output};
+use super::progress::Progress;
+use super::render;
+use super::verify::waiting_for;
+use super::world::World;
+use crate::config::BlockSelector;
+use crate::flavour::Flavour;
+use crate::lint;
+use crate::project::a2a_card;
+use crate::verdict::State;
+
+pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
+    super::run_async(write_card(args))
+}
+
+async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open_with(&args.world, args.sign.into()).await?;
+    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+        bail!("--block: a card is for those who call now; a numbered block is for `verify`");
+    }
+    let resolution = world.resolver.resolve(&args.name).await;
+    drop(progress);
+    let Projection::A2a = args.to;
+    match a2a_card(&resolution, &world.config.gate) {
+        Ok(card) => {
+            let text = output::json(&card)? + "\n";
+            output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;
+            Ok(Exit::Trusted)
+        }
+        Err(code) if resolution.verdict.state == State::Trusted => {
+            anstream::eprintln!("clresolve: no card is written: {code}; `clresolve explain {code}` says more");
+            Ok(Exit::Untrusted)
+        }
+        Err(_) => {
+            anstream::eprint!("{}", render::walk(&resolution.verdict, &[], &render::Palette::plain()));
+            Ok(if resolution.verdict.state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
+        }
+    }
+}

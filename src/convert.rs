@@ -1,0 +1,380 @@
+//! A card of one system as a card of another, with everything that could not be carried.
+//!
+//! Nothing is made up: what the target demands and the source does not say is missing, and the report on the new card says
+//! so. What the source says and the target cannot is listed as lost, by its place.
+//!
+//! ```
+//! use clresolve::{card::Card, convert::convert, flavour::{Flavour, Rules}, profile::{DEFAULT, Profiles}};
+//!
+//! let profile = Profiles::builtin().get(DEFAULT).unwrap();
+//! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#).unwrap();
+//! let converted = convert(&card, Flavour::Aevum, Flavour::A2a, &Rules::of(&profile));
+//! assert_eq!(converted.card["name"], "A");
+//! assert_eq!(converted.lost[0].pointer, "/agent_id");
+//! assert!(!converted.report.valid);
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::card::{Card, pointer};
+use crate::flavour::mapping::{self, Field, Form, Mapping, SkillField};
+use crate::flavour::{Flavour, Rules};
+use crate::lint::{Report, lint};
+use crate::text::excerpt;
+
+/// Most losses that are listed one by one; a card may have a hundred thousand members.
+pub const MAX_LOST: usize = 256;
+
+/// A card as one of another system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Conversion {
+    /// The system that the card was read as.
+    pub from: Flavour,
+    /// The system that it is written as.
+    pub to: Flavour,
+    /// The new card.
+    pub card: Value,
+    /// What the old one says and the new one does not, at most [`MAX_LOST`].
+    pub lost: Vec<Lost>,
+    /// How many more are lost than listed.
+    pub lost_further: usize,
+    /// What the rules of the target find in the new card: also what is missing.
+    pub report: Report,
+}
+
+/// A value that could not be carried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// JSON Pointer in the old card.
+    pub pointer: String,
+    /// The value, cut short.
+    pub value: String,
+}
+
+/// Writes `card`, which is one of `from`, as one of `to`.
+pub fn convert(card: &Card, from: Flavour, to: Flavour, rules: &Rules<'_>) -> Conversion {
+    let outline = Outline::read(card, from.mapping(card));
+    let (new, carried) = outline.write(to);
+    let mut lost = Losses { carried, listed: Vec::new(), further: 0 };
+    lost.find(card.document(), &mut String::new());
+    let report = lint(new.to_string().as_bytes(), Some(to), rules);
+    Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
+}
+
+/// Something said, in common terms, and where.
+#[derive(Clone, Debug)]
+enum Said {
+    One { value: Value, at: String },
+    Many(Vec<(String, String)>),
+}
+
+/// What a card says in common terms.
+#[derive(Default)]
+struct Outline {
+    fields: BTreeMap<Field, Said>,
+    skills: Vec<BTreeMap<SkillField, Said>>,
+}
+
+impl Outline {
+    fn read(card: &Card, mapping: &Mapping) -> Self {
+        let said = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
+        let skills = card.at(mapping.skills).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let skill = |(number, skill): (usize, &Value)| {
+            let said = |(field, below, form): &(SkillField, &str, Form)| {
+                let at = format!("{}/{number}{below}", mapping.skills);
+                Some((*field, read(pointer::find(skill, below)?, &at, *form)?))
+            };
+            mapping.skill.iter().filter_map(said).collect()
+        };
+        Self {
+            fields: mapping.fields.iter().filter_map(said).collect(),
+            skills: skills.iter().enumerate().map(skill).collect(),
+        }
+    }
+
+    /// The card of another system, and the places whose values it carries.
+    fn write(&self, to: Flavour) -> (Value, BTreeSet<String>) {
+        let mapping = to.written();
+        let mut card = Value::Object(Map::new());
+        let mut carried = BTreeSet::new();
+        for (field, at, form) in mapping.fields {
+            if let Some(value) = self.fields.get(field).and_then(|said| write(said, *form, &mut carried)) {
+                set(&mut card, at, value);
+            }
+        }
+        let mut skills = Vec::new();
+        for skill in &self.skills {
+            let mut new = Value::Null;
+            for (field, at, form) in mapping.skill {
+                if let Some(value) = skill.get(field).and_then(|said| write(said, *form, &mut carried)) {
+                    set(&mut new, at, value);
+                }
+            }
+            skills.extend(Some(new).filter(|new| !new.is_null()));
+        }
+        if !skills.is_empty() {
+            set(&mut card, mapping.skills, skills.into());
+        }
+        (card, carried)
+    }
+}
+
+/// A value in common terms; `None` where it is of another type, or in a word that only its system has.
+fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
+    let one = |value: Value| Said::One { value, at: at.to_owned() };
+    let common = |own: &str, words: mapping::Words| {
+        let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
+        // A word that stands for several common ones says none of them.
+        fitting.next().filter(|_| fitting.next().is_none())
+    };
+    let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(Said::Many(said));
+    match form {
+        Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
+        Form::Flag => value.as_bool().map(|flag| one(flag.into())),
+        Form::Object => value.as_object().map(|_| one(value.clone())),
+        Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
+        Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
+        Form::WordList(words) => {
+            many(strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
+        }
+        Form::Schemes(form) => many(
+            value
+                .as_object()?
+                .iter()
+                .filter_map(|(name, scheme)| {
+                    let mut at = at.to_owned();
+                    pointer::push(&mut at, name);
+                    Some((mapping::scheme_word(scheme, form)?.to_owned(), at))
+                })
+                .collect(),
+        ),
+    }
+}
+
+/// The strings of a list, each with its place.
+fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
+    let items = list.as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
+}
+
+/// What is said, in the target's form; notes the places that it carries.
+fn write(said: &Said, form: Form, carried: &mut BTreeSet<String>) -> Option<Value> {
+    let own = |common: &str, words: mapping::Words| {
+        words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
+    };
+    match (said, form) {
+        (Said::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
+        (Said::One { value, at }, Form::Text | Form::Fitting(_) | Form::Flag | Form::Object) => {
+            carried.insert(at.clone());
+            Some(value.clone())
+        }
+        (Said::Many(said), Form::Word(words)) => {
+            let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
+            carried.insert(at.clone());
+            Some(value)
+        }
+        (Said::Many(said), Form::Texts) => Some(listed(said, carried, |text| Some(Value::from(text)))),
+        (Said::Many(said), Form::WordList(words)) => {
+            Some(listed(said, carried, |common| own(common, words))).filter(|list| list != &Value::Array(Vec::new()))
+        }
+        (Said::Many(said), Form::Schemes(form)) => {
+            let mut schemes = Map::new();
+            for (word, at) in said {
+                if let Some(scheme) = mapping::scheme_of(word, form) {
+                    carried.insert(at.clone());
+                    schemes.insert(word.clone(), scheme);
+                }
+            }
+            (!schemes.is_empty()).then_some(Value::Object(schemes))
+        }
+        _ => None,
+    }
+}
+
+fn listed(said: &[(String, String)], carried: &mut BTreeSet<String>, own: impl Fn(&str) -> Option<Value>) -> Value {
+    let mut list = Vec::new();
+    for (text, at) in said {
+        if let Some(value) = own(text) {
+            carried.insert(at.clone());
+            list.push(value);
+        }
+    }
+    Value::Array(list)
+}
+
+/// Puts a value at a pointer of ours, with the objects and lists around it.
+fn set(document: &mut Value, at: &str, value: Value) {
+    let mut place = document;
+    for segment in at.split('/').skip(1) {
+        place = match segment.parse::<usize>() {
+            Ok(number) => {
+                if !place.is_array() {
+                    *place = Value::Array(Vec::new());
+                }
+                let Value::Array(items) = place else { return };
+                items.resize(items.len().max(number + 1), Value::Null);
+                &mut items[number]
+            }
+            Err(_) => {
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                let Value::Object(members) = place else { return };
+                members.entry(segment).or_insert(Value::Null)
+            }
+        };
+    }
+    *place = value;
+}
+
+/// What of a document is not among the places that are carried.
+struct Losses {
+    carried: BTreeSet<String>,
+    listed: Vec<Lost>,
+    further: usize,
+}
+
+impl Losses {
+    /// The outermost values of which nothing is carried. As deep as a card may be.
+    fn find(&mut self, value: &Value, at: &mut String) {
+        if self.carried.contains(at.as_str()) {
+            return;
+        }
+        if !self.has_carried_below(at) {
+            self.list(value, at);
+            return;
+        }
+        let length = at.len();
+        let mut below = |losses: &mut Self, name: &str, value: &Value| {
+            pointer::push(at, name);
+            losses.find(value, at);
+            at.truncate(length);
+        };
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, value)| below(self, name, value)),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(number, value)| below(self, &number.to_string(), value));
+            }
+            _ => {}
+        }
+    }
+
+    fn has_carried_below(&self, at: &str) -> bool {
+        let below = format!("{at}/");
+        let from = (Bound::Included(below.as_str()), Bound::Unbounded);
+        at.is_empty() || self.carried.range::<str, _>(from).next().is_some_and(|next| next.starts_with(&below))
+    }
+
+    fn list(&mut self, value: &Value, at: &str) {
+        if self.listed.len() == MAX_LOST {
+            self.further += 1;
+            return;
+        }
+        self.listed.push(Lost { pointer: excerpt(at), value: excerpt(&value.to_string()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::tests::good;
+    use crate::profile::{DEFAULT, Profiles};
+
+    fn converted(card: &Value, from: Flavour, to: Flavour) -> Conversion {
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        convert(&Card::parse(card.to_string().as_bytes()).expect("strict JSON"), from, to, &Rules::of(&profile))
+    }
+
+    fn lost(conversion: &Conversion) -> Vec<&str> {
+        conversion.lost.iter().map(|lost| lost.pointer.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_said_in_other_words_is_carried() {
+        let card = json!({
+            "name": "tide-forecaster", "version": "1.2.0", "description": "d", "author": "Harbour",
+            "skills": [{"name": "read_tide", "description": "s", "parameters": {"place": "a place"}}],
+            "capabilities": {"input_modes": ["text", "voice"], "output_modes": ["json"], "streaming": true, "async": true},
+            "invocation": {"protocol": "rest", "endpoint": "https://t.example", "authentication": {"type": "bearer"}},
+        });
+        let conversion = converted(&card, Flavour::Anypoint, Flavour::A2a);
+        let expected = json!({
+            "name": "tide-forecaster", "version": "1.2.0", "description": "d", "provider": {"organization": "Harbour"},
+            "skills": [{"id": "read_tide", "name": "read_tide", "description": "s"}],
+            "capabilities": {"streaming": true},
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["application/json"],
+            "supportedInterfaces": [{"url": "https://t.example"}],
+            "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+        });
+        assert_eq!(conversion.card, expected);
+        let expected =
+            ["/capabilities/async", "/capabilities/input_modes/1", "/invocation/protocol", "/skills/0/parameters"];
+        assert_eq!(lost(&conversion), expected);
+    }
+
+    #[test]
+    fn a_web_address_is_no_entry_and_a_firm_no_owner() {
+        let card =
+            json!({"name": "A", "url": "https://a.example", "provider": {"organization": "Acme"}, "version": "1.0.0"});
+        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        assert_eq!(conversion.card, json!({"display_name": "A", "version": "1.0.0"}));
+        assert_eq!(lost(&conversion), ["/provider", "/url"]);
+        assert!(!conversion.report.valid);
+    }
+
+    #[test]
+    fn one_word_for_several_says_none_of_them() {
+        let card = json!({"agent_id": "x", "endpoint": {"protocol": "google_a2a", "url": "https://a.example"}});
+        let conversion = converted(&card, Flavour::Aevum, Flavour::A2a);
+        assert_eq!(conversion.card, json!({"supportedInterfaces": [{"url": "https://a.example"}]}));
+        assert_eq!(lost(&conversion), ["/agent_id", "/endpoint/protocol"]);
+        let card = json!({"supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC"}]});
+        let back = converted(&card, Flavour::A2a, Flavour::Aevum);
+        assert_eq!(back.card, json!({"endpoint": {"protocol": "google_a2a", "url": "https://a.example"}}));
+    }
+
+    #[test]
+    fn a_card_keeps_what_its_own_system_maps() {
+        let conversion = converted(&good(), Flavour::CommandLayer, Flavour::CommandLayer);
+        let mut rest = good();
+        for member in conversion.card.as_object().expect("an object").keys() {
+            if member != "capabilities" && member != "meta" {
+                rest.as_object_mut().expect("an object").remove(member);
+            }
+        }
+        let gone: Vec<String> = rest.as_object().expect("an object").keys().map(|name| format!("/{name}")).collect();
+        for pointer in lost(&conversion) {
+            assert!(gone.iter().any(|gone| pointer::within(pointer, gone)), "{pointer}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_value_is_carried_or_lost(
+            names in proptest::collection::vec("[a-z]{1,3}", 0..6), number in 0_i64.., from in 0_usize..5, to in 0_usize..5,
+        ) {
+            let mut card = good();
+            card["skills"] = json!([{"id": names, "name": number}, null, 5, {"name": "a"}]);
+            card["url"] = json!(names);
+            let conversion = converted(&card, Flavour::ALL[from], Flavour::ALL[to]);
+            for lost in &conversion.lost {
+                proptest::prop_assert!(card.pointer(&lost.pointer).is_some(), "{}", lost.pointer);
+            }
+            let top: Vec<&str> = conversion.lost.iter().map(|lost| lost.pointer.split('/').nth(1).unwrap_or("")).collect();
+            let mapped = |name: &str| {
+                let mapping = Flavour::ALL[from].mapping(&Card::parse(card.to_string().as_bytes()).expect("JSON"));
+                let at = format!("/{name}");
+                mapping.fields.iter().any(|(_, p, _)| pointer::within(p, &at)) || mapping.skills == at
+            };
+            for name in card.as_object().expect("an object").keys().filter(|name| !mapped(name)) {
+                proptest::prop_assert!(top.contains(&name.as_str()), "{name} is gone without a word");
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What an Aevum card says, in common terms. Its prices and its `agent_id` have no like elsewhere.
+
+use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+
+/// Any binding of A2A is `google_a2a` here; which one, an Aevum card does not say.
+const PROTOCOLS: Words = &[
+    ("google_a2a", "a2a+jsonrpc"),
+    ("google_a2a", "a2a+grpc"),
+    ("google_a2a", "a2a+http"),
+    ("http", "http"),
+    ("websocket", "websocket"),
+    ("sse", "sse"),
+    ("grpc", "grpc"),
+    ("mcp", "mcp"),
+    ("native", "native"),
+];
+
+pub(crate) static MAPPING: Mapping = Mapping {
+    fields: &[
+        (Field::Name, "/name", Form::Text),
+        (Field::Version, "/version", Form::Text),
+        (Field::Endpoint, "/endpoint/url", Form::Text),
+        (Field::Protocol, "/endpoint/protocol", Form::Word(PROTOCOLS)),
+        (Field::Authentication, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
+    ],
+    skills: "/capabilities",
+    skill: &[
+        (SkillField::Id, "/id", Form::Text),
+        (SkillField::Description, "/description", Form::Text),
+        (SkillField::Tags, "/tags", Form::Texts),
+        (SkillField::InputSchema, "/input_schema", Form::Object),
+        (SkillField::OutputSchema, "/output_schema", Form::Object),
+    ],
+};

@@ -1,0 +1,200 @@
+//! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-22.
+//!
+//! The letter decides: an endpoint is an HTTP(S) URL also where the protocol is websocket. A timestamp is ISO 8601 with
+//! a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that the text does
+//! not list are allowed, and nothing is said of them.
+//!
+//! AN-19 is the sum of the patterns of AN-1 and AN-5. AN-20 is a matter of discovery. AN-22 (a name is unique within its
+//! organisation) is a promise of a directory: one card shows nothing of it, so it has no code.
+//!
+//! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them.
+
+mod change;
+mod mapping;
+mod model;
+
+use std::sync::LazyLock;
+
+use jiff::civil::ISOWeekDate;
+use jiff::fmt::temporal::Pieces;
+use serde_json::Value;
+
+pub use self::model::{
+    AgentCard, AuthType, Authentication, Capabilities, Example, Format, InputMode, Invocation, Metadata, OutputMode,
+    Protocol, Skill,
+};
+use super::shape::{self, Line, OwnSchema, line};
+use super::{Rules, System, mends_nothing};
+use crate::card::Card;
+use crate::check::Findings;
+use crate::reason::{Code, Reason};
+use crate::text::excerpt;
+
+pub(super) static SYSTEM: System = System {
+    title: "MA²D agent card",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: Some("/metadata/updated_at"),
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
+};
+
+const ORDER: &[&str] = &[
+    "name",
+    "version",
+    "description",
+    "author",
+    "license",
+    "homepage",
+    "repository",
+    "skills",
+    "capabilities",
+    "invocation",
+    "examples",
+    "metadata",
+];
+
+/// The version that the text has. No member of a card names it.
+const VERSION: &str = "1.0";
+
+static SCHEMA: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
+
+const URL: &str = "an HTTP(S) URL";
+const LINES: &[Line] = &[
+    line("/name", &[Code::AnNameMalformed], "1 to 50 lower-case letters, digits and hyphens"),
+    line("/version", &[Code::AnVersionNotSemver], "a semantic version"),
+    line("/description", &[Code::AnDescriptionLength], "200 to 2000 characters"),
+    line("/homepage", &[Code::AnUrlMalformed], URL),
+    line("/repository", &[Code::AnUrlMalformed], URL),
+    line("/skills", &[Code::AnSkillsEmpty], "a list with at least one skill"),
+    line("/skills/*/name", &[Code::AnSkillNameMalformed], "lower-case letters, digits and underscores"),
+    line("/skills/*/description", &[Code::AnSkillDescriptionLength], "at least 50 characters"),
+    line("/capabilities/languages", &[Code::AnLanguageUnknown], "a list of ISO 639-1 codes"),
+    line("/capabilities/languages/*", &[Code::AnLanguageUnknown], "an ISO 639-1 code"),
+    line("/capabilities/input_modes", &[Code::AnInputModeUnknown], "a list of modes"),
+    line("/capabilities/input_modes/*", &[Code::AnInputModeUnknown], "text, voice, image, video or file"),
+    line("/capabilities/output_modes", &[Code::AnOutputModeUnknown], "a list of modes"),
+    line("/capabilities/output_modes/*", &[Code::AnOutputModeUnknown], "text, json, speech, image, video or file"),
+    line("/capabilities/streaming", &[Code::AnCapabilityType], "a boolean"),
+    line("/capabilities/async", &[Code::AnCapabilityType], "a boolean"),
+    line("/capabilities/state_management", &[Code::AnCapabilityType], "a boolean"),
+    line("/invocation", &[Code::AnProtocolUnknown, Code::AnEndpointMalformed], "an object with protocol and endpoint"),
+    line("/invocation/protocol", &[Code::AnProtocolUnknown], "mcp, rest, grpc, graphql or websocket"),
+    line("/invocation/endpoint", &[Code::AnEndpointMalformed], URL),
+    line("/invocation/authentication", &[Code::AnAuthUnknown], "an object"),
+    line("/invocation/authentication/type", &[Code::AnAuthUnknown], "none, bearer, api_key, oauth2, basic or mtls"),
+    line("/invocation/authentication/required", &[Code::AnAuthUnknown], "a boolean"),
+    line("/invocation/format", &[Code::AnFormatUnknown], "json-rpc, rest or graphql"),
+    line("/invocation/method", &[Code::AnFormatUnknown], "a string"),
+    line("/examples/*", &[Code::AnExampleIncomplete], "an object with skill, input and output"),
+    line("/examples/*/skill", &[Code::AnExampleIncomplete], "a string"),
+    line("/examples/*/input", &[Code::AnExampleIncomplete], "an object"),
+    line("/examples/*/output", &[Code::AnExampleIncomplete], "an object"),
+    line("/metadata/created_at", &[Code::AnTimestampMalformed], TIMESTAMP),
+    line("/metadata/updated_at", &[Code::AnTimestampMalformed], TIMESTAMP),
+];
+const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
+
+/// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
+fn tells(card: &Card) -> Vec<&'static str> {
+    let has = |holder: &str, members: &[&str]| {
+        let holder = card.at(holder);
+        members.iter().any(|member| holder.and_then(|holder| holder.get(member)).is_some())
+    };
+    let shown = [
+        ("invocation", card.get("invocation").is_some()),
+        ("capabilities", has("/capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
+        ("skills", has("/skills/0", &["mcp_server", "mcp_tool"])),
+        ("examples", has("/examples/0", &["skill"])),
+    ];
+    shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
+}
+
+fn version(_card: &Card) -> Option<String> {
+    Some(VERSION.to_owned())
+}
+
+fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    let mut found = Findings::default();
+    shape::objections(card, &SCHEMA, LINES, &mut found);
+    timestamps(card, &mut found);
+    examples(card, &mut found);
+    if let Some(previous) = rules.previous {
+        change::against(previous, card, &mut found);
+    }
+    found.weighed(rules.profile)
+}
+
+/// AN-16, for texts; the schema speaks of all else.
+fn timestamps(card: &Card, found: &mut Findings) {
+    for place in ["/metadata/created_at", "/metadata/updated_at"] {
+        if let Some(text) = card.at(place).and_then(Value::as_str)
+            && !is_iso_8601(text)
+        {
+            found.add(Reason::new(Code::AnTimestampMalformed).expected(TIMESTAMP).observed(excerpt(text)).at(place));
+        }
+    }
+}
+
+/// ISO 8601, without what the reader allows beyond it: blanks for `T`, lower case, names of zones.
+fn is_iso_8601(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_digit() || b"-+:.,TZW".contains(&b);
+    text.bytes().all(plain) && (Pieces::parse(text).is_ok() || text.parse::<ISOWeekDate>().is_ok())
+}
+
+/// AN-18.
+fn examples(card: &Card, found: &mut Findings) {
+    let names: Vec<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
+    for (at, example) in items(card, "examples").enumerate() {
+        if let Some(skill) = example.get("skill").and_then(Value::as_str)
+            && !names.contains(&skill)
+            && !found.full(Code::AnExampleSkillUnknown)
+        {
+            let known = excerpt(&names.join(", "));
+            let reason = Reason::new(Code::AnExampleSkillUnknown).observed(excerpt(skill)).expected(known);
+            found.add(reason.at(format!("/examples/{at}/skill")));
+        }
+    }
+}
+
+fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
+    card.get(member).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_iso_8601() {
+        for text in [
+            "2026-01-28T12:00:00Z",
+            "2026-01-28T12:00:00.5+01:00",
+            "2026-01-28T12:00",
+            "2026-01-28",
+            "20260128T120000Z",
+            "2026-W05-3",
+        ] {
+            assert!(is_iso_8601(text), "{text}");
+        }
+        for text in [
+            "",
+            "yesterday",
+            "28.01.2026",
+            "01/28/2026",
+            "2026-02-30",
+            "2026-01-28 12:00:00Z",
+            "2026-01-28T12:00:00[Europe/Berlin]",
+            "2026-01-28T25:00:00Z",
+            "Wed, 28 Jan 2026 12:00:00 GMT",
+            "1769601600",
+        ] {
+            assert!(!is_iso_8601(text), "{text}");
+        }
+    }
+}

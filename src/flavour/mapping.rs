@@ -1,0 +1,138 @@
+//! Where cards of each system say what cards of others can say too: the tables behind conversion.
+
+use serde_json::{Value, json};
+
+/// Something that cards of more than one system can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Field {
+    /// Name in lower case, for machines.
+    Slug,
+    /// Name for people.
+    Name,
+    Description,
+    /// Version of the agent or its card.
+    Version,
+    /// Where the agent is called.
+    Endpoint,
+    /// In which way.
+    Protocol,
+    /// Version of the A2A protocol.
+    ProtocolVersion,
+    Documentation,
+    Icon,
+    Repository,
+    /// Whoever answers for the agent.
+    Organization,
+    OrganizationUrl,
+    License,
+    Created,
+    Updated,
+    Tags,
+    Streaming,
+    PushNotifications,
+    StateTransitionHistory,
+    /// Media types that it takes.
+    InputModes,
+    /// Media types that it gives.
+    OutputModes,
+    /// Ways to authenticate, in the words of OpenAPI's HTTP schemes or `api_key`, `oauth2`, `mtls`, `none`.
+    Authentication,
+}
+
+/// Something that cards of more than one system can say of a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SkillField {
+    Id,
+    Name,
+    Description,
+    Tags,
+    InputSchema,
+    OutputSchema,
+    Examples,
+}
+
+/// How a system writes a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// A string.
+    Text,
+    /// A string that is written only where it fits.
+    Fitting(fn(&str) -> bool),
+    /// A boolean.
+    Flag,
+    /// A list of strings.
+    Texts,
+    /// A JSON object.
+    Object,
+    /// One word of its own; each row is its own word and the common one.
+    Word(Words),
+    /// A list of such words.
+    WordList(Words),
+    /// A2A's map of security schemes.
+    Schemes(SchemeForm),
+}
+
+/// Own words and common words. The first row that fits is taken, so several own words may share a common one.
+pub(crate) type Words = &'static [(&'static str, &'static str)];
+
+/// The two ways in which A2A writes a security scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SchemeForm {
+    /// As OpenAPI does, with a member `type`.
+    OpenApi,
+    /// As the JSON of protocol buffers does, with a member for each kind.
+    OneOf,
+}
+
+/// Where a system says what.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    /// JSON Pointers below the card.
+    pub(crate) fields: &'static [(Field, &'static str, Form)],
+    /// JSON Pointer of the list of skills.
+    pub(crate) skills: &'static str,
+    /// JSON Pointers below a skill; an empty one is the skill itself.
+    pub(crate) skill: &'static [(SkillField, &'static str, Form)],
+}
+
+/// Ways to authenticate, as most systems write them.
+pub(crate) const AUTHENTICATION: Words = &[
+    ("none", "none"),
+    ("bearer", "bearer"),
+    ("basic", "basic"),
+    ("api_key", "api_key"),
+    ("oauth2", "oauth2"),
+    ("mtls", "mtls"),
+];
+
+/// A2A's bindings. A plain `grpc` of another system is not A2A over gRPC, so these words have a prefix of their own.
+pub(crate) const A2A_BINDINGS: Words =
+    &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
+
+/// The common word of a security scheme of A2A, where there is one.
+pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<&'static str> {
+    let (kind, http) = match form {
+        SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
+        SchemeForm::OneOf => {
+            let (kind, inner) = scheme.as_object()?.iter().next()?;
+            (kind.as_str(), inner["scheme"].as_str())
+        }
+    };
+    match (kind, http.map(str::to_ascii_lowercase).as_deref()) {
+        ("http" | "httpAuthSecurityScheme", Some("bearer")) => Some("bearer"),
+        ("http" | "httpAuthSecurityScheme", Some("basic")) => Some("basic"),
+        ("mutualTLS" | "mtlsSecurityScheme", _) => Some("mtls"),
+        _ => None,
+    }
+}
+
+/// The security scheme of A2A for a common word. Keys and OAuth flows need more than a word.
+pub(crate) fn scheme_of(word: &str, form: SchemeForm) -> Option<Value> {
+    Some(match (word, form) {
+        ("bearer" | "basic", SchemeForm::OpenApi) => json!({"type": "http", "scheme": word}),
+        ("bearer" | "basic", SchemeForm::OneOf) => json!({"httpAuthSecurityScheme": {"scheme": word}}),
+        ("mtls", SchemeForm::OpenApi) => json!({"type": "mutualTLS"}),
+        ("mtls", SchemeForm::OneOf) => json!({"mtlsSecurityScheme": {}}),
+        _ => return None,
+    })
+}

@@ -1,0 +1,102 @@
+//! A trusted verdict as an A2A 1.0 card: for A2A clients, which look for agents at a well-known path and know nothing of ENS.
+//!
+//! The card says what the proven Agent-Card says, and carries the verdict's `conclusion` in an extension. Only trusted
+//! verdicts are projected. The card ages as the verdict does: `fresh_until` stands in the extension, since A2A cards have
+//! no expiry of their own.
+
+use serde_json::{Map, Value, json};
+
+use crate::card::Card;
+use crate::config::GateConfig;
+use crate::reason::Refusal;
+use crate::verdict::{Identity, Resolution, Verdict};
+
+/// Identifier of the extension that carries the verdict.
+pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
+
+/// How the one interface is spoken: the x402 entry, no binding of A2A.
+pub const BINDING: &str = "x402";
+
+/// The version of A2A whose card this is.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Requests and receipts of CommandLayer are JSON by their schemas, whatever else a card names.
+const JSON: &str = "application/json";
+
+/// The A2A 1.0 card of a trusted verdict, unsigned.
+///
+/// # Errors
+/// The code for which the gate would refuse the agent: who calls by this card asks nobody else.
+pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'static str> {
+    let verdict = &*resolution.verdict;
+    if let Some(code) = gate.objection(verdict, None) {
+        return Err(code);
+    }
+    let card = resolution.card.as_ref().and_then(|bytes| Card::parse(bytes).ok());
+    let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
+    let text = |pointer: &str| card.text(pointer).unwrap_or_default();
+    Ok(json!({
+        "name": text("/display_name"),
+        "description": text("/description"),
+        "supportedInterfaces": [{
+            "url": identity.entry,
+            "protocolBinding": BINDING,
+            "protocolVersion": PROTOCOL_VERSION,
+        }],
+        "version": identity.version,
+        "capabilities": {"extensions": [extension(verdict, identity)]},
+        "defaultInputModes": media_types(&card, "/capabilities/input_types"),
+        "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
+        "skills": identity.verbs.iter().map(|verb| skill(verb, verdict, identity)).collect::<Vec<_>>(),
+    }))
+}
+
+/// What was proven, so that who knows clresolve can ask again, or compare.
+fn extension(verdict: &Verdict, identity: &Identity) -> Value {
+    let mut params = Map::new();
+    let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
+    say("schema", verdict.schema.as_str().into());
+    say("state", verdict.state.as_str().into());
+    say("conclusion", verdict.conclusion.as_str().into());
+    say("name", json!(verdict.name.normalized));
+    say("owner", json!(identity.owner));
+    say("card", json!(identity.card));
+    say("profile", json!({"id": verdict.profile.id, "digest": verdict.profile.digest, "depth": verdict.profile.depth}));
+    say("checked_at", verdict.freshness.checked_at.as_str().into());
+    say("fresh_until", verdict.freshness.fresh_until.as_str().into());
+    if let Some(anchor) = &verdict.anchor {
+        say("world", anchor.world.as_str().into());
+        say("chain", anchor.chain.as_str().into());
+        say("block", json!({"number": anchor.block.number, "hash": anchor.block.hash}));
+        say("proof", json!(anchor.proof));
+    }
+    json!({
+        "uri": EXTENSION,
+        "description": "This agent's identity was proven on ENS by clresolve; ask it again after fresh_until.",
+        "required": false,
+        "params": params,
+    })
+}
+
+/// A verb of the manifests as a skill.
+fn skill(verb: &str, verdict: &Verdict, identity: &Identity) -> Value {
+    let class = identity.class.as_deref().unwrap_or_default();
+    let layer = format!("protocol-{class}/");
+    let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
+    let manifests: Vec<&str> = manifests.filter(|id| id.starts_with(&layer)).collect();
+    json!({
+        "id": verb,
+        "name": verb,
+        "description": format!("The {class} verb {verb}; requests and receipts follow its schemas ({}).", manifests.join(", ")),
+        "tags": [class, BINDING],
+    })
+}
+
+/// The media types that the card names, else JSON.
+fn media_types(card: &Card, pointer: &str) -> Vec<String> {
+    let named = card.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_media_type =
+        |text: &&str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
+    let named: Vec<String> = named.iter().filter_map(Value::as_str).filter(is_media_type).map(str::to_owned).collect();
+    if named.is_empty() { vec![JSON.to_owned()] } else { named }
+}

@@ -1,0 +1,402 @@
+//! The rules of every card system: one scenario for each requirement as data (`tests/scenarios/flavours/`), and the
+//! published cards.
+//!
+//! Each test reports all failures at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clresolve::card::{Card, pointer};
+use clresolve::flavour::{Flavour, Rules, aevum, anypoint, detect};
+use clresolve::lint::{self, Report};
+use clresolve::profile::{DEFAULT, Profile, Profiles};
+use clresolve::reason::{Code, Effect, Step};
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The systems whose rows stand in `tests/scenarios/flavours/`: the prefixes of their requirements and codes, and how
+/// many requirements there are.
+const SYSTEMS: [(Flavour, &str, &str, u32); 2] =
+    [(Flavour::Aevum, "AE", "ae-", 22), (Flavour::Anypoint, "AN", "an-", 22)];
+
+/// Requirements that no document shows, with the reason.
+const NOT_SHOWN: [(&str, &str); 3] = [
+    ("AE-20", "where a host's card is looked for: a matter of discovery"),
+    ("AN-20", "where a host's card is looked for: a matter of discovery"),
+    ("AN-22", "what a name is unique among is not seen in a card"),
+];
+
+/// Codes of documents that belong to no single system, and are shown elsewhere.
+const OF_NO_SYSTEM: [Code; 2] = [Code::FlavourUnknown, Code::FlavourAmbiguous];
+
+/// One file of rows: a good card, and what is changed in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rows {
+    flavour: Flavour,
+    /// What the card's format says of its version.
+    version: String,
+    /// The good card, as JSON.
+    card: String,
+    row: Vec<Row>,
+}
+
+/// One change of the good card, and what is found then.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    requirement: String,
+    about: String,
+    #[serde(flatten)]
+    edit: Edit,
+    /// The earlier card: the good one with changes of its own.
+    previous: Option<Edit>,
+    /// All codes that are found, and no others.
+    #[serde(default)]
+    codes: BTreeSet<Code>,
+    /// Whether the card is valid; where it is not said, it is so without a code that fails by the registry.
+    valid: Option<bool>,
+    /// Where the findings stand, where that matters.
+    at: Option<BTreeSet<String>>,
+}
+
+/// Changes by JSON Pointer. A pointer that ends in `/-` adds to a list.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Edit {
+    drop: Vec<String>,
+    set: BTreeMap<String, Value>,
+    /// TOML knows no null.
+    null: Vec<String>,
+    /// Texts of so many characters, each of two bytes.
+    length: BTreeMap<String, usize>,
+}
+
+impl Edit {
+    fn apply(&self, card: &str) -> Value {
+        let mut card: Value = serde_json::from_str(card).expect("the good card is JSON");
+        for place in &self.drop {
+            let (holder, name) = split(&mut card, place);
+            match holder {
+                Value::Object(members) => drop(members.remove(&name).expect("what is dropped is there")),
+                Value::Array(items) => drop(items.remove(name.parse().expect("an index"))),
+                _ => panic!("{place} is in no container"),
+            }
+        }
+        let texts = self.length.iter().map(|(place, length)| (place, Value::from("ü".repeat(*length))));
+        let nulls = self.null.iter().map(|place| (place, Value::Null));
+        let values = self.set.iter().map(|(place, value)| (place, value.clone()));
+        for (place, value) in values.chain(nulls).chain(texts) {
+            let (holder, name) = split(&mut card, place);
+            match holder {
+                Value::Object(members) => drop(members.insert(name, value)),
+                Value::Array(items) if name == "-" => items.push(value),
+                Value::Array(items) => items[name.parse::<usize>().expect("an index")] = value,
+                _ => panic!("{place} is in no container"),
+            }
+        }
+        card
+    }
+}
+
+/// What holds the value at `place`, and its name there.
+fn split<'c>(card: &'c mut Value, place: &str) -> (&'c mut Value, String) {
+    let (holder, name) = place.rsplit_once('/').expect("a JSON Pointer");
+    let holder = card.pointer_mut(holder).unwrap_or_else(|| panic!("{holder} is in the good card"));
+    (holder, name.replace("~1", "/").replace("~0", "~"))
+}
+
+fn rows(flavour: Flavour) -> Rows {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/scenarios/flavours/{flavour}.toml"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let rows: Rows = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert_eq!(rows.flavour, flavour);
+    rows
+}
+
+fn profile() -> Arc<Profile> {
+    Profiles::builtin().get(DEFAULT).expect("built in")
+}
+
+fn card(document: &Value) -> Card {
+    Card::parse(document.to_string().as_bytes()).expect("strict JSON")
+}
+
+fn codes(report: &Report) -> BTreeSet<Code> {
+    report.findings.iter().map(|finding| finding.code).collect()
+}
+
+fn places(report: &Report) -> BTreeSet<String> {
+    report.findings.iter().filter_map(|finding| finding.pointer.clone()).collect()
+}
+
+/// Panics with everything that is wrong.
+fn none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn rows_give_their_codes_and_no_others() {
+    let profile = profile();
+    let mut wrong = Vec::new();
+    for (flavour, ..) in SYSTEMS {
+        let rows = rows(flavour);
+        for row in &rows.row {
+            let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
+            let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
+            let text = format!("{:#}", row.edit.apply(&rows.card));
+            let report = lint::lint(text.as_bytes(), Some(flavour), &rules);
+            let fails = |code: &Code| code.entry().effect == Effect::Fail;
+            let valid = row.valid.unwrap_or_else(|| !row.codes.iter().any(fails));
+            let found = (codes(&report), report.valid);
+            if found != (row.codes.clone(), valid) || row.at.as_ref().is_some_and(|at| *at != places(&report)) {
+                let (name, about) = (&row.requirement, &row.about);
+                wrong.push(format!("{flavour} {name}, {about}\n    expected {:?}, valid: {valid}", row.codes));
+                wrong.push(format!("    found {found:?} at {:?}", places(&report)));
+            }
+            for finding in &report.findings {
+                if finding.line.is_none() || finding.message.is_empty() {
+                    wrong.push(format!("{flavour} {}: {} has no place or no sentence", row.about, finding.code));
+                }
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn good_cards_have_no_finding_and_are_told_by_their_shape() {
+    let profile = profile();
+    for (flavour, ..) in SYSTEMS {
+        let rows = rows(flavour);
+        let report = lint::lint(rows.card.as_bytes(), None, &Rules::of(&profile));
+        assert_eq!((report.flavour, report.version), (Some(flavour), Some(rows.version)), "{flavour}");
+        assert_eq!(report.findings, [], "{flavour}");
+    }
+}
+
+#[test]
+fn every_requirement_has_a_row() {
+    let mut wrong = Vec::new();
+    for (flavour, prefix, _, count) in SYSTEMS {
+        let named: BTreeSet<String> = rows(flavour).row.into_iter().map(|row| row.requirement).collect();
+        for id in (1..=count).map(|number| format!("{prefix}-{number}")) {
+            let excepted = NOT_SHOWN.iter().any(|(not_shown, _)| *not_shown == id);
+            if named.contains(&id) == excepted {
+                wrong.push(format!("{id}: {}", if excepted { "shown after all" } else { "no row" }));
+            }
+        }
+        wrong
+            .extend(named.iter().filter(|id| !id.starts_with(&format!("{prefix}-"))).map(|id| format!("{id}: whose?")));
+    }
+    none(&wrong);
+}
+
+/// A row names all of its codes, so that it fails where one of them is not given; so each must stand in a row.
+#[test]
+fn every_code_of_documents_is_expected_by_a_row() {
+    let rows: Vec<Rows> = SYSTEMS.iter().map(|(flavour, ..)| rows(*flavour)).collect();
+    let expected: BTreeSet<Code> = rows.iter().flat_map(|rows| &rows.row).flat_map(|row| row.codes.clone()).collect();
+    let missing: Vec<String> = Code::ALL
+        .iter()
+        .filter(|code| code.entry().step == Step::Document)
+        .filter(|code| !OF_NO_SYSTEM.contains(code) && !expected.contains(code))
+        .map(|code| format!("{code}: no row expects it"))
+        .collect();
+    none(&missing);
+}
+
+#[test]
+fn codes_have_the_prefix_of_their_system() {
+    let mut wrong = Vec::new();
+    for (flavour, prefix, slug, _) in SYSTEMS {
+        for code in rows(flavour).row.into_iter().flat_map(|row| row.codes) {
+            let entry = code.entry();
+            let own = code.slug().starts_with(slug) && entry.requirement.starts_with(&format!("{prefix}-"));
+            if !own && code != Code::DocumentSchemaInvalid {
+                wrong.push(format!("{flavour}: {code} ({})", entry.requirement));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn aevum_cards_are_kept_whole_by_their_type() {
+    let good = rows(Flavour::Aevum).card;
+    let edit = Edit {
+        set: BTreeMap::from([
+            ("/further".to_owned(), Value::from(1)),
+            ("/capabilities/0/further".to_owned(), Value::from("x")),
+            ("/endpoint/auth/audience".to_owned(), Value::from("y")),
+            ("/pricing/further".to_owned(), Value::from(vec![1])),
+            ("/metadata/hardware".to_owned(), Value::from("two GPUs")),
+            ("/metadata/pacr:influence_rank".to_owned(), Value::from(0.25)),
+        ]),
+        ..Edit::default()
+    };
+    let document = edit.apply(&good);
+    let typed = aevum::AgentCard::try_from(&card(&document)).expect("an Aevum card");
+    assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
+    assert!(typed.metadata.free().any(|(name, _)| name == "hardware"));
+    assert_eq!(typed.metadata.unverified().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["pacr:influence_rank"]);
+    let shapeless = aevum::AgentCard::try_from(&card(&serde_json::json!({"agent_id": 5})));
+    assert!(shapeless.is_err_and(|error| !error.detail.is_empty()));
+}
+
+#[test]
+fn anypoint_cards_are_kept_whole_by_their_type() {
+    let good = rows(Flavour::Anypoint).card;
+    let places =
+        ["", "/skills/0", "/capabilities", "/invocation", "/invocation/authentication", "/examples/0", "/metadata"];
+    let set = places.iter().map(|place| (format!("{place}/further"), Value::from(1))).collect();
+    let document = Edit { set, ..Edit::default() }.apply(&good);
+    let typed = anypoint::AgentCard::try_from(&card(&document)).expect("an MA²D card");
+    assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
+    assert_eq!(typed.invocation.method(), "POST");
+}
+
+fn corpus(folder: &str) -> Option<PathBuf> {
+    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return None;
+    };
+    let root = Path::new(&root).join(folder);
+    assert!(root.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", root.display());
+    Some(root)
+}
+
+/// Holds every card of a folder against what is said of it: version, valid, codes. All cards must be spoken of.
+fn published(folder: &str, flavour: Flavour, said: &[(&str, &str, bool, &[&str])]) {
+    let Some(root) = corpus(folder) else { return };
+    let root = root.join("examples");
+    let mut names: BTreeSet<String> = fs::read_dir(&root)
+        .expect("a folder of cards")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    let mut wrong = Vec::new();
+    for (name, version, valid, expected) in said {
+        assert!(names.remove(*name), "{name} is not there, or named twice");
+        let bytes = fs::read(root.join(name)).expect("a card is readable");
+        let report = lint::lint(&bytes, None, &Rules::of(&profile()));
+        let codes = codes(&report);
+        let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
+        let found = (report.flavour, report.version.as_deref(), report.valid, found);
+        let expected = (Some(flavour), Some(*version), *valid, expected.to_vec());
+        if found != expected {
+            wrong.push(format!("{name}\n    expected {expected:?}\n    found    {found:?}"));
+        }
+    }
+    wrong.extend(names.iter().map(|name| format!("nothing is said of {name}")));
+    none(&wrong);
+}
+
+#[test]
+fn aevum_published_cards() {
+    published(
+        "aevum",
+        Flavour::Aevum,
+        &[
+            ("llm-agent.json", "1.0", true, &["ae-pacr-self-declared"]),
+            ("data-pipeline-agent.json", "1.0", false, &["ae-agent-id-malformed", "ae-pacr-self-declared"]),
+            (
+                "nonconforming-well-known-agent.json",
+                "0.1.0",
+                false,
+                &["document-schema-invalid", "ae-agent-id-malformed", "ae-capability-incomplete", "ae-unknown-member"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn anypoint_published_cards() {
+    published(
+        "anypoint",
+        Flavour::Anypoint,
+        &[
+            ("tide-forecaster.authored.json", "1.0", true, &[]),
+            ("invoice-splitter-minimal.authored.json", "1.0", true, &[]),
+            ("invalid-short-description.authored.json", "1.0", false, &["an-description-length"]),
+            (
+                "invalid-skill-name-not-snake-case.authored.json",
+                "1.0",
+                false,
+                &["an-skill-name-malformed", "an-example-skill-unknown"],
+            ),
+            ("invalid-bad-protocol.authored.json", "1.0", false, &["an-protocol-unknown"]),
+            ("invalid-example-names-unknown-skill.authored.json", "1.0", true, &["an-example-skill-unknown"]),
+        ],
+    );
+}
+
+/// Any JSON value, small.
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e-20..1e-20).prop_map(|number: f64| Value::from(number)),
+        "\\PC{0,8}".prop_map(Value::from),
+        prop_oneof!["https://[a-z:/@%]{0,6}", "[0-9-]{8,10}T[0-9:]{5}", "[0-9.+-]{3,8}"].prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("\\PC{0,4}", inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Every place in `document`.
+fn pointers(document: &Value, place: &str, all: &mut Vec<String>) {
+    let mut below = |name: &str, value: &Value| {
+        let mut place = place.to_owned();
+        pointer::push(&mut place, name);
+        pointers(value, &place, all);
+        all.push(place);
+    };
+    match document {
+        Value::Object(members) => members.iter().for_each(|(name, value)| below(name, value)),
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, value)| below(&at.to_string(), value)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_value_in_any_place_is_too_odd(which in 0..SYSTEMS.len(), at in any::<prop::sample::Index>(), value in json(), name in "\\PC{0,8}") {
+        let (flavour, ..) = SYSTEMS[which];
+        let mut document: Value = serde_json::from_str(&rows(flavour).card).expect("JSON");
+        let before = card(&document);
+        let mut places = Vec::new();
+        pointers(&document, "", &mut places);
+        *document.pointer_mut(at.get(&places).as_str()).expect("a place in it") = value.clone();
+        document[name.as_str()] = value;
+        let changed = card(&document);
+        let _ = detect(&changed);
+        let profile = profile();
+        for flavour in Flavour::ALL {
+            let _ = flavour.version(&changed);
+            for reason in flavour.check(&changed, &Rules { previous: Some(&before), ..Rules::of(&profile) }) {
+                let place = reason.place.unwrap_or_default();
+                let holder = place.rsplit_once('/').map_or("", |(holder, _)| holder);
+                let leads = changed.at(&place).is_some() || changed.at(holder).is_some();
+                prop_assert!(leads, "{} at {place}", reason.code);
+            }
+        }
+        // What the rules find valid has the shape of the type.
+        let fails = flavour.check(&changed, &Rules::of(&profile)).iter().any(|reason| reason.effect == Effect::Fail);
+        match flavour {
+            Flavour::Aevum if !fails => prop_assert!(aevum::AgentCard::try_from(&changed).is_ok()),
+            Flavour::Anypoint if !fails => prop_assert!(anypoint::AgentCard::try_from(&changed).is_ok()),
+            _ => {}
+        }
+    }
+}
