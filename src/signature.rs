@@ -250,7 +250,7 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a signature holds under a key of a root, and which.
-fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<Outcome, Reason> {
+fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<Outcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
     let named: Vec<(&Root, &PublicKey)> = roots
         .iter()
@@ -259,7 +259,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
         .collect();
     let observed = format!("kid: {}", kid.unwrap_or("none"));
     if named.is_empty() {
-        return Err(Reason::new(Code::SignatureKeyUnknown).observed(observed));
+        return Err(Box::new(Reason::new(Code::SignatureKeyUnknown).observed(observed)));
     }
     let mut fitting = named
         .iter()
@@ -271,7 +271,8 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
     if fitting.peek().is_none() {
         let is_weak = named.iter().any(|(_, key)| matches!(key.fit(entry.algorithm), Fit::Weak));
         let code = if is_weak { Code::SignatureKeyWeak } else { Code::SignatureKeyUnfit };
-        return Err(Reason::new(code).observed(observed).expected(format!("a key for {}", entry.algorithm)));
+        let expected = format!("a key for {}", entry.algorithm);
+        return Err(Box::new(Reason::new(code).expected(expected).observed(observed)));
     }
     let inputs: Vec<(Form, Vec<u8>)> =
         payloads.each().map(|(form, payload)| (form, signing_input(entry.protected, payload))).collect();
@@ -283,7 +284,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
             }
         }
     }
-    Err(Reason::new(Code::SignatureInvalid).observed(observed))
+    Err(Box::new(Reason::new(Code::SignatureInvalid).observed(observed)))
 }
 
 fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {

@@ -39,8 +39,8 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// The reason of the first rule that it breaks.
-pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, Reason> {
-    let malformed = |what: &str| Reason::new(Code::SignatureMalformed).observed(what);
+pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, Box<Reason>> {
+    let malformed = |what: &str| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let protected = text("protected").ok_or_else(|| malformed("protected is missing or no text"))?;
@@ -52,7 +52,8 @@ pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, R
     check_unprotected(members, &header)?;
     let Some(name) = &said.algorithm else { return Err(malformed("alg is missing or no text")) };
     let algorithm = Algorithm::from_name(name).ok_or_else(|| {
-        Reason::new(Code::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256").observed(name.as_str())
+        let reason = Reason::new(Code::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
+        Box::new(reason.observed(name.as_str()))
     })?;
     check_protected(&header)?;
     if header.contains_key("kid") && said.kid.is_none() {
@@ -63,8 +64,8 @@ pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, R
     Ok(Entry { protected, signature, algorithm, kid: said.kid.clone() })
 }
 
-fn header(protected: &str) -> Result<Map<String, Value>, Reason> {
-    let malformed = |what: String| Reason::new(Code::SignatureMalformed).observed(what);
+fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
+    let malformed = |what: String| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
     let bytes = decoded(protected, MAX_HEADER_BYTES)
         .ok_or_else(|| malformed(format!("protected is not base64url, or longer than {MAX_HEADER_BYTES} bytes")))?;
     let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
@@ -86,18 +87,19 @@ fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
 
 /// The unprotected header is signed by nobody and so not read, but for what it must not do: be anything but an object,
 /// say a member of the protected one once more, or carry `crit`, which is for the protected one (RFC 7515, 4.1.11).
-fn check_unprotected(entry: &Map<String, Value>, protected: &Map<String, Value>) -> Result<(), Reason> {
+fn check_unprotected(entry: &Map<String, Value>, protected: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(header) = entry.get("header") else { return Ok(()) };
     let Some(header) = header.as_object() else {
-        return Err(Reason::new(Code::SignatureMalformed).observed("header is no object"));
+        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed("header is no object")));
     };
     if let Some(name) = header.keys().find(|name| protected.contains_key(*name)) {
-        return Err(Reason::new(Code::SignatureMalformed).observed(format!("{name} stands in both headers")));
+        let both = format!("{name} stands in both headers");
+        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed(both)));
     }
     refuse_members(header)
 }
 
-fn check_protected(header: &Map<String, Value>) -> Result<(), Reason> {
+fn check_protected(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     refuse_members(header)?;
     let Some(typ) = header.get("typ") else { return Ok(()) };
     let text = typ.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -105,14 +107,14 @@ fn check_protected(header: &Map<String, Value>) -> Result<(), Reason> {
         return Ok(());
     }
     let observed = typ.as_str().map_or_else(|| "typ is no text".to_owned(), |typ| format!("typ: {typ}"));
-    Err(Reason::new(Code::SignatureHeaderRefused).expected("typ: JOSE").observed(observed))
+    Err(Box::new(Reason::new(Code::SignatureHeaderRefused).expected("typ: JOSE").observed(observed)))
 }
 
 /// Members that change how a signature is checked. `b64` (RFC 7797) is one in whatever value: a card's payload is
 /// always encoded, and the member does not count without `crit`.
-fn refuse_members(header: &Map<String, Value>) -> Result<(), Reason> {
+fn refuse_members(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     match ["crit", "b64"].into_iter().find(|name| header.contains_key(*name)) {
-        Some(name) => Err(Reason::new(Code::SignatureHeaderRefused).observed(name)),
+        Some(name) => Err(Box::new(Reason::new(Code::SignatureHeaderRefused).observed(name))),
         None => Ok(()),
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct PublicKey {
 enum Material {
     Usable {
         algorithm: Algorithm,
-        verifier: Verifier,
+        verifier: Box<Verifier>,
         thumbprint: String,
     },
     Weak(Algorithm),
@@ -113,8 +113,8 @@ impl PublicKey {
     /// An Ed25519 key under these names.
     pub(super) fn ed25519(key: sign::PublicKey, names: Vec<String>) -> Self {
         let thumbprint = key.id().to_owned();
-        let material = Material::Usable { algorithm: Algorithm::EdDsa, verifier: Verifier::Ed25519(key), thumbprint };
-        Self { names, material }
+        let verifier = Box::new(Verifier::Ed25519(key));
+        Self { names, material: Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint } }
     }
 
     /// The key of a JSON Web Key, under its `kid` and `further` names. One that is of no use here is kept as what it
@@ -171,8 +171,10 @@ impl PublicKey {
 
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
-            Material::Usable { verifier: Verifier::Ed25519(key), .. } => key.has_signed(message, signature),
-            Material::Usable { verifier: Verifier::AwsLc(key), .. } => key.verify_sig(message, signature).is_ok(),
+            Material::Usable { verifier, .. } => match &**verifier {
+                Verifier::Ed25519(key) => key.has_signed(message, signature),
+                Verifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
+            },
             Material::Weak(_) | Material::Other => false,
         }
     }
@@ -210,7 +212,8 @@ fn ed25519(x: &str) -> Result<Material, KeyError> {
     match sign::PublicKey::from_x(x) {
         Ok(key) => {
             let thumbprint = key.id().to_owned();
-            Ok(Material::Usable { algorithm: Algorithm::EdDsa, verifier: Verifier::Ed25519(key), thumbprint })
+            let verifier = Box::new(Verifier::Ed25519(key));
+            Ok(Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint })
         }
         Err(KeyError::Weak) => Ok(Material::Weak(Algorithm::EdDsa)),
         Err(error) => Err(error),
@@ -226,7 +229,7 @@ fn p256(x: &[u8], y: &[u8]) -> Result<Material, KeyError> {
         return Ok(Material::Weak(Algorithm::Es256));
     };
     let thumbprint = p256_thumbprint(x, y);
-    Ok(Material::Usable { algorithm: Algorithm::Es256, verifier: Verifier::AwsLc(key), thumbprint })
+    Ok(Material::Usable { algorithm: Algorithm::Es256, verifier: Box::new(Verifier::AwsLc(key)), thumbprint })
 }
 
 fn rsa(n: &[u8], e: &[u8]) -> Material {
@@ -241,7 +244,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Material {
     match parsed {
         Ok(key) if strong => Material::Usable {
             algorithm: Algorithm::Rs256,
-            verifier: Verifier::AwsLc(key),
+            verifier: Box::new(Verifier::AwsLc(key)),
             thumbprint: rsa_thumbprint(n, e),
         },
         _ => Material::Weak(Algorithm::Rs256),
