@@ -279,7 +279,7 @@ pub struct CardKey {
 }
 
 enum Secret {
-    Ed25519(sign::SigningKey),
+    Ed25519(Box<sign::SigningKey>),
     P256(Box<EcdsaKeyPair>),
     Rsa(Box<rsa::KeyPair>),
 }
@@ -356,7 +356,7 @@ fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
 impl From<sign::SigningKey> for CardKey {
     fn from(key: sign::SigningKey) -> Self {
         let kid = key.public().id().to_owned();
-        Self { secret: Secret::Ed25519(key), kid, jku: None }
+        Self { secret: Secret::Ed25519(Box::new(key)), kid, jku: None }
     }
 }
 
