@@ -5,8 +5,8 @@
 //! out. Pure: no I/O, no clock, no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`Verified::proven`] was shown here, [`Verified::attested`] is the word of whoever made the bundle. Nothing is signed,
-//! so a stranger can make up the second kind together with a digest that fits.
+//! [`Verified::proven`] was shown here, [`Verified::attested`] is the word of whoever made the bundle: a stranger can make
+//! up the second kind together with a digest that fits. Whose word it is tells a signature ([`Bundle::check_signature`]).
 
 mod form;
 mod header;
@@ -17,10 +17,12 @@ use serde_json::Value;
 
 use self::form::Document;
 use crate::card::json::{self, JsonError, Limits};
+use crate::chain::{Witness, WitnessError};
 use crate::cid::WalkedBlocks;
 use crate::digest::Digest;
 use crate::profile::Profiles;
 use crate::seal::{self, Reporter, Run};
+use crate::sign::{self, Expected, SignError, Signer, TrustedKeys, VerifyError};
 use crate::text::excerpt;
 use crate::verdict::{Resolution, canonical_digest};
 
@@ -42,6 +44,13 @@ pub struct Bundle {
     digest: Digest,
 }
 
+/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfChain {
+    pub(crate) header: Option<alloy_primitives::Bytes>,
+    pub(crate) witness: Option<Witness>,
+}
+
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct Verified {
@@ -55,6 +64,19 @@ pub struct Verified {
     pub proven: Vec<String>,
     /// What rests on the word of whoever made the bundle; a clause each.
     pub attested: Vec<String>,
+}
+
+/// Who signed the verdict of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Who issued it.
+    pub issuer: String,
+    /// Thumbprint of the key.
+    pub key_id: String,
+    /// From when on the verdict may not be relied on without asking again.
+    pub expires: Timestamp,
+    /// Whether that time has come. A bundle is for audits, so it is told and not refused.
+    pub is_expired: bool,
 }
 
 /// Why a bundle is refused.
@@ -84,6 +106,9 @@ pub enum BundleError {
     /// The header is not that of the block.
     #[error("the header is refused: {0}")]
     Header(&'static str),
+    /// The proofs of the state do not show what the evidence says.
+    #[error("the proofs are refused: {0}")]
+    Proof(#[from] WitnessError),
     /// The blocks do not make up the walk that the records lead to.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {
@@ -92,6 +117,15 @@ pub enum BundleError {
         /// What is wrong.
         detail: String,
     },
+    /// It holds no signature.
+    #[error("its verdict is not signed")]
+    Unsigned,
+    /// The signature of its verdict does not hold.
+    #[error("the signature is refused: {0}")]
+    Signature(#[from] VerifyError),
+    /// The signature is that of another verdict.
+    #[error("the signature is refused: it is that of another verdict")]
+    OtherSigned,
     /// Parts of the evidence do not fit together: which.
     #[error("the evidence does not fit together: {0}")]
     Inconsistent(&'static str),
@@ -112,6 +146,9 @@ impl BundleError {
             Self::Digest { .. } => "bundle-digest-mismatch",
             Self::Rules(_) => "bundle-rules-unknown",
             Self::Header(_) => "bundle-header-mismatch",
+            Self::Proof(_) => "bundle-proof-refused",
+            Self::Unsigned => "bundle-unsigned",
+            Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
             Self::Blocks { .. } => "bundle-blocks-invalid",
             Self::Inconsistent(_) => "bundle-inconsistent",
             Self::Verdict { .. } => "bundle-verdict-differs",
@@ -148,18 +185,18 @@ impl Bundle {
         }
     }
 
-    /// Puts a run into a bundle. `header` is the RLP of the block's header, `blocks` are those of the walks.
+    /// Puts a run into a bundle. `chain` is what the chain gave beside the reading, `blocks` are those of the walks.
     ///
     /// # Errors
     /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
     pub(crate) fn pack(
         reporter: &Reporter<'_>,
         run: &Run,
-        header: Option<alloy_primitives::Bytes>,
+        chain: OfChain,
         blocks: &WalkedBlocks,
     ) -> Result<Self, BundleError> {
         let verdict = seal::resolution(reporter, run, 0).verdict;
-        let document = Document::of(reporter, &run.evidence, header, blocks, &verdict)?;
+        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
         bundle.verify(reporter.profiles)?;
@@ -172,6 +209,58 @@ impl Bundle {
     /// [`BundleError`]: what is wrong first.
     pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
+    }
+
+    /// The same bundle with its verdict signed, as of `now`. For a bundle that was made here: a stranger's verdict is not
+    /// signed.
+    ///
+    /// # Errors
+    /// [`SignError`]: what is not signed anywhere is not signed here.
+    pub(crate) fn signed(mut self, signer: &Signer, now: Timestamp) -> Result<Self, SignError> {
+        self.document.signed = Some(signer.sign(&self.document.verdict, now)?);
+        let digest = shape(&self.document).and_then(|value| digest_of(&value));
+        self.digest = digest.expect("what has a JSON form has one with a text more");
+        Ok(self)
+    }
+
+    /// Whether it holds a signature. [`Bundle::verify`] does not check it.
+    pub const fn is_signed(&self) -> bool {
+        self.document.signed.is_some()
+    }
+
+    /// Checks that one of these keys signed the verdict of this bundle, `issuer` being who must have done so.
+    ///
+    /// A signature that has expired by `now` holds: it tells who said this and when. How old a bundle may be is for its
+    /// reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
+    ///
+    /// # Errors
+    /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
+    pub fn check_signature(
+        &self,
+        keys: &TrustedKeys,
+        issuer: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Signature, BundleError> {
+        let Document { question, verdict, signed, .. } = &self.document;
+        let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
+        let anchor = verdict.anchor.as_ref();
+        let expected = Expected {
+            name: question.name.clone(),
+            profile: verdict.profile.id.clone(),
+            depth: verdict.profile.depth,
+            chain: anchor.map(|anchor| anchor.chain.clone()).unwrap_or_default(),
+            world: anchor.map(|anchor| anchor.world.clone()).unwrap_or_default(),
+            issuer: issuer.map(str::to_owned),
+        };
+        // The last second in which it held, if that is over.
+        let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
+        let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
+        let found = sign::verify(jws, keys, &expected, last.map_or(now, |last| last.min(now)))?;
+        if (&found.verdict.id, &found.verdict.conclusion) != (&verdict.id, &verdict.conclusion) {
+            return Err(BundleError::OtherSigned);
+        }
+        let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
+        Ok(Signature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
     }
 
     /// `anchor.world` of the verdict; `sandbox` for that of the embedded world.

@@ -34,6 +34,11 @@ pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 /// The longest pause after failures (RFC 9520: at most five minutes).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
+/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its own.
+const MEMORY_PER_JSON_BYTE: usize = 3;
+/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's own.
+const ENTRY_BYTES: usize = 1024;
+
 /// How long a verdict of this state is fresh, after `failures` failures in a row before it.
 pub fn fresh_for(state: State, failures: u32) -> Duration {
     match state {
@@ -99,14 +104,22 @@ struct Entry {
     failures: u32,
     /// How long the entry is kept at all.
     keep: Duration,
+    /// What it takes in memory, in bytes, as far as that can be told.
+    bytes: usize,
 }
 
 impl VerdictCache {
-    /// A cache with pools of the configured sizes.
+    /// A cache with pools of the configured sizes, in entries and in bytes.
     pub fn new(config: CacheConfig) -> Self {
-        let pool = |pool, capacity| {
+        let pool = |pool, entries: u64| {
             let count = move |_, _, cause| count_eviction(pool, cause);
-            Cache::builder().max_capacity(capacity).expire_after(Keep).eviction_listener(count).build()
+            // No entry weighs less than its share, so that neither bound is passed.
+            let share = (config.verdict_bytes / entries.max(1)).max(1);
+            let weigh = move |_: &Key, entry: &Arc<Entry>| {
+                u32::try_from(share.max(u64::try_from(entry.bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
+            };
+            let capacity = share.saturating_mul(entries).min(config.verdict_bytes);
+            Cache::builder().max_capacity(capacity).weigher(weigh).expire_after(Keep).eviction_listener(count).build()
         };
         Self {
             trusted: pool(Pool::Trusted, config.trusted),
@@ -210,7 +223,8 @@ impl VerdictCache {
         let Ok(fresh_until) = resolution.verdict.freshness.fresh_until.parse() else { return };
         let fresh = fresh_for(state, failures_before);
         let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
-        let entry = Arc::new(Entry { resolution: served_from_cache(resolution), fresh_until, failures, keep });
+        let (bytes, resolution) = (weight(resolution), served_from_cache(resolution));
+        let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes });
         match state {
             State::Trusted => {
                 self.other.invalidate(&key).await;
@@ -262,6 +276,12 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
         RemovalCause::Size => telemetry::cache_evicted(pool, Eviction::Size),
         RemovalCause::Explicit | RemovalCause::Replaced => {}
     }
+}
+
+/// What an entry takes in memory, in bytes.
+fn weight(resolution: &Resolution) -> usize {
+    let json = serde_json::to_vec(resolution.verdict.as_ref()).map_or(0, |json| json.len());
+    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card.as_ref().map_or(0, Bytes::len)
 }
 
 /// The copy that later callers get.
@@ -411,6 +431,31 @@ mod tests {
         let run = |_| async { resolution(State::Untrusted, START, 0) };
         assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict.state, State::Untrusted);
         assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+    }
+
+    /// How many of twenty trusted verdicts with cards of this size are kept, and what they weigh.
+    async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
+        let cache = VerdictCache::new(config);
+        for number in 0..20 {
+            let card = Some(Bytes::from(vec![b' '; card_bytes]));
+            let resolution = Resolution { card, ..resolution(State::Trusted, START, 0) };
+            cache.insert(key(&format!("a{number}.eth")), &resolution, 0).await;
+            cache.trusted.run_pending_tasks().await;
+        }
+        (cache.trusted.entry_count(), cache.trusted.weighted_size())
+    }
+
+    #[tokio::test]
+    async fn verdicts_are_bounded_in_number_and_in_bytes() {
+        let config = CacheConfig { verdict_bytes: 1 << 20, ..CacheConfig::default() };
+        let (entries, bytes) = kept(config, 256 << 10).await;
+        assert!(
+            (1..=3).contains(&entries) && bytes <= 1 << 20,
+            "{entries} entries of the largest cards, {bytes} bytes"
+        );
+        assert_eq!(kept(config, 2 << 10).await.0, 20, "small ones have room");
+        assert_eq!(kept(CacheConfig { trusted: 7, ..config }, 2 << 10).await.0, 7);
+        assert_eq!(kept(CacheConfig { trusted: 0, ..config }, 0).await.0, 0);
     }
 
     #[tokio::test]

@@ -4,18 +4,23 @@
 //! [`Answer::NoResolver`], [`crate::records::Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
 
 mod abi;
+mod answer;
 pub mod ccip;
 mod chorus;
 mod contracts;
 mod endpoint;
+mod hedge;
 mod proof;
 mod proven;
+mod relay;
 mod rpc;
 mod tally;
 pub mod transport;
+mod witness;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
@@ -23,9 +28,10 @@ use jiff::Timestamp;
 
 pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
 pub use self::endpoint::Endpoint;
-pub use self::proof::HashedHeader;
+pub use self::proof::{HashedHeader, Kept};
 pub use self::proven::{Head, HeaderSource, ProvenChain};
 pub use self::rpc::{ChainConfig, Clock, RpcChain};
+pub use self::witness::{Computed, Recording, Stand, Witness, WitnessError};
 
 use crate::name::EnsName;
 use crate::records::{Key, RecordSet};
@@ -53,6 +59,11 @@ pub trait Chain: Send + Sync {
     /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels): its bytes hash to it.
     /// Nothing, where nobody gives one that does.
     async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
+        None
+    }
+
+    /// The same chain, taking down what proves its readings. Nothing, where it proves none.
+    fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
         None
     }
 }

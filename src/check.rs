@@ -2,7 +2,7 @@
 
 pub mod binding;
 pub mod card;
-mod content;
+pub(crate) mod content;
 pub mod continuity;
 pub mod entry;
 pub mod integrity;
@@ -48,6 +48,14 @@ pub struct Judgement {
     pub card: Option<Card>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub content_is_proven: bool,
+}
+
+/// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
+pub fn secrets(card: &Card) -> Vec<Reason> {
+    let mut found = Findings::default();
+    content::scan(card, &mut found);
+    found.0.retain(|reason| reason.code == Code::SecretInCard);
+    found.0
 }
 
 /// Judges evidence under a profile.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+mod aevum;
 mod args;
 mod audit;
 mod bundle;
@@ -18,6 +19,7 @@ mod exit;
 mod expect;
 mod explain;
 mod gate;
+mod generate;
 mod key;
 mod lint;
 mod memory;
@@ -30,7 +32,6 @@ mod records;
 mod render;
 mod sandbox;
 mod serve;
-mod signature;
 mod stop;
 mod trace;
 mod verdict;
@@ -84,8 +85,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Sandbox(args) => sandbox::run(args),
         Command::Key(args) => key::run(args),
         Command::Verdict(args) => verdict::run(args),
-        Command::Sign(args) => signature::sign(args),
-        Command::Signature(args) => signature::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Aevum(args) => aevum::run(args.command),
         Command::Completions(args) => completions::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -20,12 +20,14 @@ use crate::verdict::Depth;
 mod file;
 mod layer;
 mod memory;
+mod orloj;
 mod serve;
 mod sign;
 mod value;
 
 pub use layer::{CacheLayer, Layer};
 pub use memory::{MemoryConfig, MemoryLayer};
+pub use orloj::{BaseUrl, OrlojConfig, OrlojLayer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
@@ -94,6 +96,8 @@ pub struct Config {
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
+    /// What the daemon makes Orloj's agent cards of.
+    pub orloj: OrlojConfig,
 }
 
 /// The chain and how to read it.
@@ -171,7 +175,7 @@ pub enum ManifestSource {
     },
 }
 
-/// Sizes of the caches, in entries; bytes for the block cache.
+/// Sizes of the caches, in entries and in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheConfig {
@@ -179,13 +183,15 @@ pub struct CacheConfig {
     pub trusted: u64,
     /// Other verdicts kept, in a pool of their own.
     pub untrusted: u64,
+    /// Bytes that trusted verdicts, other verdicts and failures may take: each of the three as many.
+    pub verdict_bytes: u64,
     /// Bytes of proven content kept.
     pub content_bytes: u64,
 }
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { trusted: 10_000, untrusted: 10_000, content_bytes: 64 * 1024 * 1024 }
+        Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -203,6 +209,7 @@ impl Default for Config {
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
+            orloj: OrlojConfig::default(),
         }
     }
 }

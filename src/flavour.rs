@@ -10,12 +10,12 @@
 //! assert_eq!(detect(&card), Detection::One(Flavour::Aevum));
 //! ```
 
-mod a2a;
+pub mod a2a;
 pub mod aevum;
 pub mod anypoint;
 mod commandlayer;
 pub(crate) mod mapping;
-mod orloj;
+pub mod orloj;
 mod shape;
 
 use std::fmt;

@@ -8,6 +8,7 @@
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
 //! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
+//! | `GET /.well-known/agent-card.json`, `/v1/agent-systems/{name}/.well-known/agent-card.json` | Orloj's agent cards, where resources are configured |
 //! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
@@ -32,6 +33,7 @@ mod registries;
 mod shares;
 mod signed;
 mod stall;
+mod systems;
 mod verdicts;
 
 use std::future::Future;
@@ -54,6 +56,8 @@ use crate::sign::{KeyFileError, Signer};
 use self::desk::Desk;
 use self::metrics::Counters;
 use self::signed::Signatures;
+use self::systems::Systems;
+pub use self::systems::SystemsError;
 use self::verdicts::Rendered;
 
 /// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
@@ -83,6 +87,8 @@ struct Shared {
     rendered: Cache<String, Rendered>,
     /// What signs verdicts, where a key is configured.
     signatures: Option<Signatures>,
+    /// Orloj's agent cards, where resources are configured.
+    systems: Option<Systems>,
     counters: Counters,
     draining: AtomicBool,
 }
@@ -111,12 +117,16 @@ pub enum ServeError {
     /// The key to sign with, or one to publish, cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFileError),
+    /// The resources of `[orloj]` make no cards.
+    #[error("orloj.resources: {0}")]
+    Systems(#[from] SystemsError),
     /// The resolver cannot be built.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
-/// Whether the daemon could serve under `config`. Nothing is bound; the keys of `[sign]` are read.
+/// Whether the daemon could serve under `config`. Nothing is bound; the keys of `[sign]` and the resources of `[orloj]` are
+/// read.
 ///
 /// # Errors
 /// Says which key of the configuration forbids it.
@@ -132,6 +142,7 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
         return Err(ServeError::SandboxSigns);
     }
     Signer::open(&config.sign)?;
+    systems::read(&config.orloj)?;
     Ok(())
 }
 
@@ -168,6 +179,7 @@ impl Server {
         config: &Config,
     ) -> Result<Self, ServeError> {
         let signatures = Signer::open(&config.sign)?.map(Signatures::new);
+        let resolver_time = resolver.now();
         let shared = Shared {
             desk: Desk::new(resolver.clone(), config),
             resolver,
@@ -180,6 +192,7 @@ impl Server {
                 .max_capacity(RENDERED_BYTES)
                 .weigher(|_, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX))
                 .build(),
+            systems: Systems::open(&config.orloj, resolver_time)?,
             signatures,
             counters: Counters::new(),
             draining: AtomicBool::new(false),
@@ -219,6 +232,11 @@ fn router(shared: Arc<Shared>) -> Router {
     let mut router = Router::new();
     if shared.signatures.is_some() {
         router = router.route("/.well-known/jwks.json", get(signed::key_set));
+    }
+    if shared.systems.is_some() {
+        router = router
+            .route("/.well-known/agent-card.json", get(systems::root))
+            .route("/v1/agent-systems/{name}/.well-known/agent-card.json", get(systems::one));
     }
     router
         .route("/v1/verdicts", axum::routing::post(verdicts::batch))

@@ -483,6 +483,76 @@ registry! {
         "A member has not the shape that the card system gives it."
         "The system's schema objects to the member, and no rule with a code of its own speaks of it: most often it is of another type. The place in the document is named.";
 
+    // Orloj
+    OrNameMissing "or-name-missing" Fail Document "OR-1" Publisher false
+        "The Orloj card has no name."
+        "name is the name of the AgentSystem, a string with something in it.";
+    OrUrlMalformed "or-url-malformed" Fail Document "OR-2" Publisher false
+        "The Orloj card's url is missing or no URI."
+        "url is the A2A endpoint of the AgentSystem, an absolute URI. The server makes it from its public base URL: set that.";
+    OrUrlNameMismatch "or-url-name-mismatch" Warn Document "OR-3" Publisher false
+        "The Orloj card's url is not that of the system that it names."
+        "The endpoint's path ends in /v1/agent-systems/NAME/a2a, NAME being the card's name, percent-encoded; a query may follow. Another one calls another system than the card describes.";
+    OrSkillIncomplete "or-skill-incomplete" Fail Document "OR-8" Publisher false
+        "A skill of the Orloj card has no id or no name."
+        "Each skill is a tool of the agents, with its name as id and as name.";
+    OrSkillDescriptionEmpty "or-skill-description-empty" Warn Document "OR-9" Publisher false
+        "A skill of the Orloj card has an empty description."
+        "A tool without a description has none in the card; an empty string says that it has one.";
+    OrInputSchemaEmpty "or-input-schema-empty" Warn Document "OR-10" Publisher false
+        "A skill of the Orloj card has an empty input schema."
+        "A tool without an input schema has none in the card; an empty object says that anything will do.";
+    OrCapabilityType "or-capability-type" Fail Document "OR-11" Publisher false
+        "A capability of the Orloj card is neither true nor false."
+        "streaming, pushNotifications and stateTransitionHistory are booleans.";
+    OrAuthType "or-auth-type" Fail Document "OR-12" Publisher false
+        "The authentication of the Orloj card is malformed."
+        "authentication.schemes is a list of strings; where nothing is asked of callers the member is left out.";
+    OrProviderUrlMalformed "or-provider-url-malformed" Fail Document "OR-13" Publisher false
+        "The provider's url in the Orloj card is no URI."
+        "provider.url is an absolute URI where it is there.";
+    OrVersionType "or-version-type" Fail Document "OR-14" Publisher false
+        "A version in the Orloj card is no string."
+        "version and protocolVersion are strings where they are there; none of them is required.";
+
+    // A2A
+    A2aFieldMissing "a2a-field-missing" Fail Document "" Publisher false
+        "A required member of the A2A card is missing."
+        "The card's version of A2A requires the member. Readers that follow the specification refuse the card.";
+    A2aInterfaceMalformed "a2a-interface-malformed" Fail Document "" Publisher false
+        "An interface of the A2A card is malformed."
+        "An interface of 1.0 has url, protocolBinding and protocolVersion; one of additionalInterfaces in 0.2 and 0.3 has url and transport. All are strings.";
+    A2aUrlMalformed "a2a-url-malformed" Fail Document "" Publisher false
+        "A URL of the A2A card is no absolute URI."
+        "The endpoint, and the addresses of documentation, icon and provider, are absolute URIs.";
+    A2aProviderIncomplete "a2a-provider-incomplete" Fail Document "" Publisher false
+        "The provider of the A2A card lacks its name or its address."
+        "A provider has both organization and url; leave the whole member out rather than one of them.";
+    A2aSkillIncomplete "a2a-skill-incomplete" Fail Document "" Publisher false
+        "A skill of the A2A card is incomplete."
+        "Each skill has id, name, description and tags.";
+    A2aSkillDuplicate "a2a-skill-duplicate" Warn Document "" Publisher false
+        "Two skills of the A2A card have the same id."
+        "Clients tell skills apart by their ids.";
+    A2aExtensionMalformed "a2a-extension-malformed" Fail Document "" Publisher false
+        "An extension of the A2A card is malformed."
+        "An extension has a uri that identifies it (required before 1.0) and may have description, required and params; params is an object.";
+    A2aModeNotMediaType "a2a-mode-not-media-type" Warn Document "" Publisher false
+        "A mode of the A2A card is no media type."
+        "Input and output modes are media types such as text/plain or application/json. Many published cards say text; clients that compare media types find nothing in common with them.";
+    A2aSecurityUnknown "a2a-security-unknown" Fail Document "" Publisher false
+        "The A2A card demands a security scheme that it does not declare."
+        "Each name in the security requirements is one of securitySchemes; else no client knows what is asked of it.";
+    A2aSecurityMisnamed "a2a-security-misnamed" Warn Document "" Publisher false
+        "The A2A card of 1.0 has its requirements under the older name."
+        "In 1.0 the member is securityRequirements. Readers that follow the message definition do not see security, and call without credentials; the sample in the specification's text has the older name.";
+    A2aVersionMixed "a2a-version-mixed" Warn Document "" Publisher false
+        "The A2A card of 1.0 has members of older versions."
+        "The card has supportedInterfaces, so it is judged as one of 1.0. Older members beside them are read by older clients alone: make sure that both say the same.";
+    A2aProtocolVersionUnknown "a2a-protocol-version-unknown" Warn Document "" Publisher false
+        "The A2A card claims a version that its shape is not of."
+        "protocolVersion is 0.2 or 0.3, or a patch of these, in a card of this shape; it is judged as one of 0.3. A card of 1.0 lists its interfaces in supportedInterfaces.";
+
     // Aevum
     AeFieldMissing "ae-field-missing" Fail Document "AE-1" Publisher false
         "A required member of the Aevum card is missing."

@@ -5,7 +5,6 @@
 
 mod continuity;
 mod network;
-mod roots;
 mod setup;
 
 use std::collections::BTreeMap;
@@ -18,8 +17,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use self::roots::RootSource;
-use crate::bundle::{Bundle, BundleError};
+use crate::bundle::{Bundle, BundleError, OfChain};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
@@ -61,11 +59,6 @@ pub trait Content: Send + Sync {
     /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
     async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
     -> Walk;
-
-    /// What is served where a trust root of card signatures keeps its keys, within `limit`.
-    async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        self.card(url, limit).await
-    }
 
     /// The bytes at a schema location (an `https` URL, or an `ipfs` one, walked and proven).
     ///
@@ -321,9 +314,11 @@ impl Resolver {
         let (profile, policy) = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
+        let (chain, recording) = self.0.chain.recording().unzip();
         let Self(inner) = self.changed(|inner| {
             inner.kept = Some(Arc::clone(&kept));
             inner.memory = None;
+            inner.chain = chain.unwrap_or_else(|| Arc::clone(&inner.chain));
         });
         let run = inner.gather(name, &policy).await;
         let header = match &run.evidence.reading {
@@ -334,7 +329,8 @@ impl Resolver {
             Err(_) => None,
         };
         let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, header, &blocks)?)
+        let chain = OfChain { header, witness: recording.and_then(|recording| recording.take()) };
+        Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, chain, &blocks)?)
     }
 
     /// The records of a name, judged by nothing.

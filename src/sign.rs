@@ -54,7 +54,7 @@ pub const SKEW: i64 = 30;
 pub const MAX_LIFETIME: i64 = 3600;
 
 /// `anchor.world` of the embedded world.
-const SANDBOX: &str = "sandbox";
+pub(crate) const SANDBOX: &str = "sandbox";
 
 /// Signs verdicts: a key, the keys that are published beside it, and in whose name.
 pub struct Signer {

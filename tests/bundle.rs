@@ -11,6 +11,7 @@ use bytes::Bytes;
 use clresolve::bundle::{Bundle, BundleError, MAX_BYTES};
 use clresolve::cid::car::{CarLimits, CarReader};
 use clresolve::cid::{ContentId, build};
+use clresolve::config::ProofDemand;
 use clresolve::profile::Profiles;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
@@ -19,14 +20,21 @@ use serde_json::{Value, json};
 
 /// Names of the sandbox whose bundles are tried, one of each kind.
 const GOOD: &str = "summarizeagent.eth";
-const RAW: &str = "rawagent.eth";
+const RAW: &str = "raw-cid.eth";
 
 /// Bundles of the sandbox as they are exported, by name; made once.
-static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| {
+static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| exported(None));
+
+/// The same with proofs of the state.
+static PROVEN: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| exported(Some(ProofDemand::StateProof)));
+
+fn exported(proof: Option<ProofDemand>) -> Vec<(String, State, Value)> {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
-        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let mut config = sandbox.config();
+        config.chain.proof = proof;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let mut exported = Vec::new();
         for expected in Sandbox::expected() {
             let mut question = Question::new(expected.name.as_str());
@@ -37,10 +45,15 @@ static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| {
         }
         exported
     })
-});
+}
 
 fn good() -> &'static Value {
     let (_, _, bundle) = EXPORTED.iter().find(|(name, _, _)| name == GOOD).expect("the good agent is exported");
+    bundle
+}
+
+fn proven(name: &str) -> &'static Value {
+    let (_, _, bundle) = PROVEN.iter().find(|(proven, _, _)| proven == name).expect("it is exported");
     bundle
 }
 
@@ -87,6 +100,162 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
     assert!(names > 90 && without_evidence < 10, "{names} bundles, {without_evidence} inputs that are no name");
 }
 
+/// What was computed from proven state is computed again from the bundle, whatever the name's resolver is like.
+#[test]
+fn every_name_replays_from_its_proofs() {
+    let (mut with_proofs, mut with_look_ups) = (0, 0);
+    for (name, state, bundle) in PROVEN.iter() {
+        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(verified.resolution.verdict.state, *state, "{name}");
+        let is_proven = bundle.pointer("/reading/given/backing/proven").is_some();
+        assert_eq!(is_proven, bundle.pointer("/reading/given").is_some(), "{name}");
+        let says = |clauses: &[String], what: &str| clauses.iter().any(|clause| clause.starts_with(what));
+        assert_eq!(says(&verified.proven, "records, resolver"), is_proven, "{name}");
+        assert_eq!(says(&verified.attested, "header: that it is the canonical one"), is_proven, "{name}");
+        assert!(!says(&verified.attested, "records, resolver"), "{name}");
+        let off_chain = bundle.pointer(&format!("{WITNESS}/name_look_ups/0")).is_some();
+        assert_eq!(says(&verified.attested, "off-chain records"), off_chain, "{name}");
+        with_proofs += usize::from(is_proven);
+        with_look_ups += usize::from(off_chain);
+    }
+    println!("{with_proofs} of {} bundles hold proofs, {with_look_ups} a gateway's answers", PROVEN.len());
+    assert!(with_proofs > 80 && with_look_ups >= 1, "{with_proofs} and {with_look_ups}");
+}
+
+/// Where the proofs stand in a bundle.
+const WITNESS: &str = "/reading/given/backing/proven";
+
+/// The class with which a proven bundle is refused after a change, under a digest that fits.
+#[track_caller]
+fn refused_class(bundle: &Value, change: impl FnOnce(&mut Value)) -> &'static str {
+    let mut changed = bundle.clone();
+    change(&mut changed);
+    assert_ne!(changed, *bundle, "it is changed");
+    replayed(&resealed(changed)).expect_err("refused").class()
+}
+
+/// Nodes, code, slots and accounts changed, left out and added, every fourth of a kind; other contracts, another header,
+/// other records.
+#[test]
+fn every_lie_about_the_state_is_refused() {
+    const STRIDE: usize = 4;
+    let bundle = proven(RAW);
+    fn at<'a>(bundle: &'a mut Value, place: &str) -> &'a mut Value {
+        bundle.pointer_mut(&format!("{WITNESS}{place}")).expect("a place of the proofs")
+    }
+    let count =
+        |place: &str| bundle.pointer(&format!("{WITNESS}{place}")).and_then(Value::as_array).map_or(0, Vec::len);
+    let mut lies = 0;
+    for list in ["/state/nodes", "/state/codes"] {
+        assert!(count(list) > 2, "{list}");
+        for place in (0..count(list)).step_by(STRIDE) {
+            let without = |b: &mut Value| drop(at(b, list).as_array_mut().expect("a list").remove(place));
+            assert_eq!(refused_class(bundle, without), "bundle-proof-refused", "{list}/{place} left out");
+            let with_other_byte = |b: &mut Value| {
+                let text = at(b, &format!("{list}/{place}")).as_str().expect("hex").to_owned();
+                let middle = text.len() / 2;
+                let other = if &text[middle..=middle] == "0" { "1" } else { "0" };
+                at(b, list)[place] = json!(format!("{}{other}{}", &text[..middle], &text[middle + 1..]));
+                at(b, list).as_array_mut().expect("a list").sort_by_key(|item| item.as_str().map(str::to_owned));
+            };
+            assert_eq!(refused_class(bundle, with_other_byte), "bundle-proof-refused", "{list}/{place} changed");
+            lies += 2;
+        }
+        let with_one_more = |b: &mut Value| {
+            let list = at(b, list).as_array_mut().expect("a list");
+            list.push(json!(format!("0xff{}", "ee".repeat(40))));
+            list.sort_by_key(|item| item.as_str().map(str::to_owned));
+        };
+        assert_eq!(refused_class(bundle, with_one_more), "bundle-proof-refused", "{list} with one more");
+    }
+    let accounts = bundle.pointer(&format!("{WITNESS}/state/accounts")).and_then(Value::as_object).expect("accounts");
+    for (account, slots) in accounts.iter().step_by(2) {
+        let without = |b: &mut Value| drop(at(b, "/state/accounts").as_object_mut().expect("a map").remove(account));
+        assert_eq!(refused_class(bundle, without), "bundle-proof-refused", "{account} left out");
+        for place in (0..slots.as_array().map_or(0, Vec::len)).step_by(STRIDE) {
+            let other = |b: &mut Value| {
+                let slots = at(b, &format!("/state/accounts/{account}")).as_array_mut().expect("a list");
+                slots[place] = json!(format!("0x{:064x}", place + 1_000_000));
+                slots.sort_by_key(|slot| slot.as_str().map(str::to_owned));
+            };
+            assert_eq!(refused_class(bundle, other), "bundle-proof-refused", "{account}: slot {place}");
+            lies += 1;
+        }
+        lies += 1;
+    }
+    for contract in ["universal_resolver", "multicall3", "registry", "name_wrapper"] {
+        let other = |b: &mut Value| at(b, "/contracts")[contract] = json!(format!("0x{}", "11".repeat(20)));
+        assert_eq!(refused_class(bundle, other), "bundle-proof-refused", "{contract}");
+    }
+    println!("{lies} lies about nodes, code, accounts and slots");
+
+    let with_other_root = |b: &mut Value| {
+        let rlp = STANDARD.decode(b["header"].as_str().expect("a header")).expect("base64");
+        let mut header: alloy_consensus::Header = alloy_rlp::decode_exact(&rlp).expect("a header");
+        header.state_root = alloy_primitives::keccak256("another state");
+        b["header"] = json!(STANDARD.encode(alloy_rlp::encode(&header)));
+        b["reading"]["given"]["block"]["hash"] = json!(header.hash_slow());
+    };
+    assert_eq!(refused_class(bundle, with_other_root), "bundle-proof-refused");
+    assert_eq!(refused_class(bundle, |b| b["header"] = Value::Null), "bundle-header-mismatch");
+    assert_eq!(refused_class(bundle, |b| b["reading"]["given"]["backing"] = json!("attested")), "bundle-proof-refused");
+    let lower = |b: &mut Value| b["reading"]["given"]["proof"]["grade"] = json!("single-rpc");
+    assert_eq!(refused_class(bundle, lower), "bundle-inconsistent");
+
+    let records = "/reading/given/answer/records";
+    let given = |b: &mut Value, place: &str, value: Value| *b.pointer_mut(place).expect("a place") = value;
+    let entry = json!(format!("x402://{RAW}/summarize/v2"));
+    for (place, value) in [
+        (format!("{records}/records/cl.entry"), entry),
+        (format!("{records}/resolver"), json!(format!("0x{}", "11".repeat(20)))),
+        (format!("{records}/wildcard"), json!("eth")),
+        (format!("{records}/offchain"), json!(true)),
+        ("/reading/given/answer".to_owned(), json!("unregistered")),
+        ("/reading/given/holder".to_owned(), Value::Null),
+        ("/reading/given/expiry".to_owned(), json!("2999-01-01T00:00:00Z")),
+        ("/owner/read/address".to_owned(), json!(format!("0x{}", "11".repeat(20)))),
+        ("/owner/read/holder".to_owned(), json!(format!("0x{}", "11".repeat(20)))),
+        (format!("{WITNESS}/name_look_ups"), json!(["0x00"])),
+        (format!("{WITNESS}/owner_look_ups"), json!(["0x00"])),
+    ] {
+        let class = refused_class(bundle, |b| {
+            given(b, &place, value);
+            if place.ends_with("/answer") {
+                (b["https"], b["ipfs"], b["owner"], b["schemas"]) =
+                    (json!("not-asked"), json!("not-asked"), json!("not-asked"), Value::Null);
+            }
+        });
+        assert_eq!(class, "bundle-proof-refused", "{place}");
+    }
+}
+
+/// What gateways answered is what the resolver's callback was given: other answers, fewer and more are refused.
+#[test]
+fn every_lie_about_a_gateways_answer_is_refused() {
+    let off_chain = |bundle: &Value| bundle.pointer(&format!("{WITNESS}/name_look_ups/0")).is_some();
+    let (name, _, bundle) = PROVEN
+        .iter()
+        .find(|(_, state, bundle)| *state == State::Trusted && off_chain(bundle))
+        .expect("a good off-chain name");
+    fn answers(bundle: &mut Value) -> &mut Vec<Value> {
+        bundle.pointer_mut(&format!("{WITNESS}/name_look_ups")).and_then(Value::as_array_mut).expect("answers")
+    }
+    for change in [
+        (|answers: &mut Vec<Value>| answers.clear()) as fn(&mut Vec<Value>),
+        |answers| answers.push(answers[0].clone()),
+        |answers| answers[0] = json!("0x"),
+        |answers| *answers = vec![answers[0].clone(); 9],
+        |answers| {
+            let text = answers[0].as_str().expect("hex").to_owned();
+            let middle = text.rfind('1').expect("a digit");
+            answers[0] = json!(format!("{}2{}", &text[..middle], &text[middle + 1..]));
+        },
+    ] {
+        assert_eq!(refused_class(bundle, |b| change(answers(b))), "bundle-proof-refused", "{name}");
+    }
+}
+
 #[test]
 fn a_bundle_is_valid_under_its_schema() {
     let read = |file: &str| -> Value {
@@ -96,7 +265,7 @@ fn a_bundle_is_valid_under_its_schema() {
     let build = |schema: &Value| jsonschema::draft202012::options().should_validate_formats(true).build(schema);
     let bundles = build(&read("bundle.schema.json")).expect("a schema");
     let verdicts = build(&read("verdict.schema.json")).expect("a schema");
-    for (name, _, bundle) in EXPORTED.iter() {
+    for (name, _, bundle) in EXPORTED.iter().chain(PROVEN.iter()) {
         let errors: Vec<String> = bundles.iter_errors(bundle).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert_eq!(errors, Vec::<String>::new(), "{name}");
         assert!(verdicts.is_valid(&bundle["verdict"]), "{name}");
@@ -106,6 +275,7 @@ fn a_bundle_is_valid_under_its_schema() {
         ("/digest", json!("sha256:00")),
         ("/header", json!("not base64!")),
         ("/reading/given/backing", json!("proven")),
+        ("/signed", json!(7)),
         ("/ipfs", json!({"trusted": true})),
         ("/score", json!(7)),
     ] {
@@ -220,6 +390,110 @@ fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
     }
 }
 
+/// The invariant: a stranger who changes a bundle at random, by bytes or in its structure, and makes the digest fit, gets
+/// no other verdict that is `trusted`.
+#[test]
+fn no_random_mutation_makes_a_bundle_trusted() {
+    /// Mutations of one byte of the document, without a digest that fits: each is refused.
+    const BYTES: usize = 1_500;
+    /// Mutations of values, of bytes within texts, and of several values at once, each under a digest that fits.
+    const VALUES: usize = 250;
+    let pick = |bundles: &'static [(String, State, Value)], state: State| {
+        let of_state = bundles.iter().filter(move |(_, found, _)| *found == state);
+        of_state.map(|(_, _, bundle)| bundle).min_by_key(|bundle| bytes(bundle).len()).expect("one of this state")
+    };
+    let mut subjects = Vec::new();
+    for state in [State::Trusted, State::Untrusted, State::Indeterminate] {
+        subjects.extend([pick(&EXPORTED, state), pick(&PROVEN, state)]);
+    }
+    let (mut tried, mut accepted) = (0, 0);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = subjects
+            .iter()
+            .zip(1..)
+            .map(|(bundle, seed)| {
+                scope.spawn(move || {
+                    let mut random = Random(seed);
+                    let whole = bytes(bundle);
+                    for _ in 0..BYTES {
+                        let mut changed = whole.clone();
+                        let place = random.below(whole.len());
+                        changed[place] =
+                            changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
+                        assert!(Bundle::read(&changed).is_err(), "byte {place}");
+                    }
+                    let mut places = Vec::new();
+                    pointers(bundle, String::new(), &mut places);
+                    (0..VALUES).filter(|_| is_accepted(bundle, &mutated(bundle, &places, &mut random))).count()
+                })
+            })
+            .collect();
+        for thread in threads {
+            accepted += thread.join().expect("no mutation is trusted");
+            tried += BYTES + VALUES;
+        }
+    });
+    println!("{tried} mutations of {} bundles; {accepted} are accepted, with the same conclusion", subjects.len());
+    assert!(tried >= 10_000 && accepted > 0, "{tried} mutations, {accepted} accepted");
+}
+
+/// Whether the mutated bundle verifies, which it may only with the conclusion of the one before.
+fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
+    let Ok(verified) = Bundle::read(&resealed(mutated.clone())).and_then(|bundle| bundle.verify(profiles())) else {
+        return false;
+    };
+    let verdict = &verified.resolution.verdict;
+    let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
+    assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
+    is_same
+}
+
+/// The bundle with one to three values changed: by one of [`mutations`], by a byte within a text, or by the value of
+/// another place.
+fn mutated(bundle: &Value, places: &[String], random: &mut Random) -> Value {
+    let mut copy = bundle.clone();
+    for _ in 0..=random.below(3) {
+        // Most values are nodes and slots; half of the picks go to what is outside of them.
+        let mut place = &places[random.below(places.len())];
+        while place.starts_with(WITNESS) && random.below(4) > 0 {
+            place = &places[random.below(places.len())];
+        }
+        match (random.below(3), copy.pointer(place).cloned()) {
+            (0, Some(Value::String(text))) if !text.is_empty() && text.is_ascii() => {
+                let mut text = text.into_bytes();
+                let at = random.below(text.len());
+                text[at] = b"0123456789abcdefABCXYZ+/=:. -"[random.below(29)];
+                *copy.pointer_mut(place).expect("it is there") = json!(String::from_utf8(text).expect("ASCII"));
+            }
+            (1, Some(_)) => {
+                let other = bundle.pointer(&places[random.below(places.len())]).expect("a place of it").clone();
+                *copy.pointer_mut(place).expect("it is there") = other;
+            }
+            (_, Some(_)) => {
+                let mut ways = mutations(&copy, place);
+                if !ways.is_empty() {
+                    copy = ways.swap_remove(random.below(ways.len())).1;
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    copy
+}
+
+/// A small generator of numbers (xorshift64*), so that every run tries the same.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(high).expect("31 bits") % limit
+    }
+}
+
 #[test]
 fn each_refusal_has_its_class() {
     let class = |change: fn(&mut Value)| {
@@ -265,7 +539,10 @@ fn the_program_verifies_without_a_network_interface() {
         println!("not shown: this machine permits no network namespaces");
         return;
     }
-    let output = fed(command.args(["bundle", "verify", "-", "-o", "json"]), &bytes(good()));
+    command.args(["bundle", "verify", "-", "-o", "json"]);
+    let output = fed(&mut command, &bytes(proven(GOOD)));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = fed(&mut command, &bytes(good()));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(check["conclusion"], good()["verdict"]["conclusion"]);

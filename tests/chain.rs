@@ -23,6 +23,7 @@ use clresolve::records::{Key, Record};
 use clresolve::sandbox::chain::{
     CHAIN_ID, ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
+use clresolve::telemetry::Exposition;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::Url;
@@ -148,6 +149,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
         contracts: Contracts::default(),
         endpoints,
         timeout: Duration::from_secs(8),
+        hedge_after: Duration::from_secs(8),
         ccip: true,
     }
 }
@@ -823,6 +825,11 @@ async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<End
     (servers, endpoints)
 }
 
+fn sorted(labels: &[String]) -> Vec<&str> {
+    let labels: std::collections::BTreeSet<&str> = labels.iter().map(String::as_str).collect();
+    labels.into_iter().collect()
+}
+
 /// A door behind which every endpoint but the first is asked when the first has answered.
 struct FirstFirst {
     door: Arc<dyn HttpPost>,
@@ -843,6 +850,18 @@ impl HttpPost for FirstFirst {
     }
 }
 
+/// The same, and the first endpoint has another address wherever there is [`BOB`]'s.
+struct OtherAddress(FirstFirst);
+
+#[async_trait]
+impl HttpPost for OtherAddress {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let reply = self.0.post(url, body, cap, timeout).await?;
+        let lies = *url == self.0.first;
+        Ok(if lies { String::from_utf8_lossy(&reply).replace("0b0b", "0b0c").into() } else { reply })
+    }
+}
+
 #[tokio::test]
 async fn a_quorum_takes_one_exchange() {
     let chain = chain_of(&[agent()]);
@@ -859,10 +878,27 @@ async fn a_quorum_takes_one_exchange() {
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 2], "both are asked for the owner");
 }
 
+/// The lines that name liars, once there is one: they are counted when all answers have come.
+async fn lies_when_counted(counts: &Exposition) -> Vec<String> {
+    let counting = async {
+        loop {
+            let text = counts.render();
+            let lies: Vec<_> = text.lines().filter(|line| line.starts_with("clresolve_rpc_lies_total")).collect();
+            if !lies.is_empty() {
+                return lies.into_iter().map(str::to_owned).collect();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), counting).await.expect("a lie is counted")
+}
+
 #[tokio::test]
 async fn a_liar_that_answers_first_is_outvoted_and_named() {
     let chain = chain_of(&[agent()]);
     for fault in [RpcFault::OtherRecords, RpcFault::OtherBlocks] {
+        let counts = Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
@@ -876,6 +912,7 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
         let [(liar, said)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(liar, "a", "{fault:?}");
         assert!(said.starts_with("block 1 is 0x") && said.contains("records 0x"), "{said}");
+        assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#], "{fault:?}");
     }
 }
 
@@ -889,11 +926,93 @@ async fn a_laggard_is_not_waited_for() {
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(
-        reading.endpoints.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(),
-        ["b", "c"].into()
-    );
+    assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
     assert_eq!(reading.proof.asked, 3);
+}
+
+/// A reader with a quorum of two, whose requests may take an hour.
+fn patient(hedge_after: Duration, endpoints: Vec<Endpoint>) -> RpcChain {
+    let timeout = Duration::from_secs(3600);
+    let config = ChainConfig { demand: Demand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    RpcChain::new(config, &http(), Gateway::refusing())
+}
+
+#[tokio::test]
+async fn spare_endpoints_are_asked_beside_those_that_stall() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Stall);
+    servers[1].set_fault(RpcFault::Stall);
+    let reader = patient(Duration::from_millis(1), endpoints);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(sorted(&reading.endpoints), ["c", "d"]);
+    assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 4, agreed: 2, own: false });
+}
+
+#[tokio::test]
+async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Stall);
+    servers[1].set_fault(RpcFault::OtherRecords);
+    servers[2].set_fault(RpcFault::Html);
+    let timeout = Duration::from_millis(300);
+    let config = ChainConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
+    let config = ChainConfig { demand: Demand::Quorum(2), ..config };
+    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+
+    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+
+    assert!(matches!(error, ChainError::Disagree(_)), "{error}");
+    assert!(servers.iter().all(|server| server.requests() <= 2), "nobody is asked again and again");
+}
+
+#[tokio::test]
+async fn no_spare_endpoint_is_asked_while_nobody_stalls() {
+    let chain = chain_of(&[agent()]);
+    let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+    let reader = patient(Duration::from_secs(3600), endpoints);
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
+
+    assert_eq!(reading.proof.asked, 3);
+    assert_eq!(servers[3].requests(), 0);
+}
+
+#[tokio::test]
+async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_asked_for() {
+    let chain = chain_of(&[agent()]);
+    for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::Garbage] {
+        let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
+        let reader = patient(Duration::from_millis(1), endpoints);
+        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let faulty = servers.iter().zip(["a", "b", "c", "d"]).find(|(_, label)| reading.endpoints[0] == **label);
+        faulty.expect("one of them").0.set_fault(fault);
+
+        let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+
+        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_contradicts_the_others_about_the_owner_is_counted() {
+    let chain = chain_of(&[agent()]);
+    let (_servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+    let (counts, first) = (Exposition::default(), endpoints[0].url.clone());
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let reading = quorum(2, endpoints.clone(), &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let door = OtherAddress(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) });
+    let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn HttpPost>));
+
+    let all = ["a", "b", "c"].map(str::to_owned);
+    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &all).await;
+
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
 }
 
 #[tokio::test]

@@ -9,23 +9,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
-use clresolve::flavour::{Flavour, Rules, aevum, anypoint, detect};
+use clresolve::flavour::{Detection, Flavour, Rules, aevum, anypoint, detect};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
+use clresolve::schema::Schema;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The systems whose rows stand in `tests/scenarios/flavours/`: the prefixes of their requirements and codes, and how
 /// many requirements there are.
-const SYSTEMS: [(Flavour, &str, &str, u32); 2] =
-    [(Flavour::Aevum, "AE", "ae-", 22), (Flavour::Anypoint, "AN", "an-", 22)];
+const SYSTEMS: [(Flavour, &str, &str, u32); 4] = [
+    (Flavour::Aevum, "AE", "ae-", 22),
+    (Flavour::Anypoint, "AN", "an-", 22),
+    (Flavour::Orloj, "OR", "or-", 16),
+    (Flavour::A2a, "A2A", "a2a-", 0),
+];
 
 /// Requirements that no document shows, with the reason.
-const NOT_SHOWN: [(&str, &str); 3] = [
+const NOT_SHOWN: [(&str, &str); 6] = [
     ("AE-20", "where a host's card is looked for: a matter of discovery"),
     ("AN-20", "where a host's card is looked for: a matter of discovery"),
+    ("OR-4", "where a host's card is looked for: a matter of discovery"),
+    ("OR-5", "where a host's card is looked for: a matter of discovery"),
+    ("OR-6", "what is sent to a host: a matter of discovery"),
     ("AN-22", "what a name is unique among is not seen in a card"),
 ];
 
@@ -215,13 +223,49 @@ fn codes_have_the_prefix_of_their_system() {
     for (flavour, prefix, slug, _) in SYSTEMS {
         for code in rows(flavour).row.into_iter().flat_map(|row| row.codes) {
             let entry = code.entry();
-            let own = code.slug().starts_with(slug) && entry.requirement.starts_with(&format!("{prefix}-"));
-            if !own && code != Code::DocumentSchemaInvalid {
+            let of_rule = flavour == Flavour::A2a || entry.requirement.starts_with(&format!("{prefix}-"));
+            let own = code.slug().starts_with(slug) && of_rule;
+            if !own && ![Code::DocumentSchemaInvalid, Code::SecretInCard].contains(&code) {
                 wrong.push(format!("{flavour}: {code} ({})", entry.requirement));
             }
         }
     }
     none(&wrong);
+}
+
+/// AE-22, strictly.
+#[test]
+fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
+    let text = fs::read_to_string(path).expect("a profile");
+    let strict = text.replacen("\"agent-cards/1.0.0\"", "\"agent-cards/1.0.0+strict\"", 1).replacen(
+        "\"effects\": {}",
+        "\"effects\": {\"ae-unknown-member\": \"fail\"}",
+        1,
+    );
+    let mut profiles = Profiles::builtin();
+    let strict = profiles.add_profile(strict.as_bytes()).expect("a profile");
+    let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
+    let card = Edit { set, ..Edit::default() }.apply(&rows(Flavour::Aevum).card).to_string();
+    let valid = |profile: &Profile| lint::lint(card.as_bytes(), None, &Rules::of(profile)).valid;
+    assert_eq!((valid(&profile()), valid(&strict)), (true, false));
+}
+
+#[test]
+fn the_shape_tells_also_of_broken_cards() {
+    for (flavour, text) in [
+        (Flavour::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
+        (Flavour::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
+        (Flavour::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),
+        (Flavour::Aevum, r#"{"pricing": {"base_cost_joules": 1}}"#),
+        (Flavour::Anypoint, r#"{"name": "x", "skills": [], "capabilities": {"input_modes": ["text"]}}"#),
+        (Flavour::Anypoint, r#"{"skills": [{"name": "a", "mcp_tool": "b"}]}"#),
+        (Flavour::Anypoint, r#"{"invocation": {}, "capabilities": ["streaming"]}"#),
+        (Flavour::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
+    ] {
+        let card = Card::parse(text.as_bytes()).expect("strict JSON");
+        assert_eq!(detect(&card), Detection::One(flavour), "{text}");
+    }
 }
 
 #[test]
@@ -331,6 +375,33 @@ fn anypoint_published_cards() {
             ("invalid-example-names-unknown-skill.authored.json", "1.0", true, &["an-example-skill-unknown"]),
         ],
     );
+}
+
+/// The requirements of the rows that a schema of the corpus judges otherwise than the rules do.
+fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTreeSet<String>> {
+    let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
+    let schema = Schema::load(&bytes, &[]).expect("a strict schema");
+    let rows = rows(flavour);
+    let differs = |row: &&Row| {
+        let document = row.edit.apply(&rows.card);
+        let valid = lint::lint(document.to_string().as_bytes(), Some(flavour), &Rules::of(&profile())).valid;
+        valid != schema.accepts(&document)
+    };
+    Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
+}
+
+/// The schema knows no floor of costs, takes any object for a schema, and refuses members that it does not know.
+#[test]
+fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
+    let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-22"]);
+}
+
+/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host.
+#[test]
+fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
+    let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", Flavour::Anypoint) else { return };
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-16", "AN-8"]);
 }
 
 /// Any JSON value, small.

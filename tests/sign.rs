@@ -7,12 +7,15 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve::bundle::{Bundle, BundleError, Signature};
+use clresolve::config::{Config, Layer};
 use clresolve::name::EnsName;
+use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
     Expected, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TrustedKeys,
     VerifyError, What, verify,
 };
-use clresolve::verdict::{Depth, Verdict};
+use clresolve::verdict::{Depth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -563,4 +566,159 @@ fn what_was_signed_a_moment_ago_is_not_from_the_future() {
     let verdict = verdict(NOW);
     let early = at(NOW).checked_sub(SignedDuration::from_secs(5)).expect("in range");
     assert!(verify(&signed(&verdict, NOW), &keys(), &expected(), early).is_ok());
+}
+
+/// The identity for R and h·a for S: the plain equation holds for it, whatever is signed. Libraries differ on it, so one
+/// verdict would be good for one verifier and bad for another.
+#[test]
+fn a_signature_whose_first_half_is_of_small_order_is_refused() {
+    use alloy_primitives::{U256, U512};
+    use ed25519_dalek::{Verifier as _, VerifyingKey};
+    use sha2::{Digest as _, Sha512};
+
+    let order = U512::from_limbs([0x5812_631a_5cf5_d3ed, 0x14de_f9de_a2f7_9cd6, 0, 0x1000_0000_0000_0000, 0, 0, 0, 0]);
+    let (jws, public) = (signed(&verdict(NOW), NOW), ed25519_dalek::SigningKey::from_bytes(&seed()).verifying_key());
+    let (text, _) = jws.rsplit_once('.').expect("a signature");
+    let mut secret: [u8; 64] = Sha512::digest(seed()).into();
+    (secret[0], secret[31]) = (secret[0] & 0xf8, secret[31] & 0x7f | 0x40);
+    let mut point = [0; 32];
+    point[0] = 1;
+    let challenge = Sha512::new().chain_update(point).chain_update(public.as_bytes()).chain_update(text).finalize();
+    let factor = U512::from_le_slice(&challenge).reduce_mod(order);
+    let scalar = factor.mul_mod(U512::from_le_slice(&secret[..32]), order);
+    let forged = [point, U256::from(scalar).to_le_bytes()].concat();
+
+    let lenient = VerifyingKey::from_bytes(public.as_bytes()).expect("a key");
+    let signature = ed25519_dalek::Signature::from_slice(&forged).expect("64 bytes");
+    assert!(lenient.verify(text.as_bytes(), &signature).is_ok(), "the plain equation holds");
+    assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(forged))), VerifyError::Signature);
+}
+
+/// The world of the sandbox under another name, so that its verdicts can be signed, and the configuration that asks it.
+struct Devnet {
+    desk: Desk,
+    _runtime: tokio::runtime::Runtime,
+    _sandbox: Sandbox,
+}
+
+impl Devnet {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
+        let sandbox = runtime.block_on(Sandbox::start()).expect("the sandbox starts");
+        let desk = Desk::new();
+        let mut config = sandbox.config();
+        config.chain.world = "devnet".to_owned();
+        config.save(Path::new(&desk.path("devnet.toml"))).expect("written");
+        Self { desk, _runtime: runtime, _sandbox: sandbox }
+    }
+
+    /// Runs the program in this world, with or without the key.
+    fn run(&self, arguments: &[&str], signing: bool) -> Output {
+        let (config, key) = (self.desk.path("devnet.toml"), self.desk.path("k.pem"));
+        let mut all = [arguments, &["--config", &config]].concat();
+        if signing {
+            all.extend(["--sign-key", &key, "--sign-issuer", ISSUER]);
+        }
+        clresolve(&all, "")
+    }
+}
+
+#[test]
+fn a_verdict_of_a_world_is_signed_and_checked_by_the_program() {
+    let world = Devnet::start();
+    let (jws, _) = ends(&world.run(&[NAME, "-o", "jws"], true), 0);
+    let (config, keys) = (world.desk.path("devnet.toml"), world.desk.path("keys.json"));
+    let check = ["verdict", "verify", "-", "--jwks", &keys, "--name", NAME, "--config", &config, "-o", "json"];
+    let (out, err) = ends(&clresolve(&check, &jws), 0);
+    let verdict: Verdict = serde_json::from_str(&out).expect("a verdict");
+    assert_eq!((verdict.state.as_str(), verdict.anchor.map(|anchor| anchor.world)), ("trusted", Some("devnet".into())));
+    assert!(err.contains(ISSUER), "{err}");
+    // Several names, a line each; a bad one is signed too.
+    let (out, _) = ends(&world.run(&[NAME, "card-byte-order-mark.eth", "-o", "jws"], true), 1);
+    assert_eq!(out.lines().count(), 2, "{out}");
+}
+
+#[test]
+fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
+    let world = Devnet::start();
+    let (document, _) = ends(&world.run(&["bundle", "export", NAME], true), 0);
+    let (unsigned, _) = ends(&world.run(&["bundle", "export", NAME], false), 0);
+    let keys = TrustedKeys::from_file(Path::new(&world.desk.path("keys.json"))).expect("keys");
+    let read = |document: &str| Bundle::read(document.as_bytes()).expect("a bundle");
+    let bundle = read(&document);
+    let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");
+    assert!(bundle.is_signed() && !read(&unsigned).is_signed());
+    fn check(bundle: &Bundle, keys: &TrustedKeys, issuer: Option<&str>, now: i64) -> Result<Signature, BundleError> {
+        bundle.check_signature(keys, issuer, at(now))
+    }
+    let signature = check(&bundle, &keys, Some(ISSUER), now()).expect("the signature holds");
+    assert_eq!((signature.issuer.as_str(), signature.is_expired), (ISSUER, false));
+    let years_later = check(&bundle, &keys, None, now() + 100_000_000).expect("it still tells who said this");
+    assert!(years_later.is_expired && years_later.expires == signature.expires);
+    assert_eq!(verified.resolution.verdict.freshness.fresh_until[..19], signature.expires.to_string()[..19]);
+
+    let class = |result: Result<Signature, BundleError>| result.err().map(|error| error.class());
+    assert_eq!(class(check(&read(&unsigned), &keys, None, now())), Some("bundle-unsigned"));
+    for error in [
+        check(&bundle, &self::keys(), None, now()),
+        check(&bundle, &keys, Some("x"), now()),
+        check(&bundle, &keys, None, now() - 1000),
+    ] {
+        assert_eq!(class(error), Some("bundle-signature-refused"));
+    }
+    // The signature of another verdict of the same signer about the same name.
+    let mut other: Value = serde_json::from_str(&unsigned).expect("JSON");
+    other["signed"] = serde_json::from_str::<Value>(&document).expect("JSON")["signed"].clone();
+    let other = read(&resealed(other));
+    assert_eq!(check(&other, &keys, None, now()), Err(BundleError::OtherSigned));
+
+    // Of the sandbox nothing is signed, and a bundle of it with a signature is refused as it stands.
+    let key = world.desk.path("k.pem");
+    let (_, err) =
+        ends(&clresolve(&["bundle", "export", "--sandbox", NAME, "--sign-key", &key, "--sign-issuer", ISSUER], ""), 2);
+    assert!(err.contains("the sandbox signs nothing"), "{err}");
+    let (sandbox, _) = ends(&clresolve(&["bundle", "export", "--sandbox", NAME], ""), 0);
+    let mut signed: Value = serde_json::from_str(&sandbox).expect("JSON");
+    signed["signed"] = json!("a.b.c");
+    let refused = read(&resealed(signed)).verify(&Sandbox::profiles()).expect_err("refused");
+    assert_eq!(refused.class(), "bundle-inconsistent");
+}
+
+/// A bundle with a digest that fits.
+fn resealed(mut bundle: Value) -> String {
+    bundle.as_object_mut().expect("a map").remove("digest");
+    bundle["digest"] = canonical_digest(&bundle).into();
+    bundle.to_string()
+}
+
+#[test]
+fn the_program_says_who_signed_a_bundle() {
+    let world = Devnet::start();
+    // Under the rules that everybody has, so that the program knows them.
+    let path = world.desk.path("devnet.toml");
+    let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
+    config.rules.manifests.clear();
+    config.rules.profile_files.clear();
+    config.save(Path::new(&path)).expect("written");
+    let (document, err) = ends(&world.run(&["bundle", "export", NAME], true), 0);
+    assert!(err.is_empty(), "{err}");
+    let verify = |further: &[&str]| {
+        let output = clresolve(&[&["bundle", "verify", "-"], further].concat(), &document);
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let state = serde_json::from_str::<Value>(&document).expect("JSON")["verdict"]["state"].clone();
+    let code = Some(if state == "trusted" { 0 } else { 1 });
+    let (found, text) = verify(&[]);
+    assert!(found == code && text.contains("signed: by somebody; not checked, --jwks does"), "{text}");
+    let keys = world.desk.path("keys.json");
+    let (found, text) = verify(&["--jwks", &keys, "--issuer", ISSUER]);
+    assert!(found == code && text.contains(&format!("signed by {ISSUER}, key ")), "{text}");
+    assert!(text.contains("the signature holds, expires "), "{text}");
+    let (_, text) = verify(&["--jwks", &keys, "-o", "json"]);
+    let check: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&check["signature"]["checked"], &check["signature"]["issuer"]), (&json!(true), &json!(ISSUER)));
+    assert_eq!(check["signature"]["expired"], json!(false));
+    let (found, text) = verify(&["--jwks", &keys, "--issuer", "x"]);
+    assert!(found == Some(1) && text.starts_with("bundle-signature-refused: "), "{text}");
+    assert_eq!(verify(&["--issuer", "x"]).0, Some(2), "an issuer means nothing without keys");
 }

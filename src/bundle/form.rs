@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use alloy_primitives::Address;
 
-use super::{BundleError, SCHEMA};
-use crate::chain::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
+use super::{BundleError, OfChain, SCHEMA};
+use crate::chain::{Answer, Block, BlockSelector, ChainError, Proof, Reading, Witness};
 use crate::check::Policy;
 use crate::cid::{Budget, ContentId, ContentPath, Walk, WalkedBlocks, build};
 use crate::evidence::{BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Walked};
@@ -34,6 +34,8 @@ pub(super) struct Document {
     pub(super) liars: Vec<(String, String)>,
     pub(super) schemas: Option<SchemasForm>,
     pub(super) verdict: Verdict,
+    /// The verdict as a JWS, where whoever made the bundle signed it.
+    pub(super) signed: Option<String>,
 }
 
 /// What was asked, and by which rules.
@@ -82,18 +84,20 @@ impl<T, E> Outcome<T, E> {
     }
 }
 
-/// What is behind a reading: the place where proofs of state will stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What is behind a reading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Backing {
     /// The word of whoever made the bundle.
     Attested,
+    /// Proofs of the state that it was computed from.
+    Proven(Box<Witness>),
 }
 
 /// A [`Reading`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReadingForm {
-    backing: Backing,
+    pub(super) backing: Backing,
     pub(super) block: Block,
     answer: Answer,
     latest: Option<Outcome<Answer, ChainError>>,
@@ -106,10 +110,10 @@ pub(super) struct ReadingForm {
     failed_endpoints: Vec<(String, String)>,
 }
 
-impl From<Reading> for ReadingForm {
-    fn from(reading: Reading) -> Self {
+impl ReadingForm {
+    fn of(reading: Reading, witness: Option<Witness>) -> Self {
         Self {
-            backing: Backing::Attested,
+            backing: witness.map_or(Backing::Attested, |witness| Backing::Proven(Box::new(witness))),
             block: reading.block,
             answer: reading.answer,
             latest: reading.latest.map(Outcome::from),
@@ -126,7 +130,6 @@ impl From<Reading> for ReadingForm {
 
 impl From<ReadingForm> for Reading {
     fn from(form: ReadingForm) -> Self {
-        let ReadingForm { backing: Backing::Attested, .. } = form;
         Self {
             block: form.block,
             answer: form.answer,
@@ -234,7 +237,7 @@ impl Document {
     pub(super) fn of(
         reporter: &Reporter<'_>,
         evidence: &Evidence,
-        header: Option<alloy_primitives::Bytes>,
+        chain: OfChain,
         blocks: &WalkedBlocks,
         verdict: &Verdict,
     ) -> Result<Self, BundleError> {
@@ -246,8 +249,8 @@ impl Document {
             schema: SCHEMA.to_owned(),
             question: Question::of(&evidence.name, evidence.block, reporter.profile, reporter.policy),
             run: RunOf { at: evidence.now, world: reporter.world.to_owned(), chain_id: reporter.chain_id },
-            header: header.map(|header| Base64(header.0)),
-            reading: evidence.reading.clone().map(ReadingForm::from).into(),
+            header: chain.header.map(|header| Base64(header.0)),
+            reading: evidence.reading.clone().map(|reading| ReadingForm::of(reading, chain.witness)).into(),
             owner: evidence.owner.clone(),
             https: evidence.https.clone().into(),
             ipfs: walk_form(&evidence.ipfs, cid, blocks),
@@ -255,7 +258,18 @@ impl Document {
             liars: evidence.liars.clone(),
             schemas: evidence.schemas.clone().map(SchemasForm::from),
             verdict: verdict.clone(),
+            signed: None,
         })
+    }
+}
+
+impl Document {
+    /// What proves the reading, if something does.
+    pub(super) fn witness(&self) -> Option<&Witness> {
+        match &self.reading {
+            Outcome::Given(ReadingForm { backing: Backing::Proven(witness), .. }) => Some(witness),
+            _ => None,
+        }
     }
 }
 

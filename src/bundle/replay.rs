@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::form::{Document, Question, WalkForm};
+use super::form::{Backing, Document, Outcome as FormOutcome, Question, WalkForm};
 use super::{BundleError, Verified, header};
 use crate::card::Card;
-use crate::chain::{BlockSelector, Grade, Reading};
+use crate::chain::{Answer, BlockSelector, Contracts, Found, Grade, Reading, Witness, WitnessError};
 use crate::check::Policy;
 use crate::cid::car::{CarLimits, CarReader};
 use crate::cid::{Budget, ContentId, ContentPath, Outcome, Walk, build};
@@ -20,6 +20,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::records::Key;
 use crate::seal::{self, Reporter, Run};
+use crate::sign::SANDBOX;
 use crate::verdict::{Depth, State, Verdict};
 
 /// Replays `document`.
@@ -32,9 +33,13 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
         return Err(BundleError::Inconsistent("a header without a reading"));
     }
     consistent(&evidence, &policy)?;
+    prove(document, &evidence)?;
     let world = (document.run.world.as_str(), document.run.chain_id);
     if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
         return Err(BundleError::Inconsistent("the world has another chain"));
+    }
+    if document.signed.is_some() && world.0 == SANDBOX {
+        return Err(BundleError::Inconsistent("a signature in the sandbox, which signs nothing"));
     }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
@@ -57,6 +62,36 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
         digest,
         resolution,
     })
+}
+
+/// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
+fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
+    let (FormOutcome::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+    let witness = match (&form.backing, reading.proof.grade) {
+        (Backing::Attested, Grade::StateProof) => return Err(WitnessError::Missing.into()),
+        (Backing::Attested, _) => return Ok(()),
+        (Backing::Proven(witness), Grade::StateProof) => witness,
+        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that needs none")),
+    };
+    let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
+    let stand = witness.open(&header.0, document.run.chain_id)?;
+    let computed = stand.read(&document.question.name)?;
+    let contradicted = |what| Err(WitnessError::Contradicted(what).into());
+    if computed.answer != reading.answer {
+        return contradicted("records");
+    }
+    if (computed.holder, computed.expiry) != (reading.holder, reading.expiry) {
+        return contradicted("words on holder and expiry");
+    }
+    let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
+    match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
+        (Some(owner), OwnerEvidence::Read(holding)) if stand.holding(&owner)? != *holding => {
+            contradicted("words on the owner")
+        }
+        (_, OwnerEvidence::Read(_)) => Ok(()),
+        _ if witness.owner_look_ups.is_empty() => Ok(()),
+        _ => Err(WitnessError::LookUps("nothing asks for them").into()),
+    }
 }
 
 /// The rules that the bundle names, if they are known here to the last byte.
@@ -229,6 +264,15 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
     if document.header.is_some() {
         proven.push("header: it hashes to the block's hash, and has its number and time".to_owned());
     }
+    if let Some(witness) = document.witness() {
+        let owner = if matches!(evidence.owner, OwnerEvidence::Read(_)) { ", owner" } else { "" };
+        proven.push(format!(
+            "records, resolver, holder, expiry{owner}: computed here from state that is proven against the header"
+        ));
+        if asks_ens(witness, document) {
+            proven.push("contracts: the ones asked are those of ENS, as known here".to_owned());
+        }
+    }
     if let Walked::Proven { bytes, blocks, .. } = &evidence.ipfs {
         proven.push(format!("card: {} bytes lie under the CID in the records, {blocks} blocks hashed", bytes.len()));
     }
@@ -241,8 +285,9 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
 
 fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     let mut attested = vec![format!("time: that the run was made at {}", document.run.at)];
-    match &evidence.reading {
-        Ok(reading) => {
+    match (&evidence.reading, document.witness()) {
+        (Ok(reading), Some(witness)) => attested.extend(beside_proofs(witness, document, evidence, reading)),
+        (Ok(reading), None) => {
             let behind = match reading.proof.grade {
                 Grade::SingleRpc => "that one endpoint said so".to_owned(),
                 grade => format!(
@@ -255,7 +300,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
             attested.push(format!("records, resolver, holder and owner at the block: {behind}"));
             attested.push(format!("block: that it is part of chain eip155:{}", document.run.chain_id));
         }
-        Err(_) => attested.push("chain: that it could not be read".to_owned()),
+        (Err(_), _) => attested.push("chain: that it could not be read".to_owned()),
     }
     if evidence.https != Source::NotAsked {
         attested.push("https: what the card's URL served".to_owned());
@@ -267,4 +312,35 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
         attested.push("schemas: what their locations served (its bytes are compared with the manifest)".to_owned());
     }
     attested
+}
+
+/// What proofs leave to the exporter's word.
+fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
+    let (chain, proof) = (document.run.chain_id, reading.proof);
+    let mut beside = vec![format!(
+        "header: that it is the canonical one of chain eip155:{chain}, and that {} of {} endpoints said so",
+        proof.agreed, proof.asked
+    )];
+    if !asks_ens(witness, document) {
+        beside.push(format!("contracts: that {} and those beside it are of ENS", witness.contracts.universal_resolver));
+    }
+    if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. })) || !witness.owner_look_ups.is_empty() {
+        beside.push("off-chain records: what gateways answered, as far as the resolver does not check it".to_owned());
+    }
+    if reading.latest.is_some() {
+        beside.push("newest block: what the records were in it".to_owned());
+    }
+    if matches!(evidence.owner, OwnerEvidence::Failed(_)) {
+        beside.push("owner: that it could not be read".to_owned());
+    }
+    if !reading.contradicted_by.is_empty() || !reading.failed_endpoints.is_empty() {
+        beside.push("endpoints: what they did".to_owned());
+    }
+    beside
+}
+
+/// Whether the contracts are those that this program knows of the chain.
+fn asks_ens(witness: &Witness, document: &Document) -> bool {
+    let is_known = RESERVED_WORLDS.contains(&(document.run.world.as_str(), document.run.chain_id));
+    is_known && witness.contracts == Contracts::default()
 }

@@ -19,13 +19,13 @@ use super::endpoint::{Failure, eth_call, revert_data};
 use crate::text::excerpt;
 
 /// Most redirects of one look-up. An honest resolver needs one, a resolver behind another two.
-const MAX_REDIRECTS: usize = 4;
+pub(super) const MAX_REDIRECTS: usize = 4;
 
 /// Most gateway requests of one look-up, over all redirects: a few for each text key.
 const MAX_REQUESTS: usize = 100;
 
 /// Longest gateway answer and longest revert data, in bytes. The records of a name take some 20 KB.
-const MAX_BYTES: usize = 256 << 10;
+pub(super) const MAX_BYTES: usize = 256 << 10;
 
 /// A look-up takes at most this many request time-outs in all: one for each redirect.
 const PATIENCE: u32 = MAX_REDIRECTS as u32;

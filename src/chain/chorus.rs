@@ -6,17 +6,20 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use alloy_json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload};
 use alloy_primitives::Bytes;
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
-use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use serde_json::value::RawValue;
 use tower::Service;
 
 use super::contracts::short_digest;
 use super::endpoint::Node;
+use super::hedge::{self, Next};
 use super::transport::TransportFault;
+use crate::telemetry;
 
 /// Endpoints that are asked the same at the same time.
 #[derive(Clone)]
@@ -24,13 +27,22 @@ pub(super) struct Chorus(Arc<Members>);
 
 struct Members {
     nodes: Vec<Arc<Node>>,
+    /// Those who are asked in turn where these stall, fail or contradict each other.
+    spares: Vec<Arc<Node>>,
     /// Operators that must say the same.
     agree: usize,
+    /// How long nobody may answer until the next spare one is asked.
+    patience: Duration,
 }
 
 impl Chorus {
-    pub(super) fn new(nodes: Vec<Arc<Node>>, agree: usize) -> Self {
-        Self(Arc::new(Members { nodes, agree }))
+    pub(super) fn new(nodes: Vec<Arc<Node>>, spares: Vec<Arc<Node>>, agree: usize, patience: Duration) -> Self {
+        Self(Arc::new(Members { nodes, spares, agree, patience }))
+    }
+
+    /// One endpoint, whose word is enough.
+    pub(super) fn of(node: Arc<Node>) -> Self {
+        Self::new(vec![node], Vec::new(), 1, Duration::MAX)
     }
 }
 
@@ -59,20 +71,29 @@ enum Said {
 impl Members {
     /// What enough members say. Where that is nothing: that they contradict each other, else the first one's failure.
     async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
-        let mut under_way: FuturesUnordered<_> = self
-            .nodes
-            .iter()
-            .map(|node| {
-                let mut transport = node.transport.clone();
-                let packet = packet.clone();
-                async move { (node, transport.call(packet).await) }
-            })
-            .collect();
-        let mut heard: Vec<(&Node, Said)> = Vec::new();
+        let ask = |node: &'_ Arc<Node>| {
+            let (node, packet) = (Arc::clone(node), packet.clone());
+            let mut transport = node.transport.clone();
+            async move { (node, transport.call(packet).await) }
+        };
+        let mut under_way: FuturesUnordered<_> = self.nodes.iter().map(ask).collect();
+        let mut spares = self.spares.iter();
+        let mut heard: Vec<(Arc<Node>, Said)> = Vec::new();
         let mut failure = None;
-        while let Some((node, answer)) = under_way.next().await {
+        loop {
+            let patience = (!spares.as_slice().is_empty()).then_some(self.patience);
+            let (node, answer) = match hedge::next(&mut under_way, patience).await {
+                Next::Answer(answer) => answer,
+                Next::Stall | Next::Nobody => match spares.next() {
+                    Some(spare) => {
+                        under_way.push(ask(spare));
+                        continue;
+                    }
+                    None => break,
+                },
+            };
             let response = match answer {
-                Ok(ResponsePacket::Single(response)) => redacted(node, response),
+                Ok(ResponsePacket::Single(response)) => redacted(&node, response),
                 Ok(ResponsePacket::Batch(_)) => return Err(unusable("a batch has no single answer")),
                 Err(error) => {
                     failure.get_or_insert(Err(error));
@@ -88,6 +109,9 @@ impl Members {
             operators.sort_unstable();
             operators.dedup();
             if operators.len() >= self.agree {
+                if is_about_one_block(&packet) {
+                    heard.iter().filter(|(_, other)| *other != said).for_each(|(node, _)| accuse(node));
+                }
                 return Ok(ResponsePacket::Single(response));
             }
             heard.push((node, said));
@@ -107,6 +131,17 @@ impl std::fmt::Display for Said {
             Self::Reverted(data) => write!(f, "a revert {}", short_digest(data)),
         }
     }
+}
+
+/// Whether a block is named by its hash. At the newest one honest endpoints may say different things.
+fn is_about_one_block(packet: &RequestPacket) -> bool {
+    let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
+    matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
+}
+
+fn accuse(node: &Node) {
+    telemetry::rpc_lied(&node.label);
+    tracing::warn!(endpoint = node.label, "endpoint contradicts the quorum");
 }
 
 fn said(response: &Response) -> Option<Said> {

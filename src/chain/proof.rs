@@ -10,6 +10,8 @@
 mod code;
 mod evm;
 mod header;
+mod hints;
+mod kept;
 mod source;
 mod state;
 #[cfg(test)]
@@ -19,17 +21,20 @@ mod trie;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
-use alloy_rpc_types_eth::AccessList;
+use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 
 pub(super) use self::evm::{Call, Outcome};
 pub use self::header::HashedHeader;
-pub(super) use self::source::{RpcSource, StateSource};
+pub(super) use self::kept::Ground;
+pub use self::kept::Kept;
+pub(super) use self::source::{Given, RpcSource, StateSource};
+pub(super) use self::state::Wanted;
 pub(super) use self::trie::Flaw;
 
 use self::code::Codes;
 use self::evm::{CALLER, Run};
-use self::source::Given;
-use self::state::{Proven, Wanted};
+use self::hints::Hints;
+use self::state::Proven;
 use super::endpoint::Failure;
 
 /// Most runs of one call. Each goes at least one read deeper; a name whose resolver is a proxy takes ten without a hint.
@@ -45,16 +50,20 @@ const MAX_ACCOUNTS: usize = 64;
 /// Most slots that a call may read: sixteen records of two thousand bytes each. A name takes about fifty.
 const MAX_SLOTS: usize = 1024;
 
-/// Runs calls over proven state. Holds the code of contracts, which never changes under its hash.
+/// Runs calls over proven state. Holds the code of contracts, which never changes under its hash, and what calls read
+/// the last time.
 pub(super) struct Prover {
     chain_id: u64,
     codes: Codes,
+    hints: Hints,
 }
 
 /// What is proven of one block so far, and its header. Calls in the same block share it.
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,
+    /// The proofs themselves, where they are to be handed on.
+    kept: Option<Kept>,
 }
 
 /// Why a call could not be computed.
@@ -121,6 +130,15 @@ pub(super) enum ProofError {
     /// The EVM did not begin, or broke off.
     #[error("the call cannot be run: {0}")]
     Evm(String),
+    /// A node among proofs that were kept is none.
+    #[error("a node of the proofs is refused: {0}")]
+    Kept(Flaw),
+    /// Kept proofs have nodes or code that nothing leads to.
+    #[error("the proofs hold nodes or code that nothing leads to")]
+    LeftOver,
+    /// A call over kept proofs reads what they do not show.
+    #[error("the call reads what the proofs do not show")]
+    NotKept,
     /// The endpoint gave no answer to work with.
     #[error("{0}")]
     Endpoint(Failure),
@@ -135,12 +153,13 @@ impl ProofError {
 
 impl Prover {
     pub(super) fn new(chain_id: u64) -> Self {
-        Self { chain_id, codes: Codes::new() }
+        Self { chain_id, codes: Codes::new(), hints: Hints::new() }
     }
 
     /// What `call` does in the session's block, computed over state that `source` gives and nobody has to believe.
     ///
-    /// `hint` says what the call is likely to read; without one, the source is asked for it first.
+    /// `told` says what the call is likely to read, besides what it read the last time. Where nothing is told and nothing
+    /// known, the source is asked for it first.
     ///
     /// # Errors
     /// [`ProofError`]. What is proven by then stays in the session.
@@ -149,20 +168,23 @@ impl Prover {
         source: &dyn StateSource,
         session: &mut Session,
         call: &Call,
-        hint: Option<AccessList>,
+        told: Option<AccessList>,
     ) -> Result<Outcome, ProofError> {
-        let hint = match hint {
-            Some(hint) => hint,
-            // Some nodes answer nothing for a call that reverts. Then the runs find out.
-            None => source.touched(call, session.header.id()).await.unwrap_or_default(),
+        let known = match told {
+            Some(_) => self.hints.get(call).await,
+            None => Some(self.foresee(source, session.header.id(), call).await),
         };
+        let hint = known.iter().flat_map(|known| &known.0).chain(told.iter().flat_map(|told| &told.0));
         let mut wanted = first_wanted(call, &session.header, hint);
         session.proven.without_known(&mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
             self.prove(source, session, wanted).await?;
             match self.run(session, call).await? {
-                Run::Closed(outcome) => return Ok(outcome),
+                Run::Closed { outcome, read } => {
+                    self.hints.learn(call, read).await;
+                    return Ok(outcome);
+                }
                 Run::Open { missed, gas } => {
                     gas_left = gas_left.checked_sub(gas).ok_or(ProofError::TooMuchGas)?;
                     wanted = missed;
@@ -170,6 +192,12 @@ impl Prover {
             }
         }
         Err(ProofError::TooManyRounds)
+    }
+
+    /// What the call is likely to read: what it read the last time, else what the source says.
+    pub(super) async fn foresee(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
+        // Some nodes answer nothing for a call that reverts. Then the runs find out.
+        self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
     }
 
     /// One run, away from the threads that serve connections.
@@ -210,6 +238,9 @@ impl Prover {
             match given {
                 Given::Proof(address, slots, answer) => {
                     let verified = trie::verify(session.header.state_root(), address, &slots, &answer)?;
+                    if let Some(kept) = &mut session.kept {
+                        kept.add(address, &slots, &answer);
+                    }
                     session.proven.insert(address, verified);
                 }
                 Given::Code(address, code) => codes.push((address, code)),
@@ -239,7 +270,20 @@ impl Prover {
 impl Session {
     /// Nothing is proven yet of the header's block.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
-        Self { header, proven: Proven::default() }
+        Self { header, proven: Proven::default(), kept: None }
+    }
+
+    /// The same; what proves it is kept.
+    pub(super) fn keeping(header: Arc<HashedHeader>) -> Self {
+        Self { kept: Some(Kept::default()), ..Self::new(header) }
+    }
+
+    /// What proves what was proven, where that was kept.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        let mut kept = self.kept.clone()?;
+        let hashes = kept.accounts.keys().filter_map(|address| self.proven.code_hash(*address));
+        kept.codes = hashes.filter_map(|hash| self.proven.code(hash)).collect();
+        Some(kept)
     }
 }
 
@@ -249,17 +293,18 @@ fn is_unlikely_to_run(address: Address, header: &HashedHeader) -> bool {
 }
 
 /// What is hinted at, as far as there is room for it, and what every call reads.
-fn first_wanted(call: &Call, header: &HashedHeader, hint: AccessList) -> Wanted {
+fn first_wanted<'h>(call: &Call, header: &HashedHeader, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
     for address in [call.to, CALLER, header.beneficiary()] {
         wanted.accounts.entry(address).or_default();
     }
     let mut room = MAX_SLOTS / 2;
-    for item in hint.0.into_iter().take(MAX_ACCOUNTS / 2) {
-        let slots = item.storage_keys.into_iter().take(room).map(|key| U256::from_be_bytes(key.0));
+    for item in hint.take(MAX_ACCOUNTS / 2) {
+        let slots = item.storage_keys.iter().take(room).map(|key| U256::from_be_bytes(key.0));
         let known = wanted.accounts.entry(item.address).or_default();
+        let before = known.len();
         known.extend(slots);
-        room = room.saturating_sub(known.len());
+        room -= known.len() - before;
     }
     wanted
 }

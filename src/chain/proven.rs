@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use alloy_json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy_primitives::{B256, Bytes, TxKind};
@@ -13,22 +14,23 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::{AccessList, BlockId, TransactionRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
 use futures_util::future::{OptionFuture, join, try_join};
 use futures_util::stream::FuturesUnordered;
 use moka::future::Cache;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tower::Service;
 
-use super::chorus::Chorus;
-use super::contracts::Findings;
+use super::contracts::{Findings, Resolved, Subject, decode_texts};
 use super::endpoint::{CALL_GAS, Failure, Gossip, Node, by_hash, decode_at};
-use super::proof::{Call, HashedHeader, Outcome, ProofError, Prover, RpcSource, Session};
-use super::rpc::{Asked, Clock, RpcChain};
+use super::hedge::{self, Next};
+use super::proof::{Call, HashedHeader, Outcome, ProofError, Prover, Session};
+use super::relay::Relay;
+use super::rpc::{Asked, RpcChain};
 use super::tally::{Standing, Tally};
 use super::transport::TransportFault;
+use super::witness::{About, Recording, answer_in};
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
 use crate::records::Key;
@@ -67,11 +69,14 @@ pub struct Head {
 }
 
 /// A [`Chain`] that believes a header and computes the rest.
+#[derive(Clone)]
 pub struct ProvenChain {
     endpoints: Arc<RpcChain>,
     headers: Arc<dyn HeaderSource>,
     prover: Arc<Prover>,
     known: Cache<B256, Arc<HashedHeader>>,
+    /// Where what proves a reading is taken down, if it is.
+    recording: Option<Arc<Recording>>,
 }
 
 impl ProvenChain {
@@ -85,23 +90,26 @@ impl ProvenChain {
     /// Believes `headers`; the endpoints only prove, and gossip.
     pub fn with_headers(endpoints: Arc<RpcChain>, headers: Arc<dyn HeaderSource>) -> Self {
         let prover = Arc::new(Prover::new(endpoints.chain_id));
-        Self { endpoints, headers, prover, known: Cache::new(KNOWN_HEADERS) }
+        Self { endpoints, headers, prover, known: Cache::new(KNOWN_HEADERS), recording: None }
     }
 
     /// What endpoints say of the newest block, and what the call is likely to read: the first hint, and as many words as
     /// must agree. Those that are still under way then may yet be heard.
     async fn gossip(&self, asked: &Arc<Asked>, selector: BlockSelector) -> Rumours {
-        let mut waiting = self.endpoints.in_order().into_iter();
-        let mut rumours = Rumours::default();
+        let mut rumours = Rumours {
+            question: (Arc::clone(asked), selector),
+            waiting: self.endpoints.in_order().into_iter(),
+            patience: self.endpoints.patience(),
+            asked: Vec::new(),
+            hint: None,
+            latest: Vec::new(),
+            heard: 0,
+            under_way: FuturesUnordered::new(),
+        };
         while rumours.heard < self.endpoints.agree() {
             let width = self.endpoints.width().saturating_sub(rumours.heard + rumours.under_way.len());
-            for node in waiting.by_ref().take(width) {
-                rumours.asked.push(Arc::clone(&node));
-                let asked = Arc::clone(asked);
-                rumours.under_way.push(tokio::spawn(async move {
-                    let gossip = node.gossip(&asked.subject, &asked.call, selector).await;
-                    (node, gossip)
-                }));
+            for _ in 0..width {
+                rumours.ask_next();
             }
             if !rumours.hear_next().await {
                 break;
@@ -110,22 +118,34 @@ impl ProvenChain {
         rumours
     }
 
-    /// Computes under `header`, over what the endpoints prove; those with these labels come first.
-    fn computer(&self, header: Arc<HashedHeader>, first: &[String]) -> Computer {
+    /// Asks what the question about the owner will read, at the same time as the records are computed, so that it need
+    /// not be asked for then. Who the owner is, is only told here; if that is wrong, nobody asks about him.
+    fn foresee_owner(&self, rumours: &Rumours, head: &Head) {
+        let Some(owner) = rumours.owner() else { return };
+        let call = self.call_of(&Asked::new(&owner, &self.endpoints.contracts, Subject::resolve_address));
+        let (relay, prover, at) = (self.relay(&head.endpoints), Arc::clone(&self.prover), head.header.id());
+        tokio::spawn(async move { prover.foresee(&relay, at, &call).await });
+    }
+
+    fn call_of(&self, asked: &Asked) -> Call {
+        let data = asked.call.input.input().cloned().unwrap_or_default();
+        Call { to: self.endpoints.contracts.multicall3, data, gas: CALL_GAS }
+    }
+
+    /// The endpoints as a source of state; those with these labels come first.
+    fn relay(&self, first: &[String]) -> Relay {
         let (firsts, others): (Vec<_>, Vec<_>) =
             self.endpoints.in_order().into_iter().partition(|node| first.contains(&node.label));
+        let nodes = firsts.into_iter().chain(others).collect();
+        Relay::new(nodes, self.endpoints.hedge_after, Arc::clone(&self.endpoints.clock))
+    }
+
+    /// Computes under `header`, over what the endpoints prove; those with these labels come first.
+    fn computer(&self, header: Arc<HashedHeader>, first: &[String]) -> Computer {
         let at = header.id();
-        Computer(Arc::new(Work {
-            prover: Arc::clone(&self.prover),
-            at,
-            clock: Arc::clone(&self.endpoints.clock),
-            progress: Mutex::new(Progress {
-                nodes: firsts.into_iter().chain(others).collect(),
-                session: Session::new(header),
-                lies: Vec::new(),
-                failures: Vec::new(),
-            }),
-        }))
+        let session = if self.recording.is_some() { Session::keeping(header) } else { Session::new(header) };
+        let progress = Mutex::new(Progress { session, calls: Vec::new(), lies: Vec::new() });
+        Computer(Arc::new(Work { prover: Arc::clone(&self.prover), at, relay: self.relay(first), progress }))
     }
 
     /// What the contracts say about the subject in the computer's block.
@@ -136,15 +156,23 @@ impl ProvenChain {
         block: &Block,
         hint: Option<AccessList>,
     ) -> Result<Findings, ChainError> {
-        let data = asked.call.input.input().cloned().unwrap_or_default();
-        let call = Call { to: self.endpoints.contracts.multicall3, data, gas: CALL_GAS };
-        let data = match computer.call(&call, hint).await? {
+        let data = match computer.call(&self.call_of(asked), hint).await? {
             Outcome::Returned(data) => data,
             Outcome::Reverted(_) => return Err(ChainError::Resolver("the call reverted".to_owned())),
             Outcome::Halted(cause) => return Err(ChainError::Resolver(cause)),
         };
         let failed = |failure: Failure| failure.into_error("proven state", &block.number.to_string(), 0);
         decode_at(&asked.subject, block, &data).map_err(failed)
+    }
+
+    /// Takes down what the computer went by, where that is wanted.
+    async fn record(&self, about: About, computer: &Computer) {
+        let Some(recording) = &self.recording else { return };
+        let progress = computer.0.progress.lock().await;
+        if let Some(kept) = progress.session.kept() {
+            let look_ups = progress.calls.iter().skip(1).filter_map(|call| answer_in(call)).collect();
+            recording.add(about, self.endpoints.contracts, kept, look_ups);
+        }
     }
 
     /// The header of a block that somebody vouched for earlier.
@@ -199,8 +227,9 @@ impl ProvenChain {
         };
         let failed = |failure: Failure| failure.into_error(&node.label, "latest", self.endpoints.chain_id);
         let findings = word.clone().map_err(failed)?;
-        let voices = rumours.asked.iter().filter(|node| !head.excludes(&node.label));
-        let voices = RpcClient::new(Chorus::new(voices.cloned().collect(), self.endpoints.agree()), false);
+        let counts = |node: &Arc<Node>| !head.excludes(&node.label);
+        let voices = rumours.asked.into_iter().filter(counts).collect();
+        let voices = self.endpoints.chorus(voices, rumours.waiting.filter(counts).collect());
         self.endpoints.answer(&voices, asked, &findings, BlockId::latest()).await
     }
 }
@@ -214,17 +243,13 @@ impl Head {
 
 #[async_trait]
 impl Chain for ProvenChain {
-    async fn read_keys(
-        &self,
-        name: &EnsName,
-        selector: BlockSelector,
-        keys: &'static [Key],
-    ) -> Result<Reading, ChainError> {
-        let asked = Arc::new(Asked::texts(name, &self.endpoints.contracts, keys));
+    async fn read(&self, name: &EnsName, selector: BlockSelector) -> Result<Reading, ChainError> {
+        let asked = Arc::new(Asked::new(name, &self.endpoints.contracts, Subject::resolve_texts));
         let gossip = async { Ok(self.gossip(&asked, selector).await) };
         let (head, mut rumours) = try_join(self.headers.head(selector), gossip).await?;
         let header = Arc::new(head.header.clone());
         self.known.insert(head.block.hash, Arc::clone(&header)).await;
+        self.foresee_owner(&rumours, &head);
         let computer = self.computer(header, &head.endpoints);
         // A hint that is missing costs runs, not an exchange of its own: it would not have come here either.
         let hint = rumours.hint.take().unwrap_or_default();
@@ -235,6 +260,7 @@ impl Chain for ProvenChain {
         let answer = self.endpoints.answer(&voices, &asked, &pinned, by_hash(&head.block));
         let (answer, latest) = join(answer, latest).await;
         let (lies, failures) = computer.complaints().await;
+        self.record(About::Name, &computer).await;
         Ok(Reading {
             block: head.block,
             answer: answer?,
@@ -249,10 +275,18 @@ impl Chain for ProvenChain {
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
-        let asked = Asked::address(owner, &self.endpoints.contracts);
+        let asked = Asked::new(owner, &self.endpoints.contracts, Subject::resolve_address);
         let computer = self.computer(self.header_of(block).await?, endpoints);
         let findings = self.findings(&computer, &asked, block, None).await?;
-        self.endpoints.held(&computer.client(), &asked, findings, block).await
+        let holding = self.endpoints.held(&computer.client(), &asked, findings, block).await?;
+        self.record(About::Owner, &computer).await;
+        Ok(holding)
+    }
+
+    fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
+        let recording = Arc::new(Recording::default());
+        let chain = Self { recording: Some(Arc::clone(&recording)), ..self.clone() };
+        Some((Arc::new(chain), recording))
     }
 
     async fn header(&self, block: &Block, _endpoints: &[String]) -> Option<Bytes> {
@@ -261,8 +295,13 @@ impl Chain for ProvenChain {
 }
 
 /// What endpoints tell without proof.
-#[derive(Default)]
 struct Rumours {
+    /// What they are asked.
+    question: (Arc<Asked>, BlockSelector),
+    /// Who may be asked yet.
+    waiting: std::vec::IntoIter<Arc<Node>>,
+    /// How long nobody may tell anything until one more is asked.
+    patience: Option<Duration>,
     asked: Vec<Arc<Node>>,
     hint: Option<AccessList>,
     latest: Vec<(Arc<Node>, Result<Findings, Failure>)>,
@@ -276,15 +315,47 @@ struct Rumours {
 type Told = (Arc<Node>, Result<Gossip, Failure>);
 
 impl Rumours {
-    /// Waits for the next endpoint; says whether there was one to wait for.
+    /// Asks the next endpoint, if there is one.
+    fn ask_next(&mut self) {
+        let Some(node) = self.waiting.next() else { return };
+        self.asked.push(Arc::clone(&node));
+        let (asked, selector) = (Arc::clone(&self.question.0), self.question.1);
+        self.under_way.push(tokio::spawn(async move {
+            let gossip = node.gossip(&asked.subject, &asked.call, selector).await;
+            (node, gossip)
+        }));
+    }
+
+    /// Waits for the next endpoint, and asks others beside those that stall; says whether there was one to wait for.
     async fn hear_next(&mut self) -> bool {
-        let Some(next) = self.under_way.next().await else { return false };
-        if let Ok((node, Ok(Gossip { touched, latest }))) = next {
+        loop {
+            let patience = self.patience.filter(|_| !self.waiting.as_slice().is_empty());
+            match hedge::next(&mut self.under_way, patience).await {
+                Next::Nobody => return false,
+                Next::Stall => self.ask_next(),
+                Next::Answer(told) => {
+                    self.hear(told);
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, told: Result<Told, JoinError>) {
+        if let Ok((node, Ok(Gossip { touched, latest }))) = told {
             self.heard += 1;
             self.hint = self.hint.take().or(touched);
             self.latest.extend(latest.map(|latest| (node, latest)));
         }
-        true
+    }
+
+    /// Who the owner is, as somebody tells of the newest block.
+    fn owner(&self) -> Option<EnsName> {
+        let told = self.latest.iter().find_map(|(_, latest)| match &latest.as_ref().ok()?.resolved {
+            Resolved::Returned(data) => decode_texts(data).ok(),
+            _ => None,
+        });
+        EnsName::parse(told?.1.text(Key::Owner)?.trim()).ok()
     }
 }
 
@@ -304,16 +375,16 @@ struct Work {
     prover: Arc<Prover>,
     /// The block.
     at: BlockId,
-    clock: Clock,
+    relay: Relay,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
-    /// Who may be asked for proofs, the preferred one first. Who lied or failed is out.
-    nodes: Vec<Arc<Node>>,
     session: Session,
+    /// The data of the calls of a look-up: the question, then what gateways answered.
+    calls: Vec<Bytes>,
+    /// Labels of those whose proofs did not hold, with the lies.
     lies: Vec<(String, String)>,
-    failures: Vec<(String, String)>,
 }
 
 impl Computer {
@@ -321,41 +392,39 @@ impl Computer {
         RpcClient::new(self.clone(), true)
     }
 
-    /// What the call does, over what the first endpoint proves whose proofs hold.
+    /// What the call does, over what an endpoint proves whose proofs hold.
     async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<Outcome, ChainError> {
+        let Work { prover, relay, .. } = &*self.0;
         let mut progress = self.0.progress.lock().await;
-        let Progress { nodes, session, lies, failures } = &mut *progress;
-        while let Some(node) = nodes.first().cloned() {
-            let explain = |error: &TransportError| node.failure(error);
-            let source = RpcSource { rpc: &node.rpc, explain: &explain };
-            let error = match self.0.prover.call(&source, session, call, hint.clone()).await {
+        let Progress { session, lies, .. } = &mut *progress;
+        loop {
+            let error = match prover.call(relay, session, call, hint.clone()).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => error,
             };
-            if error.is_lie() {
-                tracing::warn!(endpoint = node.label, "an endpoint's proof is refused: {error}");
-                telemetry::rpc_lied(&node.label);
-                lies.push((node.label.clone(), error.to_string()));
-            } else if let ProofError::Endpoint(failure) = &error {
-                failures.push((node.label.clone(), format!("it gave no proof: {failure}")));
-            } else {
-                return Err(ChainError::Resolver(error.to_string()));
+            match error {
+                ProofError::Endpoint(_) => break,
+                error if !error.is_lie() => return Err(ChainError::Resolver(error.to_string())),
+                lie => {
+                    let Some(liar) = relay.put_out_latest() else { break };
+                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {lie}");
+                    telemetry::rpc_lied(&liar.label);
+                    lies.push((liar.label.clone(), lie.to_string()));
+                }
             }
-            node.failed((self.0.clock)());
-            nodes.remove(0);
         }
-        let all = lies.iter().chain(failures.iter()).cloned().collect();
+        let all = lies.iter().cloned().chain(relay.failures()).collect();
         Err(if lies.is_empty() { ChainError::Unreachable(all) } else { ChainError::Unproven(all) })
     }
 
     /// Labels of those whose proofs did not hold, and of those who gave none, with the causes.
     async fn complaints(&self) -> (Vec<(String, String)>, Vec<(String, String)>) {
-        let progress = self.0.progress.lock().await;
-        (progress.lies.clone(), progress.failures.clone())
+        (self.0.progress.lock().await.lies.clone(), self.0.relay.failures())
     }
 
     async fn answer(&self, request: SerializedRequest) -> Result<Response, TransportError> {
         let call = self.asked(&request).ok_or_else(|| TransportErrorKind::custom_str("no call in the proven block"))?;
+        self.0.progress.lock().await.calls.push(call.data.clone());
         let failure = |code, message: String, data| {
             ResponsePayload::Failure(ErrorPayload { code, message: message.into(), data })
         };

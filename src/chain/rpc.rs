@@ -1,8 +1,9 @@
 //! [`RpcChain`]: readings from RPC endpoints, as many at the same time as it takes for enough of them to agree.
 //!
 //! Each endpoint's first answer ([`Node::observe`]) is counted by the [`Tally`]; those that are further on are asked
-//! again; the answer comes as soon as enough operators say the same. With [`Demand::SingleRpc`] enough is one, and the
-//! endpoints are asked one after another.
+//! again; the answer comes as soon as enough operators say the same. Where nobody answers for a while, the next endpoint
+//! is asked beside those that stall. With [`Demand::SingleRpc`] enough is one, and the endpoints are asked one after
+//! another.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,19 +18,20 @@ use futures_util::StreamExt as _;
 use futures_util::future::{OptionFuture, join};
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
+use super::answer::{self, Said};
 use super::ccip::{CcipReadGateway, Lookups};
 use super::chorus::Chorus;
-use super::contracts::{BadAnswer, Contracts, Findings, Place, Resolved, Subject, decode_address, decode_texts};
+use super::contracts::{Contracts, Findings, Subject};
 use super::endpoint::{Attestation, ChainIdentity, Endpoint, Failure, Node, Observation, by_hash, decode_at, eth_call};
+use super::hedge::{self, Next};
 use super::proof::HashedHeader;
 use super::proven::{Head, HeaderSource};
 use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
-use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Found, Grade, Holding, Proof, Reading};
+use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
-use crate::records::Key;
 use crate::telemetry;
 
 /// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
@@ -51,6 +53,9 @@ pub struct ChainConfig {
     pub demand: Demand,
     /// Longest time for one request.
     pub timeout: Duration,
+    /// How long nobody may answer until the next endpoint is asked beside those that stall. Under
+    /// [`Demand::SingleRpc`] that waits for `timeout`, since there the order of the endpoints says whose word counts.
+    pub hedge_after: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
     pub ccip: bool,
 }
@@ -67,6 +72,7 @@ pub struct RpcChain {
     pub(super) contracts: Contracts,
     nodes: Vec<Arc<Node>>,
     demand: Demand,
+    pub(super) hedge_after: Duration,
     /// `None` when look-ups off the chain are switched off.
     lookups: Option<Lookups>,
     pub(super) clock: Clock,
@@ -102,6 +108,7 @@ impl RpcChain {
             contracts: config.contracts,
             nodes: config.endpoints.into_iter().map(node).collect(),
             demand: config.demand,
+            hedge_after: config.hedge_after,
             lookups: config.ccip.then(|| Lookups::new(gateway, config.timeout)),
             clock: Arc::new(Timestamp::now),
         }
@@ -127,6 +134,18 @@ impl RpcChain {
             Demand::SingleRpc => 1,
             Demand::Quorum(agree) | Demand::StateProof(agree) => agree + SPARE,
         }
+    }
+
+    /// These endpoints as one, and others in place of those among them that stall or fail: where several must agree, it
+    /// does not matter who they are.
+    pub(super) fn chorus(&self, nodes: Vec<Arc<Node>>, spares: Vec<Arc<Node>>) -> RpcClient {
+        let spares = if self.agree() > 1 { spares } else { Vec::new() };
+        RpcClient::new(Chorus::new(nodes, spares, self.agree(), self.hedge_after), false)
+    }
+
+    /// How long nobody may answer until one more endpoint is asked, where that is to be done.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        (self.demand != Demand::SingleRpc).then_some(self.hedge_after)
     }
 
     /// The endpoints in the order in which they are asked: as configured, but those that failed of late last. In a
@@ -176,8 +195,11 @@ impl RpcChain {
                     break;
                 }
             }
-            if !poll.hear_next().await {
-                break fallback;
+            let patience = self.patience().filter(|_| poll.has_next());
+            match hedge::next(&mut poll.under_way, patience).await {
+                Next::Answer(heard) => poll.hear(heard),
+                Next::Stall => _ = poll.ask_next(),
+                Next::Nobody => break fallback,
             }
         };
         poll.sort_failures();
@@ -240,28 +262,12 @@ impl RpcChain {
         findings: &Findings,
         at: BlockId,
     ) -> Result<Answer, ChainError> {
-        let (data, offchain) = match &findings.resolved {
-            Resolved::Returned(data) => (data.clone(), false),
-            Resolved::Offchain(_) => (self.look_up(voices, asked, at).await?, true),
-            Resolved::NoResolver if findings.registered => return Ok(Answer::NoResolver(None)),
-            Resolved::NoResolver => return Ok(Answer::Unregistered),
-            Resolved::NotContract(resolver) => return Ok(Answer::NoResolver(Some(*resolver))),
-            Resolved::Unsupported => return Err(ChainError::Resolver("it does not know text records".to_owned())),
-            Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
-            Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
+        let (data, offchain) = match answer::records_told(findings)? {
+            Said::All(answer) => return Ok(answer),
+            Said::Data(data) => (data, false),
+            Said::OffChain => (self.look_up(voices, asked, at).await?, true),
         };
-        let (resolver, records) = decode_texts(&data, asked.keys).map_err(|bad| bad_answer(bad, offchain))?;
-        if resolver != findings.source.resolver {
-            return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
-        }
-        let wildcard = match &findings.source.place {
-            Place::Own => None,
-            Place::Ancestor(ancestor) => Some(ancestor.clone()),
-            Place::Nameless => {
-                return Err(ChainError::Resolver("the resolver is that of no name above".to_owned()));
-            }
-        };
-        Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
+        answer::records(findings, &data, offchain)
     }
 
     async fn look_up(&self, voices: &RpcClient, asked: &Asked, at: BlockId) -> Result<Bytes, ChainError> {
@@ -275,15 +281,10 @@ impl RpcChain {
 
 #[async_trait]
 impl Chain for RpcChain {
-    async fn read_keys(
-        &self,
-        name: &EnsName,
-        block: BlockSelector,
-        keys: &'static [Key],
-    ) -> Result<Reading, ChainError> {
-        let asked = Arc::new(Asked::texts(name, &self.contracts, keys));
+    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
+        let asked = Arc::new(Asked::new(name, &self.contracts, Subject::resolve_texts));
         let outcome = self.poll(Arc::clone(&asked), block).await?;
-        let voices = RpcClient::new(Chorus::new(outcome.voices.clone(), self.agree()), false);
+        let voices = self.chorus(outcome.voices.clone(), outcome.spares.clone());
         let Outcome { block, pinned, latest, .. } = &outcome;
         let at_latest = latest.as_ref().map(async |findings| {
             let findings =
@@ -307,12 +308,13 @@ impl Chain for RpcChain {
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
         let labels = endpoints.join(", ");
-        let nodes: Vec<_> = self.nodes.iter().filter(|node| endpoints.contains(&node.label)).cloned().collect();
+        let (nodes, others): (Vec<_>, Vec<_>) =
+            self.in_order().into_iter().partition(|node| endpoints.contains(&node.label));
         if nodes.is_empty() {
             return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
         }
-        let voices = RpcClient::new(Chorus::new(nodes, self.agree()), false);
-        let asked = Asked::address(owner, &self.contracts);
+        let voices = self.chorus(nodes, others);
+        let asked = Asked::new(owner, &self.contracts, Subject::resolve_address);
         let failed = |failure: Failure| failure.into_error(&labels, &block.number.to_string(), self.chain_id);
         let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
         let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
@@ -322,7 +324,7 @@ impl Chain for RpcChain {
 
     async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
         for node in self.nodes.iter().filter(|node| endpoints.contains(&node.label)) {
-            let voice = RpcClient::new(Chorus::new(vec![Arc::clone(node)], 1), false);
+            let voice = RpcClient::new(Chorus::of(Arc::clone(node)), false);
             let header = voice.request::<_, Option<Header>>("eth_getBlockByHash", (block.hash, false)).await;
             // A fork may have members that this program does not know: their header's hash comes out differently.
             if let Ok(Some(header)) = header {
@@ -345,48 +347,29 @@ impl RpcChain {
         findings: Findings,
         block: &Block,
     ) -> Result<Holding, ChainError> {
-        let (data, offchain) = match findings.resolved {
-            Resolved::Returned(data) => (data, false),
-            Resolved::Offchain(_) => (self.look_up(voices, asked, by_hash(block)).await?, true),
-            Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-                return Ok(Holding { address: None, holder: findings.holder });
-            }
-            Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause)),
-            Resolved::Failed(cause) => return Err(ChainError::Resolver(cause)),
+        let (data, offchain) = match answer::holding_told(&findings)? {
+            Said::All(holding) => return Ok(holding),
+            Said::Data(data) => (data, false),
+            Said::OffChain => (self.look_up(voices, asked, by_hash(block)).await?, true),
         };
-        let address = decode_address(&data).map_err(|bad| bad_answer(bad, offchain))?;
-        Ok(Holding { address, holder: findings.holder })
+        answer::holding(&findings, &data, offchain)
     }
 }
 
 /// A question about a name, ready to be sent.
 pub(super) struct Asked {
     pub(super) subject: Subject,
-    /// The records that are asked for; none where it is the address.
-    keys: &'static [Key],
     /// The Universal Resolver's part, which a look-up repeats.
     resolve: Bytes,
     pub(super) call: TransactionRequest,
 }
 
 impl Asked {
-    /// The text records of these keys.
-    pub(super) fn texts(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
+    pub(super) fn new(name: &EnsName, contracts: &Contracts, resolve: fn(&Subject) -> Bytes) -> Self {
         let subject = Subject::new(name, contracts);
-        let resolve = subject.resolve_texts(keys);
-        Self::new(subject, contracts, resolve, keys)
-    }
-
-    /// The address.
-    pub(super) fn address(name: &EnsName, contracts: &Contracts) -> Self {
-        let subject = Subject::new(name, contracts);
-        let resolve = subject.resolve_address();
-        Self::new(subject, contracts, resolve, &[])
-    }
-
-    fn new(subject: Subject, contracts: &Contracts, resolve: Bytes, keys: &'static [Key]) -> Self {
+        let resolve = resolve(&subject);
         let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
-        Self { subject, keys, resolve, call }
+        Self { subject, resolve, call }
     }
 }
 
@@ -403,6 +386,8 @@ struct Outcome<W> {
     agreed: Vec<Arc<Node>>,
     /// Those who may be asked further: who agreed, and who has not contradicted.
     voices: Vec<Arc<Node>>,
+    /// Those who were not asked.
+    spares: Vec<Arc<Node>>,
     contradicted_by: Vec<(String, String)>,
     failed: Vec<(String, String)>,
 }
@@ -547,21 +532,15 @@ impl<A: Ask> Poll<A> {
         }));
     }
 
-    /// Waits for the next answer and counts it; says whether there was one to wait for.
-    async fn hear_next(&mut self) -> bool {
-        match self.under_way.next().await {
-            None => false,
-            Some(Ok(heard)) => {
-                self.count(heard);
-                true
-            }
-            // The runtime is shutting down, or the request's task has a bug; its endpoint counts as one that failed.
-            Some(Err(_)) => true,
-        }
+    /// Whether there is an endpoint that was not asked.
+    fn has_next(&self) -> bool {
+        !self.waiting.as_slice().is_empty()
     }
 
-    fn count(&mut self, heard: Heard<A::Word>) {
-        let Heard { seat, told, about } = heard;
+    /// Counts what came from an endpoint.
+    fn hear(&mut self, heard: Result<Heard<A::Word>, JoinError>) {
+        // The runtime is shutting down, or the request's task has a bug; its endpoint counts as one that failed.
+        let Ok(Heard { seat, told, about }) = heard else { return };
         let Some(node) = self.seats.get(seat) else { return };
         match (told, about) {
             (Ok(Told::Observed(observed)), _) => {
@@ -608,6 +587,7 @@ impl<A: Ask> Poll<A> {
             latest_label: latest.map(|seat| self.label(seat)).unwrap_or_default(),
             asked: self.seats.clone(),
             voices: voices.cloned().collect(),
+            spares: self.waiting.as_slice().to_vec(),
             agreed,
             contradicted_by: against,
             failed: causes(&self.failures),
@@ -642,7 +622,9 @@ impl<A: Ask> Poll<A> {
     /// Counts the endpoints that contradict the agreement, also those whose answers come later, and lets them rest.
     fn note_liars(mut self, agreement: Agreement) {
         tokio::spawn(async move {
-            while self.hear_next().await {}
+            while let Some(heard) = self.under_way.next().await {
+                self.hear(heard);
+            }
             for (seat, _) in self.tally.against(&agreement) {
                 let Some(node) = self.seats.get(seat) else { continue };
                 node.failed((self.clock)());
@@ -676,13 +658,4 @@ fn statement(block: &Block, word: &impl fmt::Display) -> String {
 
 fn causes(failures: &[(Arc<Node>, Failure)]) -> Vec<(String, String)> {
     failures.iter().map(|(node, failure)| (node.label.clone(), failure.to_string())).collect()
-}
-
-/// Where a gateway had a hand in it, a revert is the callback's refusal of what the gateway gave.
-fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
-    match bad {
-        BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
-    }
 }

@@ -23,6 +23,16 @@ pub(super) fn scan(card: &Card, found: &mut Findings) {
     walk.value(card.document());
 }
 
+/// Looks for credentials alone, which no card of any system may hold; `requirement` is the rule of its own, if there is one.
+pub(crate) fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
+    let mut all = Findings::default();
+    scan(card, &mut all);
+    for mut reason in all.0.into_iter().filter(|reason| reason.code == Code::SecretInCard) {
+        reason.requirement = Some(requirement.to_owned()).filter(|requirement| !requirement.is_empty());
+        found.add(reason);
+    }
+}
+
 struct Walk<'c, 'f> {
     path: Vec<Segment<'c>>,
     found: &'f mut Findings,

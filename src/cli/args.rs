@@ -9,6 +9,7 @@ use alloy_primitives::Address;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
 
 use super::expect::ExpectArgs;
 use crate::config::{
@@ -16,7 +17,8 @@ use crate::config::{
     parse_profile, parse_quorum,
 };
 use crate::flavour::Flavour;
-use crate::signature::DidWeb;
+use crate::generate::BaseUrl;
+use crate::ledger::{AgentId, Lambda};
 use crate::text;
 
 const AFTER_HELP: &str = "\
@@ -30,8 +32,7 @@ Examples:
   clresolve lint card.json                   is this card fit to be published?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
-  clresolve signature verify card.json --ens a.eth
-                                             who has signed this A2A card?
+  clresolve generate --from orloj.yaml       agent cards of Orloj's resources
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
@@ -103,10 +104,10 @@ impl Command {
             Self::Sandbox(args) => args.world.verbose,
             Self::Key(KeyArgs { command: KeyCommand::New(args) | KeyCommand::Public(args) }) => args.world.verbose,
             Self::Verdict(VerdictArgs { command: VerdictCommand::Verify(args) }) => args.world.verbose,
-            Self::Sign(args) => args.world.verbose,
-            Self::Signature(SignatureArgs { command: SignatureCommand::Verify(args) }) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
+            Self::Generate(args) => args.world.verbose,
+            Self::Aevum(AevumArgs { command: AevumCommand::Metadata(args) }) => args.world.verbose,
             Self::Completions(args) => args.world.verbose,
         }
     }
@@ -153,10 +154,10 @@ pub(super) enum Command {
     Key(KeyArgs),
     /// Check a signed verdict, asking nobody
     Verdict(VerdictArgs),
-    /// Sign an A2A card
-    Sign(SignCardArgs),
-    /// Check who has signed an A2A card
-    Signature(SignatureArgs),
+    /// Make agent cards from Orloj's AgentSystem resources
+    Generate(GenerateArgs),
+    /// Compute the ledger's part of Aevum's agent cards
+    Aevum(AevumArgs),
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -462,14 +463,18 @@ pub(super) struct ExportArgs {
     #[command(flatten)]
     pub(super) out: OutArgs,
     #[command(flatten)]
+    pub(super) sign: SignArgs,
+    #[command(flatten)]
     pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Shown here: the header's hash, the card under its CID block by block, the checksum,
-and that the verdict follows. The records are the word of whoever made the bundle:
-a bundle is as good as its source. The world options change nothing.
+and that the verdict follows; of a bundle made with --proof state-proof also the
+records, computed again under that header. All else is the word of whoever made the
+bundle, and is listed. Who that is only a signature tells, and only with --jwks;
+that it has expired since is told and not refused. The world options change nothing.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -480,6 +485,12 @@ pub(super) struct ReplayArgs {
     /// Refuse a bundle that was made longer ago, such as 10m
     #[arg(long, value_name = "DUR", value_parser = parse_age)]
     pub(super) max_age: Option<Duration>,
+    /// Refuse a bundle whose verdict none of these keys signed (a JSON Web Key Set)
+    #[arg(long, value_name = "FILE")]
+    pub(super) jwks: Option<PathBuf>,
+    /// Who must have signed it; else whoever holds one of the keys
+    #[arg(long, value_name = "ISSUER", value_parser = parse_issuer, requires = "jwks")]
+    pub(super) issuer: Option<String>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     #[command(flatten)]
@@ -512,6 +523,8 @@ pub(super) struct CatArgs {
   any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
+                                             where [orloj] names resources
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 
@@ -665,97 +678,15 @@ pub(super) struct VerdictVerifyArgs {
     pub(super) world: WorldArgs,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The signature is added to those that are there; no other byte of the card changes.
-Whoever is to check it needs the public part: `clresolve key public FILE`.
-
-  clresolve sign card.json --key k.pem --out signed.json
-  clresolve key public k.pem > jwks.json
-  clresolve signature verify signed.json --jwks jwks.json")]
-pub(super) struct SignCardArgs {
-    /// The card; - is standard input
-    #[arg(value_name = "FILE|-")]
-    pub(super) card: PathBuf,
-    /// The file with the private key (PKCS#8, PEM): Ed25519, P-256 or RSA; `clresolve key new` makes one
-    #[arg(long, value_name = "FILE")]
-    pub(super) key: PathBuf,
-    /// What the signature calls the key [default: its RFC 7638 thumbprint]
-    #[arg(long, value_name = "ID", value_parser = parse_kid)]
-    pub(super) kid: Option<String>,
-    /// Where the public part is published, for the header; clresolve itself never looks there
-    #[arg(long, value_name = "URL", value_parser = parse_jku)]
-    pub(super) jku: Option<String>,
-    #[command(flatten)]
-    pub(super) out: OutArgs,
-    #[command(flatten)]
-    pub(super) world: WorldArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SignatureArgs {
-    #[command(subcommand)]
-    pub(super) command: SignatureCommand,
-}
-
-/// What is done with the signatures of a card.
-#[derive(Debug, Subcommand)]
-pub(super) enum SignatureCommand {
-    /// Check the signatures of an A2A card by keys of the roots that you name
-    Verify(SignatureVerifyArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(
-    group = clap::ArgGroup::new("roots").required(true).multiple(true),
-    after_help = "\
-One signature that holds under a named root is enough; what is wrong with others is
-then a warning. Where the card says that its keys are is never looked at.
-Exit codes: 0 verified, 1 refused, 2 usage, 3 a root could not be asked."
-)]
-pub(super) struct SignatureVerifyArgs {
-    /// The card; - is standard input
-    #[arg(value_name = "FILE|-")]
-    pub(super) card: PathBuf,
-    /// Trust the keys of this JSON Web Key Set; repeatable
-    #[arg(long, value_name = "FILE|URL", group = "roots")]
-    pub(super) jwks: Vec<String>,
-    /// Trust the keys of this DID's document, such as did:web:example.com; repeatable
-    #[arg(long, value_name = "DID", group = "roots")]
-    pub(super) did: Vec<DidWeb>,
-    /// Trust the key in this name's record cl.sig.pub; repeatable
-    #[arg(long, value_name = "NAME", group = "roots")]
-    pub(super) ens: Vec<String>,
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
-    #[command(flatten)]
-    pub(super) world: WorldArgs,
-}
-
-/// Longest name of a key, in bytes.
-const MAX_KID_BYTES: usize = 255;
-
-/// What a signature may call its key.
-fn parse_kid(text: &str) -> Result<String, String> {
-    let good = (1..=MAX_KID_BYTES).contains(&text.len()) && !text.chars().any(text::is_unsafe);
-    good.then(|| text.to_owned()).ok_or_else(|| format!("expected at most {MAX_KID_BYTES} plain characters"))
-}
-
-/// Where a key set is published.
-fn parse_jku(text: &str) -> Result<String, String> {
-    let good = url::Url::parse(text).is_ok_and(|url| url.scheme() == "https");
-    good.then(|| text.to_owned()).ok_or_else(|| "expected an https URL".to_owned())
-}
-
 /// A chain in CAIP-2 form.
 fn parse_chain(text: &str) -> Result<u64, String> {
     let id = text.strip_prefix("eip155:").and_then(|id| id.parse().ok());
     id.ok_or_else(|| "expected a chain such as eip155:1".to_owned())
 }
 
-/// What signs verdicts, for `-o jws`.
+/// What signs verdicts.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Signing (-o jws)")]
+#[command(next_help_heading = "Signing")]
 pub(super) struct SignArgs {
     /// File with the private key; `clresolve key new` makes one
     #[arg(long, value_name = "FILE")]
@@ -789,6 +720,97 @@ pub(super) enum VerdictFormat {
     Jsonl,
     /// A signed verdict per line, for those who know your key
     Jws,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of each AgentSystem with spec.a2a.enabled: true, its Agents and their Tools the card
+shows name, description, url, version, skills, capabilities, authentication and
+provider; nothing else of a resource can reach it. A document without kind holds what
+the server is configured to do, under the card's own names:
+
+  a2a: {publicBaseURL: https://orloj.example, protocolVersion: \"0.2\"}
+  capabilities: {streaming: true, pushNotifications: false, stateTransitionHistory: true}
+  authentication: {schemes: [bearer]}
+  provider: {organization: Orloj, url: https://orloj.example}
+
+What is not told is left out, except: protocolVersion is then 1.0 (with the members
+of A2A 1.0), schemes [bearer], which spec.a2a.auth: public takes away.
+Exit codes: 0 written, 2 usage, or resources that make no card.")]
+pub(super) struct GenerateArgs {
+    /// YAML with resources, several documents or not; - is standard input; repeatable
+    #[arg(long, required = true, value_name = "FILE|-")]
+    pub(super) from: Vec<PathBuf>,
+    /// Where the server is reached; goes before what the resources say
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<BaseUrl>,
+    /// The card of this AgentSystem alone; NAMESPACE/NAME outside the namespace default
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<String>,
+    /// Form of the cards
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    pub(super) format: CardFormat,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// Form of cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum CardFormat {
+    /// The card, or an array for several
+    #[default]
+    Json,
+    /// A card per line
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AevumArgs {
+    #[command(subcommand)]
+    pub(super) command: AevumCommand,
+}
+
+/// What is done for Aevum's agent cards.
+#[derive(Debug, Subcommand)]
+pub(super) enum AevumCommand {
+    /// Compute the members pacr:* of a card's metadata from a ledger
+    Metadata(MetadataArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The ledger has a PACR record per line, in the JSON encoding that Aevum publishes: id,
+predecessors, landauer_cost, resources, cognitive_split, payload. A record is about the
+agent whose agent_id stands in its payload, and as old as the first 48 bits of its id
+say. A record weighs exp(-lambda * age in seconds); records after --at are left out,
+older ones only fade. latency and cost are the points of resources.time and .energy.
+
+The graph has an edge from a record's agent to the agent of each direct predecessor,
+once, without loops. pacr:influence_rank is PageRank (damping 0.85) on it,
+pacr:critical_score betweenness (directed, normalised). pacr:reputation_score is not
+computed: the specification gives no formula for it. The result states all of this.
+
+Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents times links.
+Exit codes: 0 computed, 1 a ledger that is refused or has no record of --agent, 2 usage.")]
+pub(super) struct MetadataArgs {
+    /// The ledger (JSON Lines); - is standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) ledger: PathBuf,
+    /// Show this agent alone; the figures are those of the whole ledger
+    #[arg(long, value_name = "ID")]
+    pub(super) agent: Option<AgentId>,
+    /// How fast records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) lambda: Option<Lambda>,
+    /// The moment that ages are counted from, such as 2026-11-21T00:00:00Z [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub(super) at: Option<Timestamp>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
 }
 
 #[derive(Debug, Args)]

@@ -16,10 +16,11 @@ use super::progress::Progress;
 use super::render;
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::World;
-use crate::bundle::{Bundle, BundleError, MAX_BYTES, Verified};
+use crate::bundle::{Bundle, BundleError, MAX_BYTES, Signature, Verified};
 use crate::profile::Profiles;
 use crate::resolve::{ExportError, Question};
 use crate::sandbox::{Sandbox, WORLD};
+use crate::sign::{Signer, TrustedKeys};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -36,11 +37,16 @@ pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
 async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let signer = Signer::open(&world.config.sign)?;
     let exported = world.resolver.export(&Question::new(args.name)).await;
     drop(progress);
     match exported {
         Ok(bundle) => {
+            let bundle = match &signer {
+                Some(signer) => signed(bundle, signer, world.resolver.now()),
+                None => bundle,
+            };
             output.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             Ok(Exit::Trusted)
         }
@@ -52,12 +58,22 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     }
 }
 
+/// The bundle with a signature, or without where there is none to be had: the evidence is the same.
+fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
+    bundle.clone().signed(signer, now).unwrap_or_else(|error| {
+        anstream::eprintln!("clresolve: exported, not signed: {error}");
+        bundle
+    })
+}
+
 /// No runtime is started and no resolver is built: there is nothing here that could reach a network.
 fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.output.out)?;
+    let keys = args.jwks.as_deref().map(TrustedKeys::from_file).transpose()?;
     let bytes = read(&args.document)?;
     let mut results = Results::new(output, args.output.format, false);
-    let verified = match verified(&bytes, args.max_age, Timestamp::now()) {
+    let demands = Demands { max_age: args.max_age, keys, issuer: args.issuer };
+    let (verified, signature) = match verified(&bytes, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
             anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
@@ -69,9 +85,9 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     if args.output.format != Format::Text {
         report_unmet(verdict, &unmet);
     }
-    results.push(&for_programs(&verified), |format| match format {
+    results.push(&for_programs(&verified, &signature), |format| match format {
         Format::Short => render::short(verdict, &render::Palette::plain()),
-        _ => for_people(&verified, &unmet),
+        _ => for_people(&verified, &signature, &unmet),
     })?;
     results.finish()?;
     Ok(exit_of(verdict, &unmet))
@@ -90,14 +106,36 @@ impl From<BundleError> for Refusal {
     }
 }
 
-fn verified(bytes: &[u8], max_age: Option<Duration>, now: Timestamp) -> Result<Verified, Refusal> {
+/// What is demanded of a bundle beyond its holding together.
+struct Demands {
+    max_age: Option<Duration>,
+    keys: Option<TrustedKeys>,
+    issuer: Option<String>,
+}
+
+/// What is known of who signed a bundle's verdict.
+enum Signed {
+    /// Nobody did.
+    Not,
+    /// Somebody did, to all appearances.
+    Unchecked,
+    By(Signature),
+}
+
+fn verified(bytes: &[u8], demands: &Demands, now: Timestamp) -> Result<(Verified, Signed), Refusal> {
     let bundle = Bundle::read(bytes)?;
     let profiles = if bundle.world() == WORLD { Sandbox::profiles() } else { Profiles::builtin() };
     let verified = bundle.verify(&profiles)?;
-    match max_age {
-        Some(max_age) => in_time(verified, max_age, now),
-        None => Ok(verified),
-    }
+    let signed = match &demands.keys {
+        Some(keys) => Signed::By(bundle.check_signature(keys, demands.issuer.as_deref(), now)?),
+        None if bundle.is_signed() => Signed::Unchecked,
+        None => Signed::Not,
+    };
+    let verified = match demands.max_age {
+        Some(max_age) => in_time(verified, max_age, now)?,
+        None => verified,
+    };
+    Ok((verified, signed))
 }
 
 fn in_time(verified: Verified, max_age: Duration, now: Timestamp) -> Result<Verified, Refusal> {
@@ -127,8 +165,19 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn for_programs(verified: &Verified) -> Value {
+fn for_programs(verified: &Verified, signed: &Signed) -> Value {
     let verdict = &verified.resolution.verdict;
+    let signature = match signed {
+        Signed::Not => Value::Null,
+        Signed::Unchecked => json!({"checked": false}),
+        Signed::By(signature) => json!({
+            "checked": true,
+            "issuer": signature.issuer,
+            "key_id": signature.key_id,
+            "expires": signature.expires.to_string(),
+            "expired": signature.is_expired,
+        }),
+    };
     json!({
         "schema": "clresolve.bundle-check/1",
         "bundle": verified.digest,
@@ -138,11 +187,12 @@ fn for_programs(verified: &Verified) -> Value {
         "fresh_until": verdict.freshness.fresh_until,
         "proven": verified.proven,
         "attested": verified.attested,
+        "signature": signature,
         "verdict": verdict.as_ref(),
     })
 }
 
-fn for_people(verified: &Verified, unmet: &[String]) -> String {
+fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String {
     let verdict = &verified.resolution.verdict;
     let mut text = render::short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
@@ -150,6 +200,15 @@ fn for_people(verified: &Verified, unmet: &[String]) -> String {
         let _ = writeln!(text, "world {}, chain {}", Foreign::new(&anchor.world), Foreign::new(&anchor.chain));
     }
     let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, Foreign::new(&verdict.freshness.fresh_until));
+    match signed {
+        Signed::Not => {}
+        Signed::Unchecked => text.push_str("signed: by somebody; not checked, --jwks does\n"),
+        Signed::By(Signature { issuer, key_id, expires, is_expired }) => {
+            let expired = if *is_expired { "expired" } else { "expires" };
+            let (issuer, key_id) = (Foreign::new(issuer), Foreign::new(key_id));
+            let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature holds, {expired} {expires}");
+        }
+    }
     for (title, clauses) in [("shown here", &verified.proven), ("the exporter's word", &verified.attested)] {
         let _ = writeln!(text, "{title}:");
         for clause in clauses {
@@ -158,7 +217,12 @@ fn for_people(verified: &Verified, unmet: &[String]) -> String {
     }
     let end = match verdict.state {
         State::Trusted if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
-        State::Trusted => "If you believe whoever made this bundle: the binding was real then.".to_owned(),
+        State::Trusted => match signed {
+            Signed::By(Signature { issuer, .. }) => {
+                format!("If you believe {}: the binding was real then.", Foreign::new(issuer))
+            }
+            _ => "If you believe whoever made this bundle: the binding was real then.".to_owned(),
+        },
         State::Untrusted => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
         State::Indeterminate => "Do not go ahead: the evidence does not decide.".to_owned(),
     };

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{CacheLayer, Layer};
 use super::memory::MemoryLayer;
+use super::orloj::OrlojLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
@@ -56,6 +57,7 @@ impl Layer {
         let join = |path: &mut PathBuf| *path = folder.join(&*path);
         self.ca.iter_mut().for_each(join);
         self.profile_files.iter_mut().flatten().for_each(join);
+        self.orloj.iter_mut().filter_map(|orloj| orloj.resources.as_mut()).flatten().for_each(join);
         self.sign.iter_mut().for_each(|sign| sign.each_path(join));
         self.memory
             .iter_mut()
@@ -221,6 +223,7 @@ struct File {
     http: Option<HttpLayer>,
     gate: Option<GateLayer>,
     sign: Option<SignLayer>,
+    orloj: Option<OrlojLayer>,
     hedge_after: Option<HedgeAfter>,
     rpc: Option<Vec<OriginForm<Endpoint>>>,
     gateway: Option<Vec<OriginForm<Gateway>>>,
@@ -252,6 +255,7 @@ impl From<File> for Layer {
             http: file.http,
             gate: file.gate,
             sign: file.sign,
+            orloj: file.orloj,
             hedge_after: file.hedge_after.map(|h| h.0),
             rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
             gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),

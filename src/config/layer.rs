@@ -9,6 +9,7 @@ use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
 use super::memory::MemoryLayer;
+use super::orloj::OrlojLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{parse_address, parse_duration, parse_profile};
@@ -94,6 +95,9 @@ pub struct Layer {
     /// The key that verdicts are signed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sign: Option<SignLayer>,
+    /// What the daemon makes Orloj's agent cards of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orloj: Option<OrlojLayer>,
     /// When an IPFS gateway is asked beside another one.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub hedge_after: Option<Hedging>,
@@ -119,6 +123,9 @@ pub struct CacheLayer {
     /// Other verdicts kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<u64>,
+    /// Bytes that each pool of verdicts may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict_bytes: Option<u64>,
     /// Bytes of proven content kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
@@ -165,6 +172,7 @@ impl Config {
         self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
         layer.memory.unwrap_or_default().lay(&mut self.memory);
         layer.gate.unwrap_or_default().lay(&mut self.gate);
+        layer.orloj.unwrap_or_default().lay(&mut self.orloj);
         Ok(())
     }
 
@@ -248,6 +256,7 @@ impl CacheLayer {
         CacheConfig {
             trusted: self.trusted.unwrap_or(below.trusted),
             untrusted: self.untrusted.unwrap_or(below.untrusted),
+            verdict_bytes: self.verdict_bytes.unwrap_or(below.verdict_bytes),
             content_bytes: self.content_bytes.unwrap_or(below.content_bytes),
         }
     }
@@ -299,10 +308,12 @@ impl Layer {
             cache: Some(CacheLayer {
                 trusted: Some(config.cache.trusted),
                 untrusted: Some(config.cache.untrusted),
+                verdict_bytes: Some(config.cache.verdict_bytes),
                 content_bytes: Some(config.cache.content_bytes),
             }),
             http: Some(HttpLayer::of(config.http)),
             sign: Some(SignLayer::of(&config.sign)),
+            orloj: Some(OrlojLayer::of(&config.orloj)),
             memory: Some(MemoryLayer::of(&config.memory)),
             gate: Some(GateLayer::of(&config.gate)),
             hedge_after: Some(config.network.hedging),

@@ -90,7 +90,7 @@ const LINES: &[Line] = &[
 fn tells(card: &Card) -> Vec<&'static str> {
     let shown = [
         ("agent_id", card.get("agent_id").is_some()),
-        ("capabilities", card.get("capabilities").is_some_and(Value::is_array)),
+        ("capabilities", card.at("/capabilities/0").is_some_and(Value::is_object)),
         ("endpoint", card.at("/endpoint/protocol").is_some()),
         ("pricing", card.at("/pricing/base_cost_joules").is_some()),
         ("metadata", pacr_members(card).next().is_some()),

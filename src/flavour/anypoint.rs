@@ -13,6 +13,7 @@ mod change;
 mod mapping;
 mod model;
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use jiff::civil::ISOWeekDate;
@@ -100,6 +101,9 @@ const LINES: &[Line] = &[
 ];
 const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 
+/// Most skills or changes that one finding lists.
+const MAX_LISTED: usize = 8;
+
 /// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
 fn tells(card: &Card) -> Vec<&'static str> {
     let has = |holder: &str, members: &[&str]| {
@@ -149,14 +153,14 @@ fn is_iso_8601(text: &str) -> bool {
 
 /// AN-18.
 fn examples(card: &Card, found: &mut Findings) {
-    let names: Vec<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
+    let names: BTreeSet<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
     for (at, example) in items(card, "examples").enumerate() {
         if let Some(skill) = example.get("skill").and_then(Value::as_str)
-            && !names.contains(&skill)
+            && !names.contains(skill)
             && !found.full(Code::AnExampleSkillUnknown)
         {
-            let known = excerpt(&names.join(", "));
-            let reason = Reason::new(Code::AnExampleSkillUnknown).observed(excerpt(skill)).expected(known);
+            let known = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
+            let reason = Reason::new(Code::AnExampleSkillUnknown).observed(excerpt(skill)).expected(excerpt(&known));
             found.add(reason.at(format!("/examples/{at}/skill")));
         }
     }

@@ -14,12 +14,14 @@ use crate::reason::Refusal;
 use crate::telemetry::{self, Exposition};
 
 /// The routes as they are counted, by what their paths begin with; the first that fits.
-const ROUTES: [(&str, &str); 10] = [
+const ROUTES: [(&str, &str); 12] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
     ("/v1/verdicts", "batch"),
     ("/v1/cards/", "card"),
+    ("/v1/agent-systems/", "system-card"),
+    ("/.well-known/agent-card.json", "root-card"),
     ("/v1/reasons", "reasons"),
     ("/v1/profiles", "profiles"),
     ("/livez", "livez"),

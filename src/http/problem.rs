@@ -103,10 +103,10 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Refusal::RouteUnknown => StatusCode::NOT_FOUND,
+        Refusal::RouteUnknown | Refusal::CardAbsent => StatusCode::NOT_FOUND,
         Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Overloaded | Refusal::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Overloaded | Refusal::Draining | Refusal::ResourcesUnreadable => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
         Refusal::DeadlinePassed | Refusal::ProofTooWeak | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
             let problem = refused(refusal, None);
             assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
-            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue);
+            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue | Refusal::ResourcesUnreadable);
             let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining);
             assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
         }

@@ -42,13 +42,17 @@ pub enum Refusal {
     ProofTooWeak,
     /// The binding is real, but the agent does not implement the verb.
     VerbNotImplemented,
+    /// There is no card under this path.
+    CardAbsent,
+    /// What cards are made of cannot be read.
+    ResourcesUnreadable,
     /// A bug in the daemon.
     InternalError,
 }
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
         Self::HeadTooLarge,
@@ -65,6 +69,8 @@ impl Refusal {
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
+        Self::CardAbsent,
+        Self::ResourcesUnreadable,
         Self::InternalError,
     ];
 
@@ -101,6 +107,8 @@ impl Refusal {
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
+            Self::CardAbsent => ("card-absent", "There is no card under this path."),
+            Self::ResourcesUnreadable => ("resources-unreadable", "What cards are made of cannot be read."),
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }
     }

@@ -4,12 +4,19 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolValue as _, sol};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use clresolve::cid::build::{self, Blocks, Dag, Entries, Fanout, Layout};
 use clresolve::cid::{ContentId, MAX_DIGEST_BYTES};
 use clresolve::digest::Digest;
+use clresolve::name::EnsName;
 use clresolve::records::Key;
+use clresolve::sign::PublicKey;
+use clresolve::verdict::Verdict;
+use ed25519_dalek::Signer as _;
+use serde_json::{Value, json};
 
-use crate::targets::{BLANK, CARD, RESOLVER, aggregate};
+use crate::targets::{BLANK, CARD, NOW, RESOLVER, aggregate};
 
 sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
@@ -30,6 +37,10 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "card" => cards(),
         "abi" => replies(),
         "ccip" => look_ups(),
+        "bundle" => bundles(),
+        "jws" => signed_verdicts(),
+        "resources" => resources(),
+        "ledger" => ledgers(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
@@ -272,6 +283,89 @@ fn cards() -> Seeds {
     ]
 }
 
+fn resources() -> Seeds {
+    const GOOD: &str = "\
+a2a: {protocolVersion: '1.0'}
+capabilities: {streaming: true}
+authentication: {schemes: [bearer]}
+provider: {organization: Example, url: 'https://example.org'}
+---
+apiVersion: orloj.dev/v1
+kind: AgentSystem
+metadata:
+  name: library
+  namespace: below
+  labels: {orloj.dev/version: '2.1.0'}
+  annotations: {orloj.dev/description: Lends books.}
+spec:
+  agents: [librarian]
+  a2a: {enabled: true, auth: public}
+---
+apiVersion: orloj.dev/v1
+kind: Agent
+metadata: {name: librarian, namespace: below}
+spec:
+  prompt: |
+    You know
+    every shelf.
+  tools: [find, lend]
+---
+apiVersion: orloj.dev/v1
+kind: Tool
+metadata: {name: find, namespace: below}
+spec: {description: Finds a book, capabilities: [search], input_schema: &s {type: object, a: [1, 1.5, ~, true]}}
+---
+apiVersion: orloj.dev/v1
+kind: Tool
+metadata: {name: lend, namespace: below}
+spec: {operation_classes: [write], input_schema: {}}
+";
+    let with = |from: &str, to: &str| {
+        assert!(GOOD.contains(from), "{from}");
+        GOOD.replacen(from, to, 1).into_bytes()
+    };
+    vec![
+        ("good", GOOD.into()),
+        ("a2a-0", with("'1.0'", "'0.2'")),
+        ("prompt", with("orloj.dev/description", "other")),
+        ("secret", with("Finds a book", "'password=hunter2hunter'")),
+        ("alias", with("input_schema: {}", "input_schema: {<<: {b: 1}, c: 2}")),
+        ("hidden", with("enabled: true", "enabled: false")),
+        ("no-agent", with("[librarian]", "[porter]")),
+        ("unquoted", with("'2.1.0'", "2.1")),
+        ("cut", GOOD.as_bytes()[..GOOD.len() / 2].to_vec()),
+    ]
+}
+
+fn ledgers() -> Seeds {
+    let estimate = |point: f64| format!("{{\"point\": {point:e}, \"lower\": {point:e}, \"upper\": {point:e}}}");
+    let record = |id: &str, predecessors: &str, payload: &str| {
+        format!(
+            "{{\"id\": \"{id}\", \"predecessors\": [{predecessors}], \"landauer_cost\": {}, \"resources\": {{\"energy\": {}, \
+             \"time\": {}}}, \"cognitive_split\": {{}}, \"payload\": \"{payload}\"}}\n",
+            estimate(2.854e-21),
+            estimate(4e-9),
+            estimate(0.25)
+        )
+    };
+    const FIRST: &str = "01HZQK3P8EMXR9V7T5N2W4J6BQ";
+    const SECOND: &str = "0190F5E8A1C2D3E4F5061728394A5B6C";
+    // {"agent_id":"01HZQK3P8EMXR9V7T5N2W4J6CA"}, and the same with ...CB
+    const A: &str = "eyJhZ2VudF9pZCI6IjAxSFpRSzNQOEVNWFI5VjdUNU4yVzRKNkNBIn0=";
+    const B: &str = "eyJhZ2VudF9pZCI6IjAxSFpRSzNQOEVNWFI5VjdUNU4yVzRKNkNCIn0=";
+    let first = record(FIRST, "", A);
+    let caused = format!("{first}\n{}", record(SECOND, &format!("\"{FIRST}\""), B));
+    vec![
+        ("one", first.clone().into_bytes()),
+        ("caused", caused.clone().into_bytes()),
+        ("twice", first.repeat(2).into_bytes()),
+        ("nobody", record(FIRST, "", "").into_bytes()),
+        ("counterfactual", record(FIRST, "", "UEFDUgU/4AAAAAAAAA==").into_bytes()),
+        ("large", caused.replace("2.5e-1", "1e200").into_bytes()),
+        ("cut", caused.as_bytes()[..caused.len() - 100].to_vec()),
+    ]
+}
+
 fn word(value: u64) -> Vec<u8> {
     U256::from(value).to_be_bytes_vec()
 }
@@ -350,5 +444,83 @@ fn look_ups() -> Seeds {
         ("body-more", br#"{"data": "0x", "data": "0x01", "message": null}"#.to_vec()),
         ("template", url.as_bytes().to_vec()),
         ("template-relative", b"//{sender}{sender}?{data}#".to_vec()),
+    ]
+}
+
+/// Changes to a good bundle: see the target.
+fn bundles() -> Seeds {
+    let changed = |kind: u8, changes: &[(&str, &str)]| {
+        let parts: Vec<&[u8]> = changes.iter().flat_map(|(at, to)| [at.as_bytes(), to.as_bytes()]).collect();
+        [vec![kind], pieces(&parts)].concat()
+    };
+    let records = "/reading/given/answer/records/records";
+    let witness = "/reading/given/backing/proven";
+    vec![
+        ("good", changed(1, &[])),
+        ("good-proven", changed(2, &[])),
+        ("bytes", [b"\0", &br#"{"schema": "clresolve.bundle/1", "digest": "sha256:00"}"#[..]].concat()),
+        ("state", changed(1, &[("/verdict/state", "\"untrusted\"")])),
+        ("entry", changed(1, &[(&format!("{records}/cl.entry"), "\"x402://a.eth/b/v1\"")])),
+        ("entry-proven", changed(2, &[(&format!("{records}/cl.entry"), "\"x402://a.eth/b/v1\"")])),
+        ("checksum", changed(1, &[(&format!("{records}/cl.checksum.agentcard"), "null")])),
+        ("blocks", changed(1, &[("/ipfs", "{\"blocks\": {\"by\": \"gateway\", \"car\": \"AA==\"}}")])),
+        ("header", changed(2, &[("/header", "null"), ("/reading/given/block/number", "7")])),
+        ("node", changed(2, &[(&format!("{witness}/state/nodes/0"), "\"0x80\"")])),
+        ("code", changed(2, &[(&format!("{witness}/state/codes/0"), "\"0x00\"")])),
+        ("accounts", changed(2, &[(&format!("{witness}/state/accounts"), "{}")])),
+        ("look-ups", changed(2, &[(&format!("{witness}/name_look_ups"), "[\"0x\", \"0x\"]")])),
+        ("contracts", changed(2, &[(&format!("{witness}/contracts/multicall3"), "null")])),
+        ("signed", changed(1, &[("/signed", "\"a.b.c\"")])),
+    ]
+}
+
+fn signed_verdicts() -> Seeds {
+    let time = |seconds: i64| jiff::Timestamp::from_second(seconds).expect("in range").to_string();
+    let node = EnsName::parse("summarizeagent.eth").expect("a name");
+    let digest = Digest::of(CARD.as_bytes()).to_string();
+    let verdict = json!({
+        "schema": "clresolve.verdict/1", "id": "", "conclusion": "",
+        "name": {"input": node.as_str(), "normalized": node.as_str(), "node": node.node().to_string()},
+        "state": "trusted", "summary": "Every required step passed.", "reasons": [], "identity": null,
+        "anchor": {
+            "world": "mainnet", "chain": "eip155:1",
+            "block": {"number": 1, "hash": format!("0x{}", "22".repeat(32)), "timestamp": "2026-11-20T10:00:00Z",
+                "tag": "finalized"},
+            "resolver": null, "wildcard": null, "offchain": false,
+            "proof": {"grade": "single-rpc", "asked": 1, "agreed": 1}, "records_digest": digest,
+        },
+        "profile": {"id": "agent-cards/1.0.0", "depth": "identity", "digest": digest, "manifests": [],
+            "near_misses": []},
+        "steps": [],
+        "freshness": {"checked_at": time(NOW), "fresh_until": time(NOW + 300), "retry_after": null, "served": "fresh"},
+        "tool": {"name": "clresolve", "version": "0.0.0"},
+    });
+    let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").sealed();
+    let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let kid = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").id().to_owned();
+    let header = json!({"alg": "EdDSA", "kid": kid, "typ": "clresolve-verdict+jwt"});
+    let claims = json!({"iss": "https://a.example", "iat": NOW, "exp": NOW + 300, "verdict": verdict});
+    let forged = |header: &Value, claims: &Value| {
+        [vec![1], pieces(&[header.to_string().as_bytes(), claims.to_string().as_bytes()])].concat()
+    };
+    let with = |value: &Value, member: &str, other: Value| {
+        let mut copy = value.clone();
+        copy[member] = other;
+        copy
+    };
+    let encode = |value: &Value| BASE64URL.encode(value.to_string());
+    let text = format!("{}.{}", encode(&header), encode(&claims));
+    let whole = format!("{text}.{}", BASE64URL.encode(key.sign(text.as_bytes()).to_bytes()));
+    vec![
+        ("good", [b"\0", whole.as_bytes()].concat()),
+        ("signed", forged(&header, &claims)),
+        ("no-signature", [b"\0", text.as_bytes(), b"."].concat()),
+        ("none", forged(&with(&header, "alg", json!("none")), &claims)),
+        ("type", forged(&with(&header, "typ", json!("JWT")), &claims)),
+        ("critical", forged(&with(&header, "crit", json!(["b64"])), &claims)),
+        ("other-key", forged(&with(&header, "kid", json!("x")), &claims)),
+        ("expired", forged(&header, &with(&claims, "exp", json!(1)))),
+        ("unsealed", forged(&header, &with(&claims, "verdict", json!({})))),
+        ("twice", forged(&header, &json!("{\"iss\":1,\"iss\":2}"))),
     ]
 }

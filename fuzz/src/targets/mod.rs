@@ -2,14 +2,17 @@
 //!
 //! The same functions run over the committed corpora in `tests/fuzz.rs`, without libFuzzer.
 
+mod cards;
 mod chain;
 mod content;
+mod evidence;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
     chain::{RESOLVER, aggregate},
     content::BLANK,
+    evidence::NOW,
     text::CARD,
 };
 
@@ -24,7 +27,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -33,6 +36,10 @@ impl Target {
         Self { name: "card", run: text::card },
         Self { name: "abi", run: chain::abi },
         Self { name: "ccip", run: chain::ccip },
+        Self { name: "bundle", run: evidence::bundle },
+        Self { name: "jws", run: evidence::jws },
+        Self { name: "resources", run: cards::resources },
+        Self { name: "ledger", run: cards::ledger },
     ];
 
     /// The target of this name.

@@ -57,15 +57,23 @@ impl Codes {
     /// # Errors
     /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
     pub(super) async fn put(&self, address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
-        if code.len() > MAX_CODE_BYTES {
-            return Err(ProofError::CodeTooLong { address, bytes: code.len() });
-        }
-        if keccak256(&code) != hash {
-            return Err(ProofError::Code { address });
-        }
-        // What merely begins like a delegation (EIP-7702) is code from before such beginnings were forbidden.
-        let code = Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code));
+        let code = checked(address, hash, code)?;
         self.by_hash.insert(hash, code.clone()).await;
         Ok(code)
     }
+}
+
+/// The code of `address`, which is proven to hash to `hash`.
+///
+/// # Errors
+/// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
+pub(super) fn checked(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
+    if code.len() > MAX_CODE_BYTES {
+        return Err(ProofError::CodeTooLong { address, bytes: code.len() });
+    }
+    if keccak256(&code) != hash {
+        return Err(ProofError::Code { address });
+    }
+    // What merely begins like a delegation (EIP-7702) is code from before such beginnings were forbidden.
+    Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))
 }

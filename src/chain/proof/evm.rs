@@ -1,6 +1,8 @@
 //! One run of a call over the state that is proven so far.
 
-use alloy_primitives::{Address, Bytes};
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
 use revm::context::result::ExecutionResult;
 use revm::primitives::TxKind;
@@ -37,8 +39,8 @@ pub(in crate::chain) enum Outcome {
 
 /// What a run came to.
 pub(super) enum Run {
-    /// All that it read was proven.
-    Closed(Outcome),
+    /// All that it read was proven: these accounts and slots.
+    Closed { outcome: Outcome, read: BTreeMap<Address, BTreeSet<U256>> },
     /// It met what is not proven; its outcome means nothing.
     Open { missed: Wanted, gas: u64 },
 }
@@ -64,7 +66,7 @@ pub(super) fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &
         .with_block(header.environment())
         .build_mainnet()
         .transact(transaction);
-    let View { missed, unknown_block, .. } = view;
+    let View { read, missed, unknown_block, .. } = view;
     let result = executed.map_err(|error| ProofError::Evm(error.to_string()))?.result;
     if !missed.is_empty() {
         return Ok(Run::Open { missed, gas: result.tx_gas_used() });
@@ -72,9 +74,10 @@ pub(super) fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &
     if let Some(number) = unknown_block {
         return Err(ProofError::BlockHash(number));
     }
-    Ok(Run::Closed(match result {
+    let outcome = match result {
         ExecutionResult::Success { output, .. } => Outcome::Returned(output.into_data()),
         ExecutionResult::Revert { output, .. } => Outcome::Reverted(output),
         ExecutionResult::Halt { reason, .. } => Outcome::Halted(format!("{reason:?}")),
-    }))
+    };
+    Ok(Run::Closed { outcome, read })
 }

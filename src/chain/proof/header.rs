@@ -3,7 +3,7 @@
 use std::fmt;
 
 use alloy_consensus::Header;
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
 use jiff::Timestamp;
 use revm::context::{BlockEnv, CfgEnv};
@@ -47,6 +47,12 @@ impl HashedHeader {
         } else {
             Err(ProofError::Header { expected: agreed, observed: hashed.hash })
         }
+    }
+
+    /// The header that these bytes are, to the last one.
+    pub(in crate::chain) fn from_rlp(rlp: &[u8]) -> Option<Self> {
+        let header: Header = alloy_rlp::decode_exact(rlp).ok()?;
+        Some(Self { hash: keccak256(rlp), header })
     }
 
     /// Its RLP, which has that hash.

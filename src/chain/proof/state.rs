@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
-use alloy_primitives::{Address, B256, U256, address};
+use alloy_primitives::{Address, B256, Bytes, U256, address};
 use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, TrieAccount};
 use revm::Database;
 use revm::state::{AccountInfo, Bytecode};
@@ -42,6 +42,11 @@ impl Proven {
 
     pub(super) fn has_code(&self, hash: B256) -> bool {
         self.codes.contains_key(&hash)
+    }
+
+    /// The code with this hash, as it stands on the chain.
+    pub(super) fn code(&self, hash: B256) -> Option<Bytes> {
+        self.codes.get(&hash).map(Bytecode::original_bytes)
     }
 
     pub(super) fn knows(&self, address: Address) -> bool {
@@ -96,6 +101,8 @@ impl Wanted {
 pub(super) struct View<'a> {
     proven: &'a Proven,
     header: &'a HashedHeader,
+    /// What the run met and is proven.
+    pub(super) read: BTreeMap<Address, BTreeSet<U256>>,
     /// What the run met and is not proven.
     pub(super) missed: Wanted,
     /// A past block whose hash the state does not hold.
@@ -106,10 +113,21 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(proven: &'a Proven, header: &'a HashedHeader) -> Self {
-        Self { proven, header, missed: Wanted::default(), unknown_block: None, owners: HashMap::new() }
+        Self {
+            proven,
+            header,
+            read: BTreeMap::new(),
+            missed: Wanted::default(),
+            unknown_block: None,
+            owners: HashMap::new(),
+        }
     }
 
     fn read(&mut self, address: Address, slot: U256) -> U256 {
+        // What is nothing in an account without storage needs no proof of its own.
+        if self.proven.slots.contains_key(&(address, slot)) {
+            self.read.entry(address).or_default().insert(slot);
+        }
         self.proven.slot(address, slot).unwrap_or_else(|| {
             self.missed.accounts.entry(address).or_default().insert(slot);
             U256::ZERO
@@ -125,6 +143,7 @@ impl Database for View<'_> {
             self.missed.accounts.entry(address).or_default();
             return Ok(None);
         };
+        self.read.entry(address).or_default();
         let Some(account) = account else { return Ok(None) };
         self.owners.insert(account.code_hash, address);
         let info = AccountInfo {

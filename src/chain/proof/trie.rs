@@ -3,6 +3,8 @@
 //! The nodes are decoded by `alloy_trie`, the walk is ours: that of `alloy_trie::proof::verify_proof` asserts that no
 //! path is longer than a key, and whoever makes up a header makes up such a path with it (see the tests).
 
+use std::collections::{HashMap, HashSet};
+
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, EMPTY_STRING_CODE};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
@@ -113,28 +115,97 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
 /// What stands under `key` in the trie with this root; `None` when the proof shows that nothing does.
 fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
     if root == EMPTY_ROOT_HASH {
-        let says_nothing = proof.iter().all(|node| node.as_ref() == [EMPTY_STRING_CODE]);
-        return if says_nothing { Ok(None) } else { Err(Flaw::Surplus) };
+        return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };
     }
     if proof.len() > MAX_NODES {
         return Err(Flaw::TooManyNodes);
     }
     let mut nodes = proof.iter();
-    let mut place = Place { hash: root, rest: Nibbles::unpack(key) };
-    loop {
+    let value = walk(root, key, |hash| {
         let node = nodes.next().ok_or(Flaw::Truncated)?;
         if node.len() > MAX_NODE_BYTES {
             return Err(Flaw::NodeTooLong);
         }
-        if keccak256(node) != place.hash {
-            return Err(Flaw::WrongHash);
-        }
-        match descend(node, place.rest)? {
+        if keccak256(node) == hash { Ok(node) } else { Err(Flaw::WrongHash) }
+    })?;
+    if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
+}
+
+/// Walks from the root to what stands under `key`; `node_at` gives the node with a hash, which it has checked.
+fn walk<'a>(
+    root: B256,
+    key: B256,
+    mut node_at: impl FnMut(B256) -> Result<&'a Bytes, Flaw>,
+) -> Result<Option<Vec<u8>>, Flaw> {
+    let mut place = Place { hash: root, rest: Nibbles::unpack(key) };
+    for _ in 0..MAX_NODES {
+        match descend(node_at(place.hash)?, place.rest)? {
             Step::Down(next) => place = next,
-            Step::End(_) if nodes.next().is_some() => return Err(Flaw::Surplus),
             Step::End(value) => return Ok(value),
         }
     }
+    Err(Flaw::TooManyNodes)
+}
+
+/// Nodes of tries, each found by its hash, whatever proof it was part of.
+pub(super) struct Pool<'a> {
+    nodes: HashMap<B256, &'a Bytes>,
+    used: HashSet<B256>,
+}
+
+impl<'a> Pool<'a> {
+    /// # Errors
+    /// [`Flaw::NodeTooLong`].
+    pub(super) fn new(nodes: impl IntoIterator<Item = &'a Bytes>) -> Result<Self, Flaw> {
+        let nodes = nodes
+            .into_iter()
+            .map(|node| if node.len() > MAX_NODE_BYTES { Err(Flaw::NodeTooLong) } else { Ok((keccak256(node), node)) });
+        Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
+    }
+
+    /// Whether every node led somewhere.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.used.len() == self.nodes.len()
+    }
+
+    /// The account and these slots of it, as the nodes show them.
+    ///
+    /// # Errors
+    /// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
+    pub(super) fn verify(
+        &mut self,
+        state_root: B256,
+        address: Address,
+        slots: impl IntoIterator<Item = U256>,
+    ) -> Result<Verified, ProofError> {
+        let account = self.look_up::<TrieAccount>(state_root, keccak256(address));
+        let account = account.map_err(|flaw| ProofError::Account { address, flaw })?;
+        let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
+        let proven = slots.into_iter().map(|slot| {
+            let value = self.look_up::<U256>(storage_root, keccak256(slot.to_be_bytes::<32>()));
+            let value = value.map_err(|flaw| ProofError::Slot { address, slot, flaw })?;
+            Ok((slot, value.unwrap_or_default()))
+        });
+        let slots = proven.collect::<Result<_, ProofError>>()?;
+        Ok(Verified { account, slots })
+    }
+
+    fn look_up<T: Decodable>(&mut self, root: B256, key: B256) -> Result<Option<T>, Flaw> {
+        if root == EMPTY_ROOT_HASH {
+            return Ok(None);
+        }
+        let Self { nodes, used } = self;
+        let value = walk(root, key, |hash| {
+            used.insert(hash);
+            nodes.get(&hash).copied().ok_or(Flaw::Truncated)
+        })?;
+        value.as_deref().map(|value| decode(value, Flaw::BadValue)).transpose()
+    }
+}
+
+/// Whether a node of a proof is a node at all: some endpoints prove what is not in an empty trie with one for nothing.
+pub(super) fn is_node(node: &Bytes) -> bool {
+    node.as_ref() != [EMPTY_STRING_CODE]
 }
 
 /// A node by its hash, and what is left of the key there.

@@ -9,14 +9,11 @@ use std::collections::BTreeMap;
 use semver::Version;
 use serde_json::{Map, Value, json};
 
-use super::items;
+use super::{MAX_LISTED, items};
 use crate::card::Card;
 use crate::check::Findings;
 use crate::reason::{Code, Reason};
 use crate::text::excerpt;
-
-/// Most changes that one finding lists.
-const MAX_LISTED: usize = 8;
 
 /// The members of a skill that its callers rely on.
 const RELIED_ON: [&str; 4] = ["parameters", "returns", "mcp_server", "mcp_tool"];

@@ -1,0 +1,111 @@
+//! What is handed on: evidence bundles and signed verdicts.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use clresolve::bundle::Bundle;
+use clresolve::config::ProofDemand;
+use clresolve::name::EnsName;
+use clresolve::profile::Profiles;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::sandbox::Sandbox;
+use clresolve::sign::{Expected, MAX_LIFETIME, PublicKey, SKEW, TrustedKeys, verify};
+use clresolve::verdict::{Depth, State, canonical_digest};
+use ed25519_dalek::{Signer as _, SigningKey};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// A bundle. The first byte says what the rest is: its bytes, or changes to a good bundle without (1) or with (2) proofs
+/// of the state, pairs of a JSON Pointer and the value to stand there, after which the digest is made to fit.
+pub(crate) fn bundle(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
+    let base = match kind % 4 {
+        1 => &BUNDLES.attested,
+        2 => &BUNDLES.proven,
+        _ => {
+            if let Ok(bundle) = Bundle::read(rest) {
+                let _ = bundle.verify(&BUNDLES.profiles);
+            }
+            return;
+        }
+    };
+    let mut changed = base.clone();
+    for change in super::pieces(rest).chunks_exact(2) {
+        let Ok(pointer) = std::str::from_utf8(change[0]) else { continue };
+        if let Some(place) = changed.pointer_mut(pointer) {
+            *place = serde_json::from_slice(change[1]).unwrap_or_default();
+        }
+    }
+    if let Some(members) = changed.as_object_mut() {
+        members.remove("digest");
+        changed["digest"] = canonical_digest(&changed).into();
+    }
+    let Ok(verified) = Bundle::read(changed.to_string().as_bytes()).and_then(|b| b.verify(&BUNDLES.profiles)) else {
+        assert_ne!(changed, *base, "the good bundle is refused");
+        return;
+    };
+    let verdict = &verified.resolution.verdict;
+    let is_same = base["verdict"]["conclusion"] == verdict.conclusion;
+    assert!(is_same || verdict.state != State::Trusted, "a changed bundle is trusted");
+}
+
+struct Bundles {
+    attested: Value,
+    proven: Value,
+    profiles: Profiles,
+}
+
+/// Bundles of the sandbox's good agent, exported once.
+static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime needs nothing");
+    runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let export = async |proof| {
+            let mut config = sandbox.config();
+            config.chain.proof = proof;
+            let resolver = Resolver::new(&config).await.expect("its configuration is good");
+            let bundle = resolver.export(&Question::new("raw-cid.eth")).await.expect("it is exported");
+            let bundle = bundle.to_json();
+            assert_eq!(bundle["verdict"]["state"], "trusted", "a base that no change could make trusted");
+            bundle
+        };
+        let (attested, proven) = (export(None).await, export(Some(ProofDemand::StateProof)).await);
+        Bundles { attested, proven, profiles: Sandbox::profiles() }
+    })
+});
+
+/// A time when the verdict in the seeds is fresh.
+pub(crate) const NOW: i64 = 1_795_000_000;
+
+/// A signed verdict. The first byte says what the rest is: the JWS, or header and payload of one whose signature holds.
+pub(crate) fn jws(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let jws = if kind % 2 == 0 {
+        String::from_utf8_lossy(rest).into_owned()
+    } else {
+        let parts = super::pieces(rest);
+        let [header, payload, ..] = parts[..] else { return };
+        let signed = format!("{}.{}", BASE64URL.encode(header), BASE64URL.encode(payload));
+        format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes()).to_bytes()))
+    };
+    let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
+    let expected = Expected {
+        name: EnsName::parse("summarizeagent.eth").expect("a good name"),
+        profile: "agent-cards/1.0.0".to_owned(),
+        depth: Depth::Identity,
+        chain: "eip155:1".to_owned(),
+        world: "mainnet".to_owned(),
+        issuer: None,
+    };
+    let now = Timestamp::from_second(NOW).expect("in range");
+    let Ok(verified) = verify(&jws, &TrustedKeys::from(&public), &expected, now) else { return };
+    assert!(kind % 2 == 1 || jws.split('.').count() == 3, "no compact form");
+    let verdict = &verified.verdict;
+    assert!(verdict.is_sealed(), "changed after it was made");
+    assert_eq!(verdict.name.normalized.as_deref(), Some(expected.name.as_str()));
+    let anchor = verdict.anchor.as_ref().expect("it is about a chain");
+    assert_eq!((anchor.chain.as_str(), anchor.world.as_str()), ("eip155:1", "mainnet"));
+    assert!((NOW - SKEW..=NOW + SKEW + MAX_LIFETIME).contains(&(verified.expires - 1)), "not of this time");
+}

@@ -1,0 +1,78 @@
+//! `generate`: Orloj's agent cards, from AgentSystem resources.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::args::{CardFormat, GenerateArgs};
+use super::exit::Exit;
+use super::output::{Output, json, json_line};
+use crate::generate::{Cards, Generated, MAX_BYTES, Source};
+use crate::text::Foreign;
+
+pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let files = args.from.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();
+    let cards = Cards::read(&sources, args.base_url)?;
+    let chosen = chosen(&cards, args.system.as_deref())?;
+    for note in chosen.iter().flat_map(|card| card.notes()) {
+        anstream::eprintln!("clresolve: {note}");
+    }
+    output.write(text(&chosen, args.format)?.as_bytes())?;
+    Ok(Exit::Trusted)
+}
+
+/// What the file is called, and as many of its bytes as are looked at.
+fn read(file: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let cannot = || format!("cannot read {}", Foreign::new(&name));
+    let mut bytes = Vec::new();
+    let most = MAX_BYTES as u64 + 1;
+    if file == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes).with_context(cannot)?;
+    } else {
+        File::open(file).with_context(cannot)?.take(most).read_to_end(&mut bytes).with_context(cannot)?;
+    }
+    Ok((name, bytes))
+}
+
+fn chosen<'c>(cards: &'c Cards, system: Option<&str>) -> anyhow::Result<Vec<&'c Generated>> {
+    let Some(system) = system else {
+        if cards.is_empty() {
+            bail!("no AgentSystem is exposed; set spec.a2a.enabled: true in those that are to have a card");
+        }
+        return Ok(cards.iter().collect());
+    };
+    let (namespace, name) = match system.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, system),
+    };
+    match cards.get(namespace, name) {
+        Some(card) => Ok(vec![card]),
+        None if cards.hides(name) => {
+            bail!("--system {}: it is not exposed; set spec.a2a.enabled: true in it", Foreign::new(system))
+        }
+        None => bail!("--system {}: no AgentSystem has this name; {}", Foreign::new(system), known(cards)),
+    }
+}
+
+/// The systems that have a card.
+fn known(cards: &Cards) -> String {
+    let names: Vec<_> = cards.iter().map(|card| format!("{}/{}", card.namespace(), card.name())).collect();
+    format!("those that have a card are {}", Foreign::new(&names.join(", ")))
+}
+
+fn text(cards: &[&Generated], format: CardFormat) -> anyhow::Result<String> {
+    match (format, cards) {
+        (CardFormat::Json, [card]) => Ok(card.text().to_owned()),
+        (CardFormat::Json, cards) => {
+            let cards: Vec<&Value> = cards.iter().map(|card| card.json()).collect();
+            Ok(json(&cards)? + "\n")
+        }
+        (CardFormat::Jsonl, cards) => cards.iter().map(|card| Ok(json_line(card.json())? + "\n")).collect(),
+    }
+}

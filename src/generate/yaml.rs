@@ -1,0 +1,338 @@
+//! YAML as a tree in which every value knows its line, and fields of it that say where they stand when they are refused.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::{Options, Spanned};
+
+use super::{GenerateError, Place};
+use crate::text::{Foreign, excerpt};
+
+/// Most levels of a document: a schema that a card could carry has far fewer, and reading recurses.
+const MAX_LEVELS: usize = 32;
+
+/// Aliases within aliases: each may add [`MAX_LEVELS`] to the depth of the tree.
+const MAX_ALIAS_LEVELS: usize = 3;
+
+/// Most documents of a file; the largest published example has some dozens.
+const MAX_DOCUMENTS: usize = 4096;
+
+/// Most values of a file, containers included: ten or so for each resource.
+const MAX_NODES: usize = 200_000;
+
+/// Most values that aliases stand for, all together, so that a few lines cannot name millions.
+const MAX_REPLAYED: usize = 50_000;
+
+/// Most anchors, aliases and merge keys; people who write resources use a handful.
+const MAX_ALIASES: usize = 1000;
+
+/// A value and its line.
+pub(super) struct Node {
+    line: u64,
+    content: Content,
+}
+
+enum Content {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file; no key stands there twice.
+    Map(Vec<(String, Node)>),
+}
+
+/// The documents of a text that is called `file` in messages. Empty ones are skipped.
+pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
+        GenerateError::Yaml { place: Place::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
+    })
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_LEVELS,
+            flow_nesting_limit: MAX_LEVELS,
+            max_documents: MAX_DOCUMENTS,
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+            max_anchors: MAX_ALIASES,
+            max_aliases: MAX_ALIASES,
+            max_merge_keys: MAX_ALIASES,
+            max_recorded_anchor_events: MAX_NODES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_REPLAYED,
+            max_replay_stack_depth: MAX_ALIAS_LEVELS,
+        },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::<Content>::deserialize(d)?;
+        Ok(Self { line: referenced.line(), content: value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<Content, D::Error> {
+        Content::deserialize(d)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
+        Ok(Content::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Content, E> {
+        Number::from_f64(value).map(Content::Number).ok_or_else(|| E::custom("a number that JSON cannot hold"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Content::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Content, A::Error> {
+        let mut map: Vec<(String, Node)> = Vec::new();
+        while let Some((key, value)) = members.next_entry::<String, Node>()? {
+            map.push((key, value));
+        }
+        if map.is_empty() {
+            return Ok(Content::Map(map));
+        }
+        let mut keys: Vec<&str> = map.iter().map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(A::Error::custom("a key stands there twice"));
+        }
+        Ok(Content::Map(map))
+    }
+}
+
+/// A value with the way to it.
+#[derive(Clone)]
+pub(super) struct Field<'n> {
+    file: &'n str,
+    node: &'n Node,
+    path: String,
+}
+
+impl<'n> Field<'n> {
+    /// A document.
+    pub(super) const fn document(file: &'n str, node: &'n Node) -> Self {
+        Self { file, node, path: String::new() }
+    }
+
+    /// File and line.
+    pub(super) fn place(&self) -> Place {
+        Place::new(self.file, self.node.line)
+    }
+
+    /// The member of this name; one that is null is not there.
+    pub(super) fn get(&self, name: &str) -> Result<Option<Self>, GenerateError> {
+        Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
+    }
+
+    /// The member of this name.
+    pub(super) fn demand(&self, name: &str) -> Result<Self, GenerateError> {
+        match self.get(name)? {
+            Some(field) => Ok(field),
+            None => Err(self.refused(format_args!("{name} is missing; add it"))),
+        }
+    }
+
+    /// Every member that is not null.
+    pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, GenerateError> {
+        let Content::Map(members) = &self.node.content else { return Err(self.expected("a mapping")) };
+        let there = members.iter().filter(|(_, node)| !matches!(node.content, Content::Null));
+        let field =
+            |(key, node): &'n (String, Node)| (key.as_str(), Self { file: self.file, node, path: self.below(key) });
+        Ok(there.map(field).collect())
+    }
+
+    /// Text.
+    pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
+        match &self.node.content {
+            Content::Text(text) => Ok(text),
+            Content::Bool(_) | Content::Number(_) => Err(self.expected("text; put it in quotes")),
+            _ => Err(self.expected("text")),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self) -> Result<bool, GenerateError> {
+        match self.node.content {
+            Content::Bool(flag) => Ok(flag),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self) -> Result<Vec<Self>, GenerateError> {
+        let Content::List(items) = &self.node.content else { return Err(self.expected("a list")) };
+        let field = |(at, node)| Self { file: self.file, node, path: format!("{}[{at}]", self.path) };
+        Ok(items.iter().enumerate().map(field).collect())
+    }
+
+    /// The items of a list of texts.
+    pub(super) fn texts(&self) -> Result<Vec<&'n str>, GenerateError> {
+        self.items()?.iter().map(Self::text).collect()
+    }
+
+    /// The members of a mapping as JSON.
+    pub(super) fn object(&self) -> Result<Map<String, Value>, GenerateError> {
+        match json(self.node) {
+            Value::Object(members) => Ok(members),
+            _ => Err(self.expected("a mapping")),
+        }
+    }
+
+    /// The field holds what it must not.
+    pub(super) fn refused(&self, detail: impl fmt::Display) -> GenerateError {
+        let path = if self.path.is_empty() { "the document" } else { &self.path };
+        GenerateError::Invalid { place: self.place(), detail: format!("{}: {detail}", Foreign::new(path)) }
+    }
+
+    fn expected(&self, what: &str) -> GenerateError {
+        self.refused(format_args!("expected {what}, found {}", self.node.content.kind()))
+    }
+
+    fn below(&self, name: &str) -> String {
+        if self.path.is_empty() { excerpt(name) } else { format!("{}.{}", self.path, excerpt(name)) }
+    }
+}
+
+impl Content {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+        }
+    }
+}
+
+/// The depth of a tree is bounded by its reader, so the recursion is.
+fn json(node: &Node) -> Value {
+    match &node.content {
+        Content::Null => Value::Null,
+        Content::Bool(flag) => Value::Bool(*flag),
+        Content::Number(number) => Value::Number(number.clone()),
+        Content::Text(text) => Value::String(text.clone()),
+        Content::List(items) => items.iter().map(json).collect(),
+        Content::Map(members) => members.iter().map(|(key, node)| (key.clone(), json(node))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn refusal(text: &str) -> (u64, String) {
+        match documents("f.yaml", text) {
+            Err(GenerateError::Yaml { place, detail }) => (place.line, detail),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted: {text}"),
+        }
+    }
+
+    #[test]
+    fn values_know_their_lines() {
+        let nodes = documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
+        assert_eq!(nodes.len(), 1);
+        let document = Field::document("f.yaml", &nodes[0]);
+        let list = document.demand("b").expect("b").items().expect("a list");
+        assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
+        assert_eq!(json(&nodes[0]), serde_json::json!({"a": 1, "b": ["x", [true, null]]}));
+    }
+
+    #[test]
+    fn what_yaml_leaves_open_is_refused() {
+        assert_eq!(refusal("a: 1\na: 2\n").0, 2);
+        assert_eq!(refusal("a: 1\nb: [1\n").0, 2);
+        assert!(documents("f", "a: !secret x\n").is_err(), "a tag of somebody's own");
+        assert!(documents("f", "a: .nan\n").is_err());
+        assert!(documents("f", &"[".repeat(1000)).is_err());
+        assert!(documents("f", &"a:\n".repeat(10)).is_err());
+        let flag = documents("f", "a: yes\n").expect("YAML");
+        let error = Field::document("f", &flag[0]).demand("a").and_then(|a| a.flag()).expect_err("text");
+        assert_eq!(error.to_string(), "f, line 1: a: expected true or false, found text");
+    }
+
+    #[test]
+    fn aliases_cannot_name_millions_of_values_or_levels() {
+        let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (name, of) in ["b", "c", "d", "e", "f", "g", "h"].iter().zip(["a", "b", "c", "d", "e", "f", "g"]) {
+            bomb.push_str(&format!("{name}: &{name} [{}]\n", [format!("*{of}").as_str(); 9].join(", ")));
+        }
+        assert!(documents("f", &bomb).is_err());
+        let mut deep = "a0: &a0 [x]\n".to_owned();
+        for level in 1..500 {
+            deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        assert!(documents("f", &deep).is_err());
+        assert!(documents("f", "a: &a {b: 1}\nc: *a\nd: *a\n").is_ok(), "an honest alias");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(?s)[a-c:&*!|>\\-\\[\\]{}, \n\"'#~<%@?0-9.]{0,120}") {
+            let _ = documents("f", &text);
+        }
+    }
+}
