@@ -20,7 +20,7 @@ lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
 
-# fuzz one target (name, records, cid, car, dag, card, abi, ccip, bundle or jws) for so many seconds
+# fuzz one target (their names stand in fuzz/run) for so many seconds
 fuzz TARGET SECONDS="60":
     fuzz/run {{TARGET}} {{SECONDS}}
 

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 
 pub use self::contracts::{BASE_REGISTRAR, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
 pub use self::endpoint::Endpoint;
-pub use self::proof::{HashedHeader, Kept};
+pub use self::proof::{Flaw, HashedHeader, Kept, Verified, verify_proof};
 pub use self::proven::{Head, HeaderSource, ProvenChain};
 pub use self::rpc::{ChainConfig, Clock, RpcChain};
 pub use self::witness::{Computed, Recording, Stand, Witness, WitnessError};

@@ -15,6 +15,7 @@ mod card;
 mod cat;
 mod completions;
 mod convert;
+mod discover;
 mod exit;
 mod expect;
 mod explain;
@@ -78,6 +79,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::Discover(args) => discover::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Project(args) => project::run(args),
         Command::Plan(args) => plan::run(args),

@@ -12,7 +12,7 @@ pub mod ipfs;
 mod decode;
 mod operator;
 
-pub use egress::{ConnectTo, Egress, EgressConfig, EgressError, Lookup, OriginSpec};
+pub use egress::{ConnectTo, Egress, EgressConfig, EgressError, Lookup, OriginSpec, SystemLookup};
 pub use operator::OperatorClient;
 
 use std::net::IpAddr;

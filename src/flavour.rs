@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use self::mapping::Mapping;
 use crate::card::Card;
 use crate::profile::Profile;
-use crate::reason::Reason;
+use crate::reason::{Code, Reason};
 use crate::text::excerpt;
 
 /// What a card is judged by.
@@ -63,10 +63,50 @@ struct System {
     mend: fn(&Card) -> Vec<Mend>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
+    /// Where a host's cards are looked for.
+    whereabouts: Whereabouts,
     /// Where a card of this shape says what others can say too.
     mapping: fn(&Card) -> &'static Mapping,
     /// The same of the shape in which new cards are written.
     written: &'static Mapping,
+}
+
+/// Where a system's cards are looked for, and what is to be said where they are not.
+#[derive(Debug)]
+pub struct Whereabouts {
+    /// Paths of a host, which [`fits`] reads: `{name}` is one of the host's own systems, `*` is no walk but a form that
+    /// a URL given by hand may have.
+    pub paths: &'static [&'static str],
+    /// What it means that none of them gave a card.
+    pub unreachable: Code,
+    /// What it means that a path without `{name}` has nothing, where the system gives that a meaning.
+    pub absent: Option<Code>,
+    /// What it means that credentials are demanded, where the system gives that a meaning.
+    pub credentialed: Option<Code>,
+    /// What it means that a card is served as anything but `application/json`, where the system demands that.
+    pub content_type: Option<Code>,
+    /// What it means that a cache served a card past its freshness, where the system gives that a meaning.
+    pub stale: Option<Code>,
+    /// Whether a document at one of the paths is no card, but says where cards are.
+    pub is_descriptor: fn(&Card) -> bool,
+}
+
+/// Whether `path` has the form of a path of [`Whereabouts`]: `{name}` is one segment, `*` anything.
+pub fn fits(form: &str, path: &str) -> bool {
+    let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
+    if form.contains('*') {
+        return split("*").is_some();
+    }
+    form == path || split("{name}").is_some_and(|name| !name.is_empty() && !name.contains('/'))
+}
+
+fn inner<'p>(path: &'p str, before: &str, after: &str) -> Option<&'p str> {
+    path.strip_prefix(before)?.strip_suffix(after)
+}
+
+/// For systems without a document that says where cards are.
+fn no_descriptor(_card: &Card) -> bool {
+    false
 }
 
 /// A value that a card must have because of others that it has.
@@ -140,6 +180,11 @@ impl Flavour {
     /// JSON Pointer of the member that says when a card was last changed.
     pub fn changed_at(self) -> Option<&'static str> {
         self.system().changed_at
+    }
+
+    /// Where a host's cards of this system are looked for.
+    pub fn whereabouts(self) -> &'static Whereabouts {
+        &self.system().whereabouts
     }
 
     /// Where `card` says what cards of other systems can say too.
@@ -255,6 +300,16 @@ mod tests {
     fn members_of_several_systems_are_ambiguous() {
         let both = detected(r#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "supportedInterfaces": []}"#);
         assert_eq!(both, Detection::Several(vec![Flavour::Aevum, Flavour::A2a]));
+    }
+
+    #[test]
+    fn paths_have_forms() {
+        let system = "/v1/agent-systems/{name}/.well-known/agent-card.json";
+        assert!(fits(system, "/v1/agent-systems/a/.well-known/agent-card.json"));
+        assert!(!fits(system, "/v1/agent-systems/a/b/.well-known/agent-card.json"));
+        assert!(!fits(system, "/v1/agent-systems//.well-known/agent-card.json"));
+        assert!(fits("/a.json", "/a.json") && !fits("/a.json", "/b/a.json"));
+        assert!(fits("*.json", "/cards/a.json") && !fits("*.json", "/cards/a"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | `POST /v1/verdicts` `{"names": […]}` | NDJSON, a verdict a line as they complete |
 //! | any method `/v1/gate/{name}`, `/v1/gate/{name}/{verb}`, `/v1/envoy/{name}/{verb}/{*ignored}` | 200 empty or 403 |
 //! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
+//! | `GET /v1/discover` `?url=&as=&system=&bind=` | 200 and the cards of a host, judged; where `http.discover` is on |
 //! | `GET /v1/reasons`, `/v1/profiles` | the registries |
 //! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
 //! | `GET /.well-known/agent-card.json`, `/v1/agent-systems/{name}/.well-known/agent-card.json` | Orloj's agent cards, where resources are configured |
@@ -21,6 +22,7 @@ mod answer;
 mod body;
 mod cards;
 mod desk;
+mod discover;
 mod front;
 mod gate;
 mod head;
@@ -237,6 +239,9 @@ fn router(shared: Arc<Shared>) -> Router {
         router = router
             .route("/.well-known/agent-card.json", get(systems::root))
             .route("/v1/agent-systems/{name}/.well-known/agent-card.json", get(systems::one));
+    }
+    if shared.http.discover {
+        router = router.route("/v1/discover", get(discover::host));
     }
     router
         .route("/v1/verdicts", axum::routing::post(verdicts::batch))

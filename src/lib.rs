@@ -29,6 +29,7 @@ pub mod clock;
 pub mod config;
 pub mod convert;
 pub mod digest;
+pub mod discover;
 pub mod evidence;
 pub mod fetch;
 pub mod flavour;

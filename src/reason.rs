@@ -680,6 +680,35 @@ registry! {
         "The card is not served as application/json."
         "The content type of an MA²D card is application/json. Readers that go by the content type may not take it for a card.";
 
+    // discovery, of Orloj and of any system
+    OrRootCardAbsent "or-root-card-absent" Warn Discovery "OR-4" Asker false
+        "The host has no root card, so more than one system may be exposed there."
+        "Orloj serves a card at /.well-known/agent-card.json only while exactly one system is exposed. Without one, none of several is the host's own: name the system whose card is meant (--system).";
+    OrCardUnreachable "or-card-unreachable" Unknown Discovery "OR-5" Publisher true
+        "The host has no Orloj card where one was looked for."
+        "The card of a system is served at /v1/agent-systems/NAME/.well-known/agent-card.json, and as the root card while the system is the only one. Nothing usable came from there.";
+    OrDiscoveryCredentialed "or-discovery-credentialed" Warn Discovery "OR-6" Publisher false
+        "The host demands credentials before it shows a card."
+        "Cards are discovered without credentials, and none are ever sent. The answer was 401, 403 or 407: open the path, or keep the system private and hand its card over in another way.";
+    OrCardStale "or-card-stale" Warn Discovery "OR-15" Operator true
+        "The card comes from a cache and is past its freshness."
+        "The answer's Age is beyond its max-age, so a cache between here and the host served it too long. The card is computed on request and may be another by now. Nothing is concluded from a change.";
+    DiscoveryAbsent "discovery-absent" Warn Discovery "" Publisher false
+        "There is nothing at this path."
+        "The host answered 404 or 410. No host has a card at every path, so this alone is no defect.";
+    DiscoveryContentType "discovery-content-type" Warn Discovery "" Publisher false
+        "What the host serves there is not JSON."
+        "The body is announced as something else and does not parse, as the page that many hosts give for any path. It was not judged.";
+    DiscoveryCardsDiffer "discovery-cards-differ" Warn Discovery "" Publisher false
+        "The host serves different cards at different paths."
+        "Each was judged by itself. Which of them a client gets depends on where it looks: serve one card, or make sure that they are meant to differ.";
+    DiscoveryNoCard "discovery-no-card" Unknown Discovery "" Publisher true
+        "No card was found where cards are looked for."
+        "None of the paths gave a document that could be judged. The host may have no card, may keep it elsewhere, or may be down.";
+    DiscoveryNotBound "discovery-not-bound" Warn Discovery "" Publisher true
+        "No name on ENS vouches for these bytes."
+        "Either no CommandLayer card was found, or the name that it states is not trusted, or the name's proven card has other bytes. A card that only a host serves is that host's word.";
+
     // the signatures of a card, and the roots that a verifier names
     SignatureMissing "signature-missing" Fail Signature "" Publisher false
         "The card is not signed."

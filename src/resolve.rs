@@ -34,6 +34,8 @@ use crate::evidence::continuity::Continuity;
 use crate::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
+use crate::fetch::https::Body;
+use crate::fetch::{FetchError, Forbidden, Lookup, Refusal, SystemLookup};
 use crate::manifest::Side;
 use crate::memory::Memory;
 use crate::name::{EnsName, NameError};
@@ -72,6 +74,15 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// The cause in words.
     async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String>;
+
+    /// The document at a URL that somebody names, with what its host says of it. Without such an implementation none is
+    /// fetched.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: Refusal::Disabled }.into())
+    }
 }
 
 /// What a walk found, and who lied on the way.
@@ -158,7 +169,15 @@ impl Resolver {
     /// # Errors
     /// When a file or URL of the configuration cannot be read or does not hold what it should.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
-        let egress = setup::egress(config)?;
+        Self::with_lookup(config, Arc::new(SystemLookup)).await
+    }
+
+    /// As [`Resolver::new`], with another source of addresses than the system's resolver.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn with_lookup(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Self, SetupError> {
+        let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress)?;
         let content = setup::content(config, &egress)?;
@@ -351,6 +370,14 @@ impl Resolver {
     /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
     pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Walk {
         self.0.content.walk(cid, path, &[], Budget::cat(), self.0.config.timeout).await
+    }
+
+    /// The document at a foreign URL, judged by nothing.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    pub(crate) async fn document(&self, url: &str) -> Result<Body, FetchError> {
+        self.0.content.document(url, self.0.config.timeout).await
     }
 
     /// The rules that the resolver knows.

@@ -7,6 +7,7 @@
 mod agents;
 mod ca;
 pub mod chain;
+mod discovery;
 mod gateway;
 mod schemas;
 pub mod spec;

@@ -45,7 +45,7 @@ const IMPURE_WORDS: [&str; 10] = [
 ];
 
 /// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 37] = [
+const ORDER: [&str; 38] = [
     "address",
     "cid",
     "clock",
@@ -80,6 +80,7 @@ const ORDER: [&str; 37] = [
     "bundle",
     "project",
     "resolve",
+    "discover",
     "report",
     "http",
     "cli",

@@ -1,14 +1,18 @@
 //! Both doors against real servers on loopback, honest and hostile.
 
+#[path = "support/disguise.rs"]
+mod disguise;
+#[path = "support/faults.rs"]
+mod faults;
 #[path = "fetch/gateways.rs"]
 mod gateways;
 #[path = "fetch/guard.rs"]
 mod guard;
-#[path = "fetch/server.rs"]
+#[path = "support/server.rs"]
 mod server;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +30,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use self::server::{Answer, Server, answer, canary, ok, redirect, status};
+use self::server::{Answer, Server, answer, canary, gzip, ok, redirect, status};
 
 /// For what should succeed: never waited for.
 const AMPLE: Duration = Duration::from_secs(30);
@@ -83,6 +87,7 @@ async fn gets_a_card() {
         final_url: "https://cards.example/a/card.json?x=1".parse().unwrap(),
         hops: 0,
         content_type: Some("application/json".to_owned()),
+        stale: false,
     };
     assert_eq!(body, expected);
     let endless = Limits { bytes: 2, total: Duration::MAX };
@@ -364,12 +369,6 @@ async fn only_a_whole_success_counts() {
         assert_eq!(outcome(move |_| status(line)).await, Err(unavailable(Cause::Status(code))), "{line}");
     }
     assert_eq!(outcome(|_| Answer::Whole(answer("203 Other", "", b"{}"))).await.unwrap(), "{}");
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 fn zipped(body: &[u8]) -> Answer {

@@ -995,3 +995,35 @@ async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
     config.sign.key = Some("k.pem".into());
     assert!(matches!(Server::bind(&config).await, Err(ServeError::SandboxSigns)));
 }
+
+#[tokio::test]
+async fn hosts_are_asked_for_cards_only_where_that_is_configured_and_within_the_limits_of_runs() {
+    let path = "/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example";
+    let closed = Daemon::start(|_| {}).await;
+    closed.get(path).await.is_problem(404, "route-unknown");
+
+    let open = Daemon::start(|config| config.http.discover = true).await;
+    let found = open.get(path).await;
+    assert_eq!((found.status, found.header("cache-control")), (200, "no-store"));
+    let body = found.json();
+    assert_eq!((&body["schema"], &body["outcome"]), (&json!("clresolve.discovery/1"), &json!("valid")));
+    assert_eq!((&body["cards"][0]["flavour"], &body["ens_bound"]), (&json!("a2a"), &Value::Null));
+    let bound = open.get("/v1/discover?url=commandlayer.sandbox.example&bind=true").await.json();
+    assert_eq!(bound["ens_bound"]["name"], GOOD);
+    let system = open.get("/v1/discover?url=orloj.sandbox.example&system=research&as=orloj").await.json();
+    assert_eq!(system["outcome"], "valid");
+    let inside = open.get(&format!("/v1/discover?url=https%3A%2F%2F{}", open.authority)).await.json();
+    assert_eq!(inside["outcome"], "undecided");
+    assert_eq!(inside["places"][0]["outcome"], "forbidden");
+    for bad in ["", "?url=http%3A%2F%2Fa.example", "?url=a.example&as=acme", "?url=a.example&x=1"] {
+        open.get(&format!("/v1/discover{bad}")).await.is_problem(400, "request-malformed");
+    }
+    open.request(Method::POST, path).send().await.map(|answer| assert_eq!(answer.status(), 405)).expect("an answer");
+
+    let spent = Daemon::start(|config| {
+        config.http.discover = true;
+        config.http.cold_runs_per_minute = 0;
+    })
+    .await;
+    spent.get(path).await.is_problem(429, "client-over-quota");
+}

@@ -29,7 +29,7 @@ pub(super) use self::kept::Ground;
 pub use self::kept::Kept;
 pub(super) use self::source::{Given, RpcSource, StateSource};
 pub(super) use self::state::Wanted;
-pub(super) use self::trie::Flaw;
+pub use self::trie::{Flaw, Verified, verify_proof};
 
 use self::code::Codes;
 use self::evm::{CALLER, Run};

@@ -16,6 +16,7 @@ use crate::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_issuer,
     parse_profile, parse_quorum,
 };
+use crate::discover::{SystemName, Target};
 use crate::flavour::Flavour;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
@@ -31,6 +32,7 @@ Examples:
   clresolve trace a.eth                      each step with its evidence and time
   clresolve card a.eth > card.json           the card's bytes, if and only if proven
   clresolve lint card.json                   is this card fit to be published?
+  clresolve discover https://agent.example   which cards does this host serve?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
   clresolve signature verify card.json --ens a.eth
@@ -99,6 +101,7 @@ impl Command {
             Self::Memory(MemoryArgs { command: MemoryCommand::Show(args) }) => args.world.verbose,
             Self::Memory(MemoryArgs { command: MemoryCommand::Forget(args) }) => args.world.verbose,
             Self::Lint(args) => args.world.verbose,
+            Self::Discover(args) => args.world.verbose,
             Self::Convert(args) => args.world.verbose,
             Self::Project(args) => args.world.verbose,
             Self::Plan(args) => args.world.verbose,
@@ -137,6 +140,8 @@ pub(super) enum Command {
     Name(NameArgs),
     /// Judge cards of any system before they are published, with line and column of each finding
     Lint(LintArgs),
+    /// Ask a host for its cards, of any system, and judge each
+    Discover(DiscoverArgs),
     /// Write a trusted agent as an A2A card, for clients that know nothing of ENS
     Project(ProjectArgs),
     /// Write a card of one system as a card of another, and what could not be carried
@@ -350,6 +355,36 @@ pub(super) struct LintArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor of a
+registry; with --system, or the URL of a system, that system's own path too; for a
+URL that ends in .json that document alone. Over https only, without credentials,
+on public hosts only, and nothing that a card names is asked.
+The answer is no verdict: a card that only a host serves is that host's word. With
+--bind the name that a CommandLayer card states is asked for on ENS, and the answer
+says whether a verdict proved these very bytes.
+Exit codes: 0 a card, and none that breaks its rules; 1 one breaks them; 2 usage;
+3 no card could be judged.")]
+pub(super) struct DiscoverArgs {
+    /// A host, its URL, or that of a document
+    #[arg(value_name = "HOST|URL")]
+    pub(super) target: Target,
+    /// Look for cards of this system only, and judge by its rules
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    pub(super) flavour: Option<Flavour>,
+    /// One of the host's own systems (Orloj)
+    #[arg(long, value_name = "NAME")]
+    pub(super) system: Option<SystemName>,
+    /// Ask for the names that CommandLayer cards state, on the chain
+    #[arg(long)]
+    pub(super) bind: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 The new card goes to standard output; what is lost, and what the target demands and the
 old card does not say, goes to stderr (-o json has all of it in one object).
 Nothing is made up. Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.")]
@@ -534,6 +569,7 @@ pub(super) struct CatArgs {
   GET  /v1/cards/{name}                      the card's bytes, if proven
   GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
                                              where [orloj] names resources
+  GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 
@@ -1028,7 +1064,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         _ => String::new(),
     };
     let argument = typed(ContextKind::InvalidArg);
-    if argument.starts_with("--rpc") || argument.starts_with("--gateway") {
+    if ["--rpc", "--gateway", "<HOST|URL>"].iter().any(|secret| argument.starts_with(secret)) {
         let value = typed(ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));

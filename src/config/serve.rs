@@ -52,6 +52,9 @@ pub struct HttpConfig {
     pub drain_notice: Duration,
     /// Longest time after that for requests in work.
     pub drain: Duration,
+    /// Whether hosts that a client names are asked for their cards. Off by default: the daemon then opens no connection
+    /// that a client alone chose.
+    pub discover: bool,
 }
 
 /// The gate.
@@ -84,6 +87,7 @@ impl Default for HttpConfig {
             read_timeout: Duration::from_secs(30),
             drain_notice: Duration::from_secs(1),
             drain: Duration::from_secs(20),
+            discover: false,
         }
     }
 }
@@ -170,6 +174,9 @@ pub struct HttpLayer {
     /// How long an end is put off for requests in work.
     #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
     pub drain: Option<Duration>,
+    /// Whether hosts that a client names are asked for their cards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discover: Option<bool>,
 }
 
 /// `[gate]`, as far as a layer names its keys.
@@ -206,6 +213,7 @@ impl HttpLayer {
             read_timeout: self.read_timeout.unwrap_or(below.read_timeout),
             drain_notice: self.drain_notice.unwrap_or(below.drain_notice),
             drain: self.drain.unwrap_or(below.drain),
+            discover: self.discover.unwrap_or(below.discover),
         }
     }
 
@@ -227,6 +235,7 @@ impl HttpLayer {
             read_timeout: Some(config.read_timeout),
             drain_notice: Some(config.drain_notice),
             drain: Some(config.drain),
+            discover: Some(config.discover),
         }
     }
 }
@@ -328,6 +337,7 @@ head-timeout = "12s"
 read-timeout = "4s"
 drain-notice = "5ms"
 drain = "6s"
+discover = true
 
 [gate]
 deadline = "100ms"
@@ -343,6 +353,7 @@ deny = ["record-recent"]
         assert_eq!((config.http.connections_per_client, config.http.cold_runs_per_client), (7, 8));
         assert_eq!((config.http.head_bytes, config.http.headers, config.http.body_bytes), (2048, 9, 10));
         assert_eq!((config.http.idle_timeout.as_secs(), config.http.head_timeout.as_secs()), (11, 12));
+        assert!(config.http.discover && !Config::default().http.discover);
         assert_eq!(config.gate.deadline.as_millis(), 100);
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);

@@ -5,6 +5,10 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
+/// Bytes on the wire that are decoded at a time. They come to at most some 1032 times as many (RFC 1951), so that a bomb
+/// is read in pieces of 132 KiB, and a reader that has enough of it needs no memory for the rest.
+const PORTION: usize = 128;
+
 /// Undoes the content coding of a body piece by piece and stops at a limit.
 ///
 /// The limit holds for the bytes on the wire and for the decoded bytes: a bomb is small on the wire, and an endless
@@ -32,6 +36,14 @@ impl Decoder {
     /// The most bytes that the body may have.
     pub(super) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// How many bytes of the wire to push at a time, so that what comes out is bounded too.
+    pub(super) fn portion(&self) -> usize {
+        match self.coding {
+            Coding::Identity => usize::MAX,
+            Coding::Gzip(_) => PORTION,
+        }
     }
 
     /// Takes bytes from the wire, gives the decoded bytes that they complete.
@@ -128,6 +140,15 @@ mod tests {
         }
         out.extend_from_slice(&decoder.finish()?);
         Ok(out)
+    }
+
+    #[test]
+    fn a_bomb_comes_in_small_pieces() {
+        let (bomb, limit) = (gzip(&vec![0; 8 << 20]), 8 << 20);
+        let mut decoder = Decoder::new(Some("gzip"), limit).unwrap();
+        let pieces = bomb.chunks(decoder.portion());
+        let longest = pieces.map(|piece| decoder.push(Bytes::copy_from_slice(piece)).unwrap().len()).max();
+        assert!(longest.is_some_and(|longest| longest <= 160 << 10), "{longest:?}");
     }
 
     #[test]

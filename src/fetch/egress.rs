@@ -33,8 +33,8 @@ use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use self::client::{Clients, SendError, parse_roots};
-use self::guard::{Door, Guard, SystemLookup, Target};
-pub use self::guard::{FOREIGN_PORTS, Lookup};
+use self::guard::{Door, Guard, Target};
+pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
 use self::message::head_size;
 pub(super) use self::message::{Call, Reply};

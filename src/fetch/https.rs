@@ -50,6 +50,8 @@ pub struct Body {
     pub hops: u8,
     /// The `Content-Type` header, cut short. Nothing is concluded from it.
     pub content_type: Option<String>,
+    /// Whether its own head says that a cache kept it for longer than it is fresh: `Age` is beyond `max-age` (RFC 9111).
+    pub stale: bool,
 }
 
 /// Gets the document at the foreign `url`.
@@ -69,10 +71,21 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
         }
         check_status(reply.status())?;
         let content_type = reply.header(header::CONTENT_TYPE).map(excerpt);
+        let stale = is_stale(reply.header(header::AGE), reply.header(header::CACHE_CONTROL));
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.end();
-        return Ok(Body { bytes, final_url, hops, content_type });
+        return Ok(Body { bytes, final_url, hops, content_type, stale });
     }
+}
+
+/// Whether `Age` is beyond the `max-age` of `Cache-Control`. Where either is missing or no number, nothing is known.
+fn is_stale(age: Option<&str>, control: Option<&str>) -> bool {
+    let seconds = |text: &str| text.trim().trim_matches('"').parse::<u64>().ok();
+    let max_age = control.unwrap_or_default().split(',').find_map(|directive| {
+        let (name, value) = directive.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("max-age").then(|| seconds(value))?
+    });
+    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > max_age)
 }
 
 /// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).

@@ -15,6 +15,7 @@
 
 mod attempt;
 mod hedge;
+mod room;
 mod route;
 mod score;
 
@@ -26,6 +27,7 @@ use bytes::Bytes;
 use url::{Host, Url};
 
 use self::attempt::Retrieving;
+use self::room::Room;
 use self::route::Route;
 pub use self::score::Hedging;
 use self::score::Scores;
@@ -55,6 +57,7 @@ pub const IPFS_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct IpfsClient {
     routes: Arc<[Route]>,
     scores: Arc<Scores>,
+    room: Arc<Room>,
 }
 
 impl IpfsClient {
@@ -66,7 +69,7 @@ impl IpfsClient {
         let routes: Result<Vec<_>, _> = gateways.into_iter().map(|gateway| Route::new(egress, gateway)).collect();
         let routes: Arc<[Route]> = routes?.into();
         let scores = Arc::new(Scores::new(routes.len(), hedging));
-        Ok(Self { routes, scores })
+        Ok(Self { routes, scores, room: Arc::new(Room::new()) })
     }
 
     /// Retrieves and proves the file that `want` names.
@@ -74,7 +77,7 @@ impl IpfsClient {
     /// `now` decides which gateways still rest, and how much of old failures is forgotten; time limits run by
     /// themselves.
     pub async fn retrieve(&self, want: &Want<'_>, now: Instant) -> Retrieval {
-        let retrieving = Retrieving::new(want, &self.routes, &self.scores, now);
+        let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.room, now);
         let turns = retrieving.turns();
         hedge::run(&retrieving, turns, deadline_in(want.total)).await;
         retrieving.finish()

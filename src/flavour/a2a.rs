@@ -15,7 +15,7 @@ pub use self::model::{
     AgentCard, Capabilities, Extension, Interface, OlderCard, OlderInterface, Provider, Signature, Skill,
 };
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, mends_nothing, present};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
 use crate::card::Card;
 use crate::check::{Findings, content};
 use crate::reason::{Code, Reason};
@@ -32,6 +32,15 @@ pub(super) static SYSTEM: System = System {
     changed_at: None,
     mapping: mapping::mapping,
     written: &mapping::CURRENT,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
+        unreachable: Code::DiscoveryNoCard,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 /// The members of every version.

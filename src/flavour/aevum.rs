@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use self::model::{AgentCard, Auth, Capability, Endpoint, Metadata, PACR, Pricing, Protocol, Scheme};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, mends_nothing};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
 use crate::card::{Card, pointer};
 use crate::check::Findings;
 use crate::reason::{Code, Effect, Reason};
@@ -42,6 +42,15 @@ pub(super) static SYSTEM: System = System {
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent.json"],
+        unreachable: Code::AeCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 /// The members of a card.

@@ -25,7 +25,7 @@ pub use self::model::{
     Protocol, Skill,
 };
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, mends_nothing};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
 use crate::card::Card;
 use crate::check::Findings;
 use crate::reason::{Code, Reason};
@@ -42,6 +42,15 @@ pub(super) static SYSTEM: System = System {
     changed_at: Some("/metadata/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "*.json"],
+        unreachable: Code::AnCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: Some(Code::AnContentType),
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &[

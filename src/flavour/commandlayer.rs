@@ -2,7 +2,7 @@
 
 mod mapping;
 
-use super::{Mend, Rules, System, present};
+use super::{Mend, Rules, System, Whereabouts, present};
 use crate::card::Card;
 use crate::check;
 use crate::name::EnsName;
@@ -20,6 +20,15 @@ pub(super) static SYSTEM: System = System {
     changed_at: Some("/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent.json", "/.well-known/agent-cards-v1.0.0.json"],
+        unreachable: Code::DiscoveryNoCard,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor,
+    },
 };
 
 const ORDER: &[&str] = &[
@@ -48,6 +57,11 @@ const ORDER: &[&str] = &[
 
 fn tells(card: &Card) -> Vec<&'static str> {
     present(card, &["ens", "implements", "entry", "schemas_mirror"])
+}
+
+/// The document by which a registry of cards says where its manifest is; no card, although it names an ENS name.
+fn is_descriptor(card: &Card) -> bool {
+    card.at("/registry/manifest").is_some()
 }
 
 /// The release lines are told apart by profiles; the card's own version names the line.

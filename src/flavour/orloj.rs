@@ -16,7 +16,7 @@ use url::Url;
 
 pub use self::model::{AgentCard, Authentication, Capabilities, Provider, Skill};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Flavour, Rules, System, mends_nothing};
+use super::{Flavour, Rules, System, Whereabouts, mends_nothing, no_descriptor};
 use crate::card::Card;
 use crate::check::{Findings, content};
 use crate::reason::{Code, Reason};
@@ -33,6 +33,15 @@ pub(super) static SYSTEM: System = System {
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
+        unreachable: Code::OrCardUnreachable,
+        absent: Some(Code::OrRootCardAbsent),
+        credentialed: Some(Code::OrDiscoveryCredentialed),
+        content_type: None,
+        stale: Some(Code::OrCardStale),
+        is_descriptor: no_descriptor,
+    },
 };
 
 /// The members of a card.

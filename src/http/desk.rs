@@ -114,6 +114,16 @@ impl Desk {
         Ok(Served { resolution: self.finish(permit, run).await?, how: How::Forced })
     }
 
+    /// What `work` gives, which takes the place of a run and counts as one. A caller that gives up does not end it.
+    pub(super) async fn admitted<T: Send + 'static>(
+        &self,
+        client: Client,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = self.admit(client)?;
+        self.held(Some(place), work).await
+    }
+
     async fn standing(&self, question: &Question) -> Result<Standing, Refusal> {
         self.resolver.standing(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
@@ -123,18 +133,26 @@ impl Desk {
         self.finish(place, async move { resolver.ask(&question).await }).await
     }
 
-    /// Lets the run go on in a task of its own, which holds its place to its end.
     async fn finish(
         &self,
         place: Option<Place>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
     ) -> Result<Resolution, Refusal> {
+        self.held(place, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
+    }
+
+    /// Lets the work go on in a task of its own, which holds its place to its end.
+    async fn held<T: Send + 'static>(
+        &self,
+        place: Option<Place>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let task = tokio::spawn(async move {
             let _place = place;
-            run.await
+            work.await
         });
         match timeout(self.run_limit, task).await {
-            Ok(Ok(answer)) => answer.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_panicked)) => Err(Refusal::InternalError),
             Err(_) => Err(Refusal::RunOverdue),
         }

@@ -14,7 +14,7 @@ use crate::reason::Refusal;
 use crate::telemetry::{self, Exposition};
 
 /// The routes as they are counted, by what their paths begin with; the first that fits.
-const ROUTES: [(&str, &str); 12] = [
+const ROUTES: [(&str, &str); 13] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
@@ -22,6 +22,7 @@ const ROUTES: [(&str, &str); 12] = [
     ("/v1/cards/", "card"),
     ("/v1/agent-systems/", "system-card"),
     ("/.well-known/agent-card.json", "root-card"),
+    ("/v1/discover", "discover"),
     ("/v1/reasons", "reasons"),
     ("/v1/profiles", "profiles"),
     ("/livez", "livez"),

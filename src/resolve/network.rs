@@ -20,7 +20,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    async fn document(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
+    async fn fetched(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
         let document = https::get(&self.egress, url, Limits { total: limit, ..Limits::card() }).await;
         let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::Outcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
@@ -31,11 +31,11 @@ impl Network {
 #[async_trait]
 impl Content for Network {
     async fn card(&self, url: &str, limit: Duration) -> Source {
-        source(self.document(Upstream::Card, url, limit).await)
+        source(self.fetched(Upstream::Card, url, limit).await)
     }
 
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        source(self.document(Upstream::Keys, url, limit).await)
+        source(self.fetched(Upstream::Keys, url, limit).await)
     }
 
     async fn walk(
@@ -55,7 +55,7 @@ impl Content for Network {
 
     async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
         if !location.starts_with("ipfs://") {
-            let document = self.document(Upstream::Schema, location, limit).await;
+            let document = self.fetched(Upstream::Schema, location, limit).await;
             return document.map(|body| body.bytes).map_err(|error| error.to_string());
         }
         let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
@@ -63,6 +63,10 @@ impl Content for Network {
             Walked::Proven { bytes, .. } => Ok(bytes),
             other => Err(other.to_string()),
         }
+    }
+
+    async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
+        self.fetched(Upstream::Card, url, limit).await
     }
 }
 

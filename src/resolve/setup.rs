@@ -18,7 +18,7 @@ use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
-use crate::fetch::{Cause, Egress, EgressConfig, FetchError};
+use crate::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup};
 use crate::memory::Memory;
 use crate::profile::Profiles;
 use crate::text::without_secrets;
@@ -33,7 +33,7 @@ pub(super) fn memory(config: &Config) -> Result<Option<Memory>, SetupError> {
 }
 
 /// The doors that the configuration opens.
-pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
+pub(super) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
     let network = &config.network;
     let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
     for path in &network.ca_files {
@@ -46,7 +46,7 @@ pub(super) fn egress(config: &Config) -> Result<Egress, SetupError> {
         denied: network.denied.clone(),
         ..EgressConfig::default()
     };
-    Egress::new(config).map_err(|error| invalid("ca", error))
+    Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
 }
 
 /// The part of the time limit that the endpoints share: half, so that the owner and the content come after.

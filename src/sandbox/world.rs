@@ -15,6 +15,7 @@ use super::chain::{
     BuildError, CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
     UNIVERSAL_RESOLVER,
 };
+use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::schemas::{MIRROR_HOST, Manifest, SCHEMAS_HOST, Schemas};
 use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
@@ -127,7 +128,8 @@ impl World {
         draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
-        let identity = ca::issue(&CERTIFIED).map_err(|error| WorldError::Listen(error.to_string()))?;
+        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
+            .map_err(|error| WorldError::Listen(error.to_string()))?;
         let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
             .await
@@ -223,6 +225,7 @@ impl World {
             at("IPFS gateway", GATEWAY_HOST),
             at("CCIP-Read gateway", CCIP_HOST),
             at("schemas", SCHEMAS_HOST),
+            at("discovery", &discovery::HOSTS.join(", ")),
         ]
     }
 
@@ -244,15 +247,16 @@ impl World {
         let target = self.server.address();
         let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
         [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, UNTRUSTED_HOST]
-            .map(str::to_owned)
             .into_iter()
+            .chain(discovery::HOSTS)
+            .map(str::to_owned)
             .chain(faulty)
             .map(|host| format!("{host}:{HTTPS}:{target}").parse().expect("hosts and addresses make a rule"))
             .collect()
     }
 }
 
-/// Every host that the certificate of a world covers.
+/// Every host that the certificate of a world covers, beside those of [`discovery::HOSTS`].
 const CERTIFIED: [&str; 6] =
     [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, GATEWAY_HOST, "*.gateway.sandbox.example"];
 
@@ -398,6 +402,13 @@ impl Hosts {
             };
             documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
             store.add(published.blocks.clone(), agent.ipfs);
+        }
+        let card_of = |name: &str| {
+            let known = published.iter().find(|(agent, _)| agent.name == name);
+            known.map(|(_, published)| published.card.clone())
+        };
+        for (host, path, document) in discovery::documents(card_of) {
+            documents.insert((host.to_owned(), path.to_owned()), document);
         }
         Self {
             documents,

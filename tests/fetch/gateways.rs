@@ -1,65 +1,27 @@
 //! IPFS gateways, honest and in every way not.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clresolve::cid::build::{Blocks, Layout, car, tree};
-use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
+use clresolve::cid::build::car;
+use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Outcome, Retrieval, Want};
 use clresolve::fetch::{Cause, Egress, EgressConfig, FetchError, Forbidden, Refusal};
 
 use tokio::net::TcpListener;
 
+use super::faults::{Asked, Content, Ends, FAULTS, as_car, as_raw, is_car};
 use super::server::{ANYWHERE, Answer, Server, answer, canary, ok, redirect, status};
-use super::{AMPLE, NAME, SHORT, gzip, toward, unavailable};
-
-/// A directory with a card in a subdirectory, and a file of several chunks.
-struct Content {
-    root: ContentId,
-    blocks: Blocks,
-    card: Bytes,
-}
-
-impl Content {
-    fn new() -> Self {
-        let card = Bytes::from_static(b"{\"id\":\"summarizeagent.eth\"}");
-        let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
-        let files = BTreeMap::from([("agents/a b.json".to_owned(), card.clone()), ("long".to_owned(), long)]);
-        let (root, blocks) = tree(&files, Layout { chunk: 4096, ..Layout::default() });
-        Self { root, blocks, card }
-    }
-
-    fn car(&self) -> Vec<u8> {
-        car(&self.root, &self.blocks)
-    }
-
-    fn block(&self, head: &str) -> Option<Bytes> {
-        let text = head.split(' ').nth(1)?.strip_prefix("/ipfs/")?.strip_suffix("?format=raw")?;
-        self.blocks.get(&ContentId::parse(text).unwrap()).cloned()
-    }
-}
-
-fn is_car(head: &str) -> bool {
-    head.contains("format=car")
-}
-
-fn as_car(body: &[u8]) -> Answer {
-    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.car; version=1\r\n", body))
-}
-
-fn as_raw(body: &[u8]) -> Answer {
-    Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.raw\r\n", body))
-}
+use super::{AMPLE, NAME, SHORT, toward, unavailable};
 
 /// Serves blocks one by one.
 fn blocks(head: &str) -> Answer {
-    Content::new().block(head).map_or_else(|| status("404 Not Found"), |block| as_raw(&block))
+    Content::new().raw(head)
 }
 
 fn honest(head: &str) -> Answer {
-    if is_car(head) { as_car(&Content::new().car()) } else { blocks(head) }
+    Content::new().honest(head)
 }
 
 fn gateway(label: &str, server: &Server) -> Gateway {
@@ -397,367 +359,42 @@ async fn the_bounds_hold_for_all_gateways_together() {
 
 // --- every fault of a gateway ---
 
-/// What a gateway was asked for, and has.
-enum Asked {
-    Car,
-    Block(Bytes),
-}
-
-impl Asked {
-    fn of(head: &str) -> Self {
-        match Content::new().block(head) {
-            Some(block) => Self::Block(block),
-            None if is_car(head) => Self::Car,
-            None => panic!("{head}"),
-        }
+/// How it ends where nobody but this gateway is asked.
+fn check(ends: &Ends, name: &str, got: &Retrieval) {
+    if matches!(ends, Ends::Proven) {
+        assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
+        return;
     }
-
-    /// The right answer.
-    fn body(&self) -> Vec<u8> {
-        match self {
-            Self::Car => sealed(&along()),
-            Self::Block(block) => block.to_vec(),
-        }
-    }
-
-    /// The right answer under these headers.
-    fn with(&self, headers: &str) -> Answer {
-        Answer::Whole(answer("200 OK", headers, &self.body()))
-    }
-}
-
-type Sections = Vec<(ContentId, Bytes)>;
-
-/// The blocks from the root to the card, in the order in which they are walked.
-fn along() -> Sections {
-    let content = Content::new();
-    let mut walk = Walk::new(content.root, &ContentPath::literal("agents/a b.json").unwrap(), Budget::card());
-    let mut sections = Vec::new();
-    while let Some(cid) = walk.wanted().copied() {
-        sections.push((cid, content.blocks[&cid].clone()));
-        walk.supply(content.blocks[&cid].clone()).unwrap();
-    }
-    assert_eq!(sections.len(), 3);
-    sections
-}
-
-fn sealed(sections: &Sections) -> Vec<u8> {
-    car(&Content::new().root, sections.iter().map(|(cid, block)| (cid, block)))
-}
-
-/// Answers CARs with a changed one, and blocks well.
-fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
-    rewritten(asked, |_| {
-        let mut sections = along();
-        edit(&mut sections);
-        sealed(&sections)
-    })
-}
-
-fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
-    match asked {
-        Asked::Car => as_car(&write(asked.body())),
-        Asked::Block(block) => as_raw(block),
-    }
-}
-
-/// A whole CAR cut after its header, and these bytes after it.
-fn after_header(whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
-    let header = sealed(&Vec::new()).len();
-    [&whole[..header], &rest.concat()].concat()
-}
-
-fn flipped(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    *bytes.last_mut().unwrap() ^= 1;
-    bytes
-}
-
-fn other() -> (ContentId, Bytes) {
-    let block = Bytes::from_static(b"{\"not\":\"the block you asked for\"}");
-    (ContentId::raw_of(&block), block)
-}
-
-/// The head of an answer whose length is not told, or told wrongly.
-fn head(headers: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\n{headers}\r\n").into_bytes()
-}
-
-fn promised(length: usize) -> String {
-    format!("Content-Length: {length}\r\n")
-}
-
-/// How it ends when only this gateway is asked.
-enum Ends {
-    /// With the card.
-    Proven,
-    /// The gateway is a liar.
-    Lied,
-    /// Unproven, for this reason.
-    Unavailable(Cause),
-    /// Unproven: more than a block may have.
-    Oversize,
-    /// Unproven: it is to be left alone for so many seconds.
-    Throttled(u16, u64),
-}
-
-type Fault = fn(&Asked) -> Answer;
-
-/// Every way to fail that a gateway of the wild or of a laboratory was seen in, and how it ends.
-const FAULTS: [(&str, Fault, Ends); 54] = [
-    // what is sent
-    (
-        "corrupt",
-        |asked| match asked {
-            Asked::Car => {
-                let mut sections = along();
-                sections[2].1 = flipped(&sections[2].1).into();
-                as_car(&sealed(&sections))
-            }
-            Asked::Block(block) => as_raw(&flipped(block)),
-        },
-        Ends::Lied,
-    ),
-    (
-        "wrong-block",
-        |asked| match asked {
-            Asked::Car => as_car(&sealed(&vec![other()])),
-            Asked::Block(_) => as_raw(&other().1),
-        },
-        Ends::Lied,
-    ),
-    (
-        "wrong-root",
-        |asked| {
-            rewritten(asked, |_| {
-                let sections = along();
-                car(&other().0, sections.iter().map(|(cid, block)| (cid, block)))
-            })
-        },
-        Ends::Proven,
-    ),
-    (
-        "no-roots",
-        |asked| {
-            rewritten(asked, |whole| {
-                [&b"\x11\xa2\x65roots\x80\x67version\x01"[..], &whole[sealed(&Vec::new()).len()..]].concat()
-            })
-        },
-        Ends::Proven,
-    ),
-    ("swap-cid", |asked| edited(asked, |sections| sections[2].0 = sections[0].0), Ends::Proven),
-    ("missing-block", |asked| edited(asked, |sections| drop(sections.pop())), Ends::Proven),
-    ("reverse", |asked| edited(asked, |sections| sections.reverse()), Ends::Proven),
-    ("duplicate", |asked| edited(asked, |sections| sections.extend(along().into_iter().chain(along()))), Ends::Proven),
-    (
-        "extra-blocks",
-        |asked| {
-            edited(asked, |sections| {
-                let extra = (0..100_u8).map(|number| Bytes::from(vec![number; 1024]));
-                sections.splice(1..1, extra.map(|block| (ContentId::raw_of(&block), block)));
-            })
-        },
-        Ends::Proven,
-    ),
-    (
-        "a lie that is not wanted",
-        |asked| {
-            edited(asked, |sections| {
-                sections.insert(0, (other().0, Bytes::from_static(b"a lie")));
-            })
-        },
-        Ends::Proven,
-    ),
-    (
-        "a lie out of order",
-        |asked| {
-            edited(asked, |sections| {
-                sections.insert(0, (sections[2].0, Bytes::from_static(b"a lie")));
-            })
-        },
-        Ends::Lied,
-    ),
-    (
-        "huge-section",
-        |asked| rewritten(asked, |whole| after_header(&whole, &[&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20]])),
-        Ends::Proven,
-    ),
-    ("overlong-varint", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0xff; 10], &[1]])), Ends::Proven),
-    ("padded-varint", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0xa6, 0x81, 0x00]])), Ends::Proven),
-    (
-        "carv2",
-        |asked| rewritten(asked, |whole| [&b"\x0a\xa1\x67version\x02"[..], &[0; 40], &whole].concat()),
-        Ends::Proven,
-    ),
-    ("zero-section", |asked| rewritten(asked, |whole| after_header(&whole, &[&[0; 64]])), Ends::Proven),
-    (
-        "car-as-raw",
-        |asked| match asked {
-            Asked::Car => as_raw(&asked.body()),
-            Asked::Block(block) => as_raw(block),
-        },
-        Ends::Proven,
-    ),
-    ("car for a block", |_| as_car(&sealed(&along())), Ends::Proven),
-    ("car for a block, cut", |_| as_car(&sealed(&along()[..2].to_vec())), Ends::Lied),
-    ("empty", |_| as_raw(b""), Ends::Lied),
-    (
-        "truncate-clean",
-        |asked| {
-            let body = asked.body();
-            Answer::Whole(answer("200 OK", "", &body[..body.len() / 2]))
-        },
-        Ends::Lied,
-    ),
-    // how much
-    (
-        "endless-car",
-        |asked| {
-            let filler = sealed(&vec![other()]).split_off(sealed(&Vec::new()).len());
-            Answer::Endless([head(""), asked.body()[..59].to_vec()].concat(), filler.repeat(100))
-        },
-        Ends::Oversize,
-    ),
-    ("endless", |_| Answer::Endless(head(""), vec![0; 1 << 16]), Ends::Oversize),
-    (
-        "endless chunks",
-        |_| {
-            Answer::Endless(head("Transfer-Encoding: chunked\r\n"), [&b"400\r\n"[..], &[b'x'; 0x400], b"\r\n"].concat())
-        },
-        Ends::Oversize,
-    ),
-    ("an endless tail", |asked| Answer::Endless([head(""), asked.body()].concat(), vec![0xff; 1 << 16]), Ends::Proven),
-    ("giant-block", |_| Answer::Whole([head(""), vec![7; 9 << 20]].concat()), Ends::Oversize),
-    (
-        "huge-length",
-        |asked| Answer::Cut([head("Content-Length: 9007199254740991\r\n"), asked.body()].concat()),
-        Ends::Proven,
-    ),
-    ("huge-length and nothing else", |_| Answer::Cut(head("Content-Length: 9007199254740991\r\n")), Ends::Oversize),
-    (
-        "gzip-bomb",
-        |_| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&vec![0; 9 << 20]))),
-        Ends::Oversize,
-    ),
-    (
-        "gzip-honest",
-        |asked| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&asked.body()))),
-        Ends::Proven,
-    ),
-    ("gzip that is none", |asked| asked.with("Content-Encoding: gzip\r\n"), Ends::Unavailable(Cause::Encoding)),
-    ("an unknown coding", |asked| asked.with("Content-Encoding: br\r\n"), Ends::Unavailable(Cause::Encoding)),
-    (
-        "header-flood",
-        |_| Answer::Whole(answer("200 OK", &"X-Flood: yyyyyyyy\r\n".repeat(2000), b"")),
-        Ends::Unavailable(Cause::Head),
-    ),
-    (
-        "a wide header",
-        |asked| asked.with(&format!("X-Wide: {}\r\n", "y".repeat(40_000))),
-        Ends::Unavailable(Cause::Head),
-    ),
-    // when it stops
-    (
-        "truncate",
-        |asked| {
-            let body = asked.body();
-            Answer::Cut([head(&promised(body.len())), body[..body.len() / 2].to_vec()].concat())
-        },
-        Ends::Unavailable(Cause::Truncated),
-    ),
-    ("drop", |_| Answer::Cut(Vec::new()), Ends::Unavailable(Cause::Truncated)),
-    (
-        "drop-after-headers",
-        |asked| Answer::Cut(head(&promised(asked.body().len()))),
-        Ends::Unavailable(Cause::Truncated),
-    ),
-    ("stall", |asked| Answer::Stall(head(&promised(asked.body().len()))), Ends::Unavailable(Cause::Timeout)),
-    ("stall-before-headers", |_| Answer::Stall(Vec::new()), Ends::Unavailable(Cause::Timeout)),
-    (
-        "drip",
-        |asked| Answer::Drip(head(&promised(asked.body().len())), asked.body(), SHORT / 10),
-        Ends::Unavailable(Cause::Timeout),
-    ),
-    ("a dripping head", |_| Answer::Drip(Vec::new(), head(""), SHORT / 10), Ends::Unavailable(Cause::Timeout)),
-    // what it is said to be
-    ("wrong-type", |asked| asked.with("Content-Type: text/html; charset=utf-8\r\n"), Ends::Proven),
-    ("no-type", |asked| asked.with(""), Ends::Proven),
-    ("lying-etag", |asked| asked.with("ETag: \"bafkqaaa\"\r\nX-Ipfs-Roots: bafkqaaa\r\n"), Ends::Proven),
-    (
-        "html",
-        |_| Answer::Whole(answer("200 OK", "Content-Type: text/html\r\n", b"<!doctype html><title>Checking</title>")),
-        Ends::Unavailable(Cause::Malformed),
-    ),
-    (
-        "partial",
-        |asked| {
-            let range = format!("Content-Range: bytes 0-9/{}\r\n", asked.body().len());
-            Answer::Whole(answer("206 Partial Content", &range, &asked.body()[..10]))
-        },
-        Ends::Unavailable(Cause::Status(206)),
-    ),
-    ("not-http", |_| Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Ends::Unavailable(Cause::Head)),
-    ("status:404", |_| status("404 Not Found"), Ends::Unavailable(Cause::Status(404))),
-    ("status:410", |_| status("410 Gone"), Ends::Unavailable(Cause::Status(410))),
-    ("status:500", |_| status("500 Oops"), Ends::Unavailable(Cause::Status(500))),
-    ("status:504", |_| status("504 Gateway Timeout"), Ends::Unavailable(Cause::Status(504))),
-    ("status:429", |_| Answer::Whole(answer("429 Too Many", "Retry-After: 2\r\n", b"")), Ends::Throttled(429, 2)),
-    (
-        "status:503 with an absurd time",
-        |_| Answer::Whole(answer("503 Busy", "Retry-After: 99999999999999999999999\r\n", b"")),
-        Ends::Throttled(503, 300),
-    ),
-    (
-        "status:503 at once again",
-        |_| Answer::Whole(answer("503 Busy", "Retry-After: 0\r\n", b"")),
-        Ends::Throttled(503, 1),
-    ),
-];
-
-impl Ends {
-    /// Whether time has to run out before this can be told.
-    fn needs_time(&self) -> bool {
-        matches!(self, Self::Unavailable(Cause::Timeout))
-    }
-
-    fn check(&self, name: &str, got: &Retrieval) {
-        if matches!(self, Self::Proven) {
-            assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
-            return;
-        }
-        assert_eq!(got.outcome, Outcome::Unproven, "{name}");
-        let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
-        assert_eq!(label, "first", "{name}");
-        let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
-        assert_eq!((is_lie, got.liars.len()), (matches!(self, Self::Lied), usize::from(is_lie)), "{name}: {fault:?}");
-        let expected = match self {
-            Self::Proven | Self::Lied => return,
-            Self::Unavailable(cause) => GatewayFault::Fetch(unavailable(cause.clone())),
-            Self::Oversize => GatewayFault::Fetch(FetchError::Oversize { limit: Budget::card().block_size }),
-            Self::Throttled(status, rest) => {
-                GatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) }
-            }
-        };
-        assert_eq!(*fault, expected, "{name}");
-    }
+    assert_eq!(got.outcome, Outcome::Unproven, "{name}");
+    let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
+    assert_eq!(label, "first", "{name}");
+    let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
+    assert_eq!((is_lie, got.liars.len()), (matches!(ends, Ends::Lied), usize::from(is_lie)), "{name}: {fault:?}");
+    let expected = match ends {
+        Ends::Proven | Ends::Lied => return,
+        Ends::Unavailable(cause) => GatewayFault::Fetch(unavailable(cause.clone())),
+        Ends::Oversize => GatewayFault::Fetch(FetchError::Oversize { limit: Budget::card().block_size }),
+        Ends::Throttled(status, rest) => GatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) },
+    };
+    assert_eq!(*fault, expected, "{name}");
 }
 
 #[tokio::test]
 async fn every_fault_ends_in_its_reason() {
     for (name, fault, ends) in FAULTS {
-        let bad = Server::plain(move |head| fault(&Asked::of(head))).await;
+        let bad = Server::plain(move |head| fault(&Asked::of(&Content::new(), head))).await;
         let path = ContentPath::literal("agents/a b.json").unwrap();
         let total = if ends.needs_time() { SHORT } else { AMPLE };
         let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
-        ends.check(name, &ipfs(&[&bad]).retrieve(&want, Instant::now()).await);
-        assert!(bad.heads().len() <= 1 + along().len(), "{name}: a CAR, and each block once");
+        check(&ends, name, &ipfs(&[&bad]).retrieve(&want, Instant::now()).await);
+        assert!(bad.heads().len() <= 1 + Content::new().along().len(), "{name}: a CAR, and each block once");
     }
 }
 
 #[tokio::test]
 async fn no_fault_keeps_an_honest_gateway_from_winning() {
     for (name, fault, _) in FAULTS {
-        let bad = Server::plain(move |head| fault(&Asked::of(head))).await;
+        let bad = Server::plain(move |head| fault(&Asked::of(&Content::new(), head))).await;
         let good = Server::plain(honest).await;
         let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
         assert_eq!(proven(&got), Content::new().card, "{name}");

@@ -16,7 +16,7 @@ use clresolve::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 
-use crate::targets::{BLANK, CARD, NOW, RESOLVER, aggregate};
+use crate::targets::{BLANK, CARD, HEADER, NOW, RESOLVER, aggregate};
 
 sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
@@ -41,6 +41,8 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "jws" => signed_verdicts(),
         "resources" => resources(),
         "ledger" => ledgers(),
+        "proof" => proofs(),
+        "header" => headers(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
@@ -522,5 +524,64 @@ fn signed_verdicts() -> Seeds {
         ("expired", forged(&header, &with(&claims, "exp", json!(1)))),
         ("unsealed", forged(&header, &with(&claims, "verdict", json!({})))),
         ("twice", forged(&header, &json!("{\"iss\":1,\"iss\":2}"))),
+    ]
+}
+
+/// A question, and what is changed in the answer.
+fn proofs() -> Seeds {
+    let asked = |account: u8, slot: u8, edits: &[&[u8]]| [vec![account, slot], pieces(edits)].concat();
+    let leaf = |value: &[u8]| {
+        let path = alloy_primitives::keccak256([0; 32]);
+        alloy_rlp::encode(vec![Bytes::from([&[0x20], &path[..]].concat()), Bytes::copy_from_slice(value)])
+    };
+    let account = alloy_rlp::encode(alloy_trie::TrieAccount::default());
+    vec![
+        ("honest", asked(3, 5, &[])),
+        ("no-account", asked(13, 5, &[])),
+        ("no-slot", asked(3, 21, &[])),
+        ("other-byte", asked(3, 5, &[&[0, 0, 0, 0, 40, 1]])),
+        ("other-byte-of-a-slot", asked(3, 5, &[&[0, 1, 1, 0, 40, 1]])),
+        ("other-value", asked(3, 5, &[&[5, 0, 9]])),
+        ("other-balance", asked(3, 5, &[&[6, 0, 9]])),
+        ("other-nonce", asked(3, 5, &[&[7, 0, 9]])),
+        ("other-root", asked(3, 5, &[&[8, 0, 9]])),
+        ("surplus", asked(3, 5, &[&[1, 0, 0xc0]])),
+        ("cut", asked(3, 5, &[&[2, 0]])),
+        ("other-order", asked(3, 5, &[&[3, 0]])),
+        ("no-nodes", asked(13, 5, &[&[4, 0]])),
+        ("other-slot", asked(3, 5, &[&[9, 0]])),
+        ("leaf-made-up", pieces(&[&leaf(&account), &leaf(&[1])])),
+        ("value-made-up", pieces(&[&leaf(&[0x80]), &leaf(&[0x80])])),
+    ]
+}
+
+fn headers() -> Seeds {
+    let first = alloy_consensus::Header { number: 1, ..Default::default() };
+    let full = alloy_consensus::Header {
+        number: 23_000_000,
+        timestamp: 1_790_000_000,
+        base_fee_per_gas: Some(7),
+        withdrawals_root: Some(alloy_primitives::B256::ZERO),
+        blob_gas_used: Some(0),
+        excess_blob_gas: Some(0),
+        parent_beacon_block_root: Some(alloy_primitives::B256::ZERO),
+        requests_hash: Some(alloy_primitives::B256::ZERO),
+        ..first.clone()
+    };
+    let rlp = alloy_rlp::encode(&full);
+    let told = |full: alloy_consensus::Header| {
+        serde_json::to_value(alloy_rpc_types_eth::Header::new(full)).expect("a header has a JSON form")
+    };
+    let mut other = HEADER.clone();
+    other["stateRoot"] = other["parentHash"].clone();
+    vec![
+        ("rlp", rlp.clone()),
+        ("rlp-first", alloy_rlp::encode(&first)),
+        ("rlp-cut", rlp[..rlp.len() - 3].to_vec()),
+        ("rlp-more", [&rlp[..], &[0x80]].concat()),
+        ("told", HEADER.to_string().into_bytes()),
+        ("told-full", told(alloy_consensus::Header { number: 1, ..full }).to_string().into_bytes()),
+        ("told-other-root", other.to_string().into_bytes()),
+        ("told-no-header", b"null".to_vec()),
     ]
 }

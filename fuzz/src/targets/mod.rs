@@ -6,11 +6,12 @@ mod cards;
 mod chain;
 mod content;
 mod evidence;
+mod proof;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
-    chain::{RESOLVER, aggregate},
+    chain::{HEADER, RESOLVER, aggregate},
     content::BLANK,
     evidence::NOW,
     text::CARD,
@@ -27,7 +28,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -36,6 +37,8 @@ impl Target {
         Self { name: "card", run: text::card },
         Self { name: "abi", run: chain::abi },
         Self { name: "ccip", run: chain::ccip },
+        Self { name: "proof", run: proof::proof },
+        Self { name: "header", run: proof::header },
         Self { name: "bundle", run: evidence::bundle },
         Self { name: "jws", run: evidence::jws },
         Self { name: "resources", run: cards::resources },

@@ -22,8 +22,9 @@ const MAX_NODE_BYTES: usize = 532;
 
 /// What is wrong with a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::chain) enum Flaw {
-    /// It has more than [`MAX_NODES`] nodes.
+#[non_exhaustive]
+pub enum Flaw {
+    /// It has more nodes than a path can have.
     #[error("it has more than {MAX_NODES} nodes")]
     TooManyNodes,
     /// A node is longer than any can be.
@@ -54,22 +55,56 @@ pub(in crate::chain) enum Flaw {
 
 /// An account and some of its slots, proven. `None` for an account that is proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verified {
-    pub(super) account: Option<TrieAccount>,
-    pub(super) slots: Vec<(U256, U256)>,
+pub struct Verified {
+    /// Nonce, balance and the two hashes.
+    pub account: Option<TrieAccount>,
+    /// Each slot that was asked for, with its value; zero where nothing stands.
+    pub slots: Vec<(U256, U256)>,
+}
+
+/// Checks an answer to `eth_getProof` (EIP-1186) for `address` and `slots` against the root of a state trie. Whatever
+/// else the endpoint says is not believed.
+///
+/// # Errors
+/// The first [`Flaw`].
+pub fn verify_proof(
+    state_root: B256,
+    address: Address,
+    slots: &[U256],
+    answer: &EIP1186AccountProofResponse,
+) -> Result<Verified, Flaw> {
+    verify(state_root, address, slots, answer).map_err(|refused| refused.flaw)
+}
+
+/// A proof that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    address: Address,
+    /// The slot whose proof it is; none for that of the account.
+    slot: Option<U256>,
+    flaw: Flaw,
+}
+
+impl From<Refused> for ProofError {
+    fn from(Refused { address, slot, flaw }: Refused) -> Self {
+        match slot {
+            Some(slot) => Self::Slot { address, slot, flaw },
+            None => Self::Account { address, flaw },
+        }
+    }
 }
 
 /// Checks an answer to `eth_getProof` for `address` and `slots` against the root of the state trie.
 ///
 /// # Errors
-/// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
+/// [`Refused`], for the first thing wrong.
 pub(super) fn verify(
     state_root: B256,
     address: Address,
     slots: &[U256],
     answer: &EIP1186AccountProofResponse,
-) -> Result<Verified, ProofError> {
-    let refused = |flaw| ProofError::Account { address, flaw };
+) -> Result<Verified, Refused> {
+    let refused = |flaw| Refused { address, slot: None, flaw };
     if answer.address != address || answer.storage_proof.len() != slots.len() {
         return Err(refused(Flaw::OtherQuestion));
     }
@@ -77,7 +112,7 @@ pub(super) fn verify(
     let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
     let proven = slots.iter().zip(&answer.storage_proof).map(|(slot, proof)| {
         let value = verify_slot(storage_root, *slot, proof);
-        value.map(|value| (*slot, value)).map_err(|flaw| ProofError::Slot { address, slot: *slot, flaw })
+        value.map(|value| (*slot, value)).map_err(|flaw| Refused { address, slot: Some(*slot), flaw })
     });
     Ok(Verified { account, slots: proven.collect::<Result<_, _>>()? })
 }

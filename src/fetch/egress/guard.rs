@@ -188,7 +188,7 @@ pub trait Lookup: Send + Sync {
 }
 
 /// The system's resolver.
-pub(super) struct SystemLookup;
+pub struct SystemLookup;
 
 #[async_trait]
 impl Lookup for SystemLookup {

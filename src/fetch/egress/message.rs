@@ -68,7 +68,12 @@ impl Reply {
         let coding = self.response.headers().get(header::CONTENT_ENCODING);
         let coding = coding.map(|value| value.to_str().unwrap_or("unreadable"));
         let decoder = Decoder::new(coding, limit).map_err(|e| of_decode(e, limit))?;
-        Ok(BodyStream { response: self.response, deadline: self.deadline, decoder: Some(decoder) })
+        Ok(BodyStream {
+            response: self.response,
+            deadline: self.deadline,
+            decoder: Some(decoder),
+            received: Bytes::new(),
+        })
     }
 
     /// The whole body, at most `limit` bytes.
@@ -91,6 +96,8 @@ pub(in crate::fetch) struct BodyStream {
     deadline: Instant,
     /// None once the body has ended.
     decoder: Option<Decoder>,
+    /// What came from the wire and is not decoded yet.
+    received: Bytes,
 }
 
 impl BodyStream {
@@ -100,15 +107,17 @@ impl BodyStream {
             return Ok(None);
         };
         let limit = decoder.limit();
-        let chunk = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| Cause::Timeout)?;
-        match chunk.map_err(|_| Cause::Truncated)? {
-            Some(chunk) => decoder.push(chunk).map(Some).map_err(|e| of_decode(e, limit)),
-            None => {
+        if self.received.is_empty() {
+            let chunk = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| Cause::Timeout)?;
+            let Some(chunk) = chunk.map_err(|_| Cause::Truncated)? else {
                 let rest = decoder.finish().map_err(|e| of_decode(e, limit))?;
                 self.decoder = None;
-                Ok(Some(rest))
-            }
+                return Ok(Some(rest));
+            };
+            self.received = chunk;
         }
+        let portion = self.received.split_to(self.received.len().min(decoder.portion()));
+        decoder.push(portion).map(Some).map_err(|e| of_decode(e, limit))
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::hedge::{AT_ONCE, Race};
+use super::room::{Part, Room};
 use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
 use super::{BAN, GatewayFault, Outcome, Retrieval, Want};
@@ -28,6 +29,7 @@ pub(super) struct Retrieving<'a> {
     want: &'a Want<'a>,
     routes: &'a [Route],
     scores: &'a Scores,
+    room: &'a Room,
     now: std::time::Instant,
     shared: Mutex<Shared>,
 }
@@ -42,11 +44,17 @@ struct Shared {
 
 impl<'a> Retrieving<'a> {
     /// The beginning, with what the bytes at hand prove.
-    pub(super) fn new(want: &'a Want<'a>, routes: &'a [Route], scores: &'a Scores, now: std::time::Instant) -> Self {
+    pub(super) fn new(
+        want: &'a Want<'a>,
+        routes: &'a [Route],
+        scores: &'a Scores,
+        room: &'a Room,
+        now: std::time::Instant,
+    ) -> Self {
         let walk = Walk::new(want.cid, want.path, want.budget);
         let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
         shared.try_known(want.known);
-        Self { want, routes, scores, now, shared: Mutex::new(shared) }
+        Self { want, routes, scores, room, now, shared: Mutex::new(shared) }
     }
 
     /// Who is to be asked, in this order. That the others rest is noted, unless nobody is needed.
@@ -133,14 +141,17 @@ struct Attempt<'a> {
     all: &'a Retrieving<'a>,
     route: &'a Route,
     feed: CarFeed,
+    /// Where what the CAR holds ahead of its turn waits.
+    _room: Part<'a>,
     watch: Watch<'a>,
 }
 
 impl<'a> Attempt<'a> {
     fn new(all: &'a Retrieving<'a>, gateway: usize) -> Self {
         let budget = &all.want.budget;
-        let feed = CarFeed::new(budget, budget.dag_bytes / (AT_ONCE + 1));
-        Self { all, route: &all.routes[gateway], feed, watch: Watch::start(all.scores, gateway) }
+        let room = all.room.take(budget.dag_bytes / (AT_ONCE + 1));
+        let feed = CarFeed::new(budget, room.bytes());
+        Self { all, route: &all.routes[gateway], feed, _room: room, watch: Watch::start(all.scores, gateway) }
     }
 
     async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {

@@ -1,6 +1,6 @@
 //! A server that does as it is told.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -209,4 +209,10 @@ pub(crate) fn redirect(location: &str) -> Answer {
 /// A listener that nothing may reach.
 pub(crate) async fn canary() -> Server {
     Server::plain(|_| ok(b"reached")).await
+}
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }

@@ -1,0 +1,159 @@
+//! `discover`: the cards that a host serves, each judged by itself.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+
+use super::args::{DiscoverArgs, Format};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::render::Palette;
+use super::world::World;
+use crate::discover::{self, Asked, Discovery, Found, Outcome, PlaceOutcome, Question};
+use crate::reason::Effect;
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// Findings of one card that are shown; `lint` shows all of them.
+const SHOWN_FINDINGS: usize = 20;
+
+pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.output.out.clone())?;
+    let target = match args.system {
+        Some(name) => args.target.with_system(name).context("--system")?,
+        None => args.target,
+    };
+    let question = Question { flavour: args.flavour, bind: args.bind, ..Question::new(target) };
+    super::run_async(async move {
+        let world = World::open(&args.world).await?;
+        let profile = world.resolver.profiles().get(&world.config.rules.profile);
+        let profile = profile.context("the profile in force is not there")?;
+        let discovery = discover::discover(&world.resolver, &question, &profile).await;
+        let palette = output.palette();
+        let mut results = Results::new(output, args.output.format, false);
+        results.push(&discovery, |format| match format {
+            Format::Short => short(&discovery, &palette),
+            _ => people(&discovery, &palette),
+        })?;
+        results.finish()?;
+        Ok(match discovery.outcome {
+            Outcome::Valid => Exit::Trusted,
+            Outcome::Invalid => Exit::Untrusted,
+            Outcome::Undecided => Exit::Indeterminate,
+        })
+    })
+}
+
+/// A line for each place.
+fn short(discovery: &Discovery, palette: &Palette) -> String {
+    let mut text = String::new();
+    for place in &discovery.places {
+        let card = discovery.cards.iter().find(|card| Some(card.sha256) == place.sha256);
+        let style = match card {
+            Some(card) => palette.state(state(card.report.valid)),
+            None => palette.effect(Effect::Warn),
+        };
+        let what = card.map_or_else(|| word(place.outcome).to_owned(), title);
+        let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
+        let _ = writeln!(text, "{style}{}{style:#} {what}{codes}", Foreign::new(&place.url));
+    }
+    text
+}
+
+/// The cards with their findings, then every place that was asked, then what it means.
+fn people(discovery: &Discovery, palette: &Palette) -> String {
+    let mut text = String::new();
+    for card in &discovery.cards {
+        write_card(&mut text, card, palette);
+        text.push('\n');
+    }
+    for descriptor in &discovery.descriptors {
+        let _ = writeln!(text, "descriptor of a registry ({})", descriptor.flavour.title());
+        for url in &descriptor.urls {
+            let _ = writeln!(text, "    {}", Foreign::new(url));
+        }
+        text.push('\n');
+    }
+    for place in discovery.places.iter().filter(|place| place.sha256.is_none() || !place.codes.is_empty()) {
+        write_place(&mut text, place, palette);
+    }
+    for reason in &discovery.reasons {
+        let style = palette.effect(reason.effect);
+        let _ = writeln!(text, "{style}! {}{style:#} {}", reason.code, Foreign::new(&reason.message));
+    }
+    let style = match discovery.outcome {
+        Outcome::Undecided => palette.state(State::Indeterminate),
+        outcome => palette.state(state(outcome == Outcome::Valid)),
+    };
+    let _ = writeln!(text, "{style}{}{style:#}", summary(discovery));
+    text
+}
+
+fn write_card(text: &mut String, card: &Found, palette: &Palette) {
+    let style = palette.state(state(card.report.valid));
+    let sign = if card.report.valid { '✓' } else { '✗' };
+    let _ = writeln!(text, "{style}{sign} {}{style:#}", title(card));
+    for url in &card.urls {
+        let _ = writeln!(text, "    {}", Foreign::new(url));
+    }
+    let _ = writeln!(text, "    {}, {} bytes", card.sha256, card.bytes);
+    for finding in card.report.findings.iter().take(SHOWN_FINDINGS) {
+        let style = palette.effect(finding.effect);
+        let pointer = finding.pointer.as_deref().filter(|pointer| !pointer.is_empty());
+        let at = pointer.map_or_else(String::new, |pointer| format!(" at {}", Foreign::new(pointer)));
+        let _ = writeln!(text, "    {style}{}{style:#}{at}: {}", finding.code, Foreign::new(&finding.message));
+    }
+    if let Some(more) = card.report.findings.len().checked_sub(SHOWN_FINDINGS).filter(|more| *more > 0) {
+        let _ = writeln!(text, "    and {more} more");
+    }
+}
+
+fn write_place(text: &mut String, place: &Asked, palette: &Palette) {
+    let style = palette.effect(Effect::Warn);
+    let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
+    let detail = place.detail.as_deref().map_or_else(String::new, |detail| format!(" ({})", Foreign::new(detail)));
+    let _ = writeln!(text, "{} {style}{}{style:#}{codes}{detail}", Foreign::new(&place.url), word(place.outcome));
+}
+
+/// What a card is, in a few words.
+fn title(card: &Found) -> String {
+    let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
+    let what = card.report.flavour.map_or("card of no known system", |flavour| flavour.title());
+    format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
+}
+
+/// One sentence that says what it is worth.
+fn summary(discovery: &Discovery) -> String {
+    let host = Foreign::new(&discovery.origin);
+    let found = match (discovery.outcome, discovery.cards.len()) {
+        (Outcome::Undecided, _) => return format!("{host} gave no card that could be judged."),
+        (Outcome::Valid, 1) => format!("{host} serves a valid card"),
+        (Outcome::Valid, n) => format!("{host} serves {n} valid cards"),
+        (Outcome::Invalid, 1) => format!("{host} serves a card that is not valid"),
+        (Outcome::Invalid, n) => format!("{host} serves {n} cards, of which not all are valid"),
+    };
+    match &discovery.ens_bound {
+        Some(bound) => format!(
+            "{found}; {} on ENS is {} and proves the bytes of {}.",
+            Foreign::new(&bound.name),
+            bound.state,
+            bound.sha256
+        ),
+        None => format!("{found}. It is that host's word: no name on ENS vouches for it here."),
+    }
+}
+
+const fn state(valid: bool) -> State {
+    if valid { State::Trusted } else { State::Untrusted }
+}
+
+const fn word(outcome: PlaceOutcome) -> &'static str {
+    match outcome {
+        PlaceOutcome::Found => "found",
+        PlaceOutcome::Absent => "absent",
+        PlaceOutcome::Unreachable => "unreachable",
+        PlaceOutcome::Forbidden => "forbidden",
+        PlaceOutcome::WrongContentType => "no JSON",
+        PlaceOutcome::Oversize => "too large",
+    }
+}

@@ -1,0 +1,276 @@
+//! Where to look: a host, one of its systems, or one document.
+
+use std::fmt;
+
+use url::Url;
+
+use crate::flavour::{Flavour, fits};
+use crate::text::excerpt;
+
+/// Longest text that is read as a target, in bytes: as long as the URLs that are asked.
+const MAX_BYTES: usize = 2048;
+
+/// Longest name of a system, in bytes: that of a Kubernetes object, which such names are.
+const MAX_NAME_BYTES: usize = 253;
+
+/// What stands in a path for the name of a system.
+const NAME: &str = "{name}";
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Scheme, host and port, with the path `/`.
+    origin: Url,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// The well-known paths of the host.
+    Host,
+    /// Those, and the paths of one system.
+    System(SystemName),
+    /// One document.
+    Document(Url),
+}
+
+/// The name of one of a host's systems: letters, digits, `-`, `_` and `.`, so that it is one segment of a path as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemName(String);
+
+/// Why a text is no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// Neither a host nor a URL with one.
+    #[error("expected a host, or an https URL of a host or of a .json document")]
+    NotUrl,
+    /// Another scheme than `https`.
+    #[error("expected an https URL: cards are read over https only")]
+    Scheme,
+    /// The URL names a user or a password.
+    #[error("the URL has user info: cards are discovered without credentials")]
+    UserInfo,
+    /// The URL has a path that is neither a document nor a system.
+    #[error("expected no path, a document that ends in .json, or /v1/agent-systems/NAME")]
+    Path,
+    /// Not the name of a system.
+    #[error("expected the name of a system: letters, digits, -, _ and .")]
+    SystemName,
+    /// A system is named of what is one document.
+    #[error("a system is named, but the URL is that of one document")]
+    SystemOfDocument,
+}
+
+/// One URL that is asked, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) url: Url,
+    /// The systems whose cards are looked for there.
+    pub(super) systems: Vec<Flavour>,
+    /// Whether the path is that of one of the host's systems.
+    pub(super) is_of_system: bool,
+}
+
+impl Target {
+    /// Reads a host (`agent.example`), an origin, the URL of a system, or that of a document that ends in `.json`.
+    ///
+    /// # Errors
+    /// [`TargetError`].
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        if text.is_empty() || text.len() > MAX_BYTES || !is_plain {
+            return Err(TargetError::NotUrl);
+        }
+        let with_scheme = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let mut url = Url::parse(&with_scheme).map_err(|_| TargetError::NotUrl)?;
+        if url.scheme() != "https" {
+            return Err(TargetError::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() || with_scheme.contains("://@") {
+            return Err(TargetError::UserInfo);
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(TargetError::NotUrl);
+        }
+        url.set_fragment(None);
+        let origin = url.join("/").map_err(|_| TargetError::NotUrl)?;
+        let what = if url.path().ends_with(".json") {
+            What::Document(url)
+        } else if let Some(rest) = url.path().strip_prefix("/v1/agent-systems/") {
+            What::System(SystemName::parse(rest.split('/').next().unwrap_or_default())?)
+        } else if url.path() == "/" && url.query().is_none() {
+            What::Host
+        } else {
+            return Err(TargetError::Path);
+        };
+        Ok(Self { origin, what })
+    }
+
+    /// The same host, with the paths of one of its systems.
+    ///
+    /// # Errors
+    /// [`TargetError::SystemOfDocument`] where the target is one document.
+    pub fn with_system(self, name: SystemName) -> Result<Self, TargetError> {
+        match self.what {
+            What::Document(_) => Err(TargetError::SystemOfDocument),
+            What::Host | What::System(_) => Ok(Self { what: What::System(name), ..self }),
+        }
+    }
+
+    /// Scheme, host and port, without a slash at the end.
+    pub fn origin(&self) -> String {
+        self.origin.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// The system that is meant where one of the host's own is named.
+    pub(super) fn names_system_of(&self) -> Option<Flavour> {
+        let has_systems = |flavour: &Flavour| flavour.whereabouts().paths.iter().any(|form| form.contains(NAME));
+        matches!(self.what, What::System(_)).then(|| Flavour::ALL.iter().copied().find(has_systems))?
+    }
+
+    /// What is asked, each URL once, in their order.
+    pub(super) fn places(&self, only: Option<Flavour>) -> Vec<Place> {
+        let flavours = Flavour::ALL.iter().copied().filter(|flavour| only.is_none_or(|only| only == *flavour));
+        let mut places: Vec<Place> = Vec::new();
+        for (flavour, form) in flavours.flat_map(|f| f.whereabouts().paths.iter().map(move |form| (f, *form))) {
+            let Some(url) = self.url(form) else { continue };
+            let is_of_system = form.contains(NAME);
+            match places.iter_mut().find(|place| place.url == url) {
+                Some(place) if place.systems.contains(&flavour) => {}
+                Some(place) => place.systems.push(flavour),
+                None => places.push(Place { url, systems: vec![flavour], is_of_system }),
+            }
+        }
+        if let (What::Document(url), true) = (&self.what, places.is_empty()) {
+            places.push(Place { url: url.clone(), systems: only.into_iter().collect(), is_of_system: false });
+        }
+        places.sort_by(|a, b| a.url.cmp(&b.url));
+        places
+    }
+
+    /// The URL that a form of a path stands for; none where it stands for none here.
+    fn url(&self, form: &str) -> Option<Url> {
+        match &self.what {
+            What::Document(url) => fits(form, url.path()).then(|| url.clone()),
+            What::Host if form.contains(['{', '*']) => None,
+            What::System(_) if form.contains('*') => None,
+            What::Host => self.origin.join(form).ok(),
+            What::System(name) => self.origin.join(&form.replace(NAME, &name.0)).ok(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Host => f.write_str(&self.origin()),
+            What::System(name) => write!(f, "{}/v1/agent-systems/{}", self.origin(), name.0),
+            What::Document(url) => f.write_str(&excerpt(url.as_str())),
+        }
+    }
+}
+
+impl SystemName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// [`TargetError::SystemName`].
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        let is_dots = text.bytes().all(|byte| byte == b'.');
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || !is_plain || is_dots {
+            return Err(TargetError::SystemName);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        Self::parse(text)
+    }
+}
+
+impl std::str::FromStr for SystemName {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(text: &str, only: Option<Flavour>) -> Vec<String> {
+        let target = Target::parse(text).unwrap();
+        target.places(only).into_iter().map(|place| place.url.to_string()).collect()
+    }
+
+    #[test]
+    fn a_host_is_walked_by_the_paths_of_every_system() {
+        let walked = [
+            "https://a.example/.well-known/agent-card.json",
+            "https://a.example/.well-known/agent-cards-v1.0.0.json",
+            "https://a.example/.well-known/agent.json",
+        ];
+        for text in ["a.example", "https://a.example", "https://a.example/", "HTTPS://A.example:443/#x"] {
+            assert_eq!(places(text, None), walked, "{text}");
+        }
+        assert_eq!(places("a.example", Some(Flavour::Aevum)), walked[2..]);
+        assert_eq!(places("a.example:8443", Some(Flavour::Aevum)), ["https://a.example:8443/.well-known/agent.json"]);
+    }
+
+    #[test]
+    fn a_system_that_is_named_has_a_path_of_its_own() {
+        let own = "https://a.example/v1/agent-systems/b/.well-known/agent-card.json";
+        for text in ["https://a.example/v1/agent-systems/b", "https://a.example/v1/agent-systems/b/a2a"] {
+            let found = places(text, None);
+            assert_eq!((found.len(), found[3].as_str()), (4, own), "{text}");
+        }
+        let named = Target::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
+        assert_eq!(named.places(Some(Flavour::Orloj)).len(), 2);
+        assert_eq!(named.names_system_of(), Some(Flavour::Orloj));
+        let document = Target::parse(own).unwrap();
+        assert_eq!(places(own, None), [own]);
+        assert_eq!(document.with_system("b".parse().unwrap()), Err(TargetError::SystemOfDocument));
+    }
+
+    #[test]
+    fn one_document_is_one_request() {
+        let place = Target::parse("https://a.example/cards/b.json?c=1").unwrap().places(None).remove(0);
+        assert_eq!(
+            (place.url.as_str(), place.systems.as_slice()),
+            ("https://a.example/cards/b.json?c=1", &[Flavour::Anypoint][..])
+        );
+        assert_eq!(places("https://a.example/cards/b.json", Some(Flavour::Aevum)), ["https://a.example/cards/b.json"]);
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        for (text, error) in [
+            ("", TargetError::NotUrl),
+            ("https://", TargetError::NotUrl),
+            ("https://a.example\\b", TargetError::NotUrl),
+            ("https://a.exa\tmple", TargetError::NotUrl),
+            ("http://a.example", TargetError::Scheme),
+            ("file:///etc/a.json", TargetError::Scheme),
+            ("https://u:p@a.example", TargetError::UserInfo),
+            ("u@a.example", TargetError::UserInfo),
+            ("https://@a.example", TargetError::UserInfo),
+            ("https://a.example/x", TargetError::Path),
+            ("https://a.example/?x=1", TargetError::Path),
+            ("https://a.example/v1/agent-systems/", TargetError::SystemName),
+            ("https://a.example/v1/agent-systems/a%2fb/a2a", TargetError::SystemName),
+        ] {
+            assert_eq!(Target::parse(text), Err(error), "{text}");
+        }
+        for name in ["", "..", "a/b", "a b", "é"] {
+            assert_eq!(SystemName::parse(name), Err(TargetError::SystemName), "{name}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `GET /v1/discover`: the cards of a host that the client names. There is no such route unless `http.discover` is on.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, Uri};
+use axum::response::{IntoResponse as _, Response};
+use url::form_urlencoded;
+
+use super::shares::Client;
+use super::{Shared, problem};
+use crate::discover::{Question, SystemName, Target, discover};
+use crate::flavour::Flavour;
+use crate::reason::Refusal;
+
+pub(super) async fn host(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let question = match asked(uri.query().unwrap_or_default()) {
+        Ok(question) => question,
+        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
+    };
+    let Some(profile) = shared.resolver.profiles().get(&shared.default_profile) else {
+        return problem::refused(Refusal::ProfileUnknown, None);
+    };
+    let resolver = shared.resolver.clone();
+    let work = async move { discover(&resolver, &question, &profile).await };
+    match shared.desk.admitted(client, work).await {
+        // Cards may be computed on request: what was true a minute ago is not served again.
+        Ok(found) => ([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(found)).into_response(),
+        Err(refusal) => problem::refused(refusal, None),
+    }
+}
+
+/// The question of a query: each parameter once, and no other.
+fn asked(query: &str) -> Result<Question, String> {
+    let (mut url, mut flavour, mut system, mut bind) = (None, None, None, None);
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let place = match &*key {
+            "url" => &mut url,
+            "as" => &mut flavour,
+            "system" => &mut system,
+            "bind" => &mut bind,
+            _ => return Err(format!("expected url, as, system or bind, found the parameter {key}")),
+        };
+        if place.replace(value.into_owned()).is_some() {
+            return Err(format!("{key} is given twice"));
+        }
+    }
+    let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");
+    let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
+    let mut target = Target::parse(&url).map_err(|error| wrong("url", &error))?;
+    if let Some(name) = system {
+        let name = SystemName::parse(&name).map_err(|error| wrong("system", &error))?;
+        target = target.with_system(name).map_err(|error| wrong("system", &error))?;
+    }
+    let flavour = flavour.map(|slug| slug.parse::<Flavour>()).transpose().map_err(|error| wrong("as", &error))?;
+    let bind = match bind.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err("bind: expected true or false".to_owned()),
+    };
+    Ok(Question { flavour, bind, ..Question::new(target) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_parameter_is_read_once_and_no_other() {
+        let question = asked("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
+        assert_eq!((question.flavour, question.bind), (Some(Flavour::Orloj), true));
+        assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");
+        for bad in [
+            "",
+            "as=a2a",
+            "url=a.example&url=b.example",
+            "url=a.example&x=1",
+            "url=a.example&bind=yes",
+            "url=http%3A%2F%2Fa.example",
+        ] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Hosts of a world that serve cards where the card systems look for them, well and badly.
+
+use bytes::Bytes;
+
+use super::web::{Document, Manners};
+
+/// One host for each card system, one that breaks the rules, and one that means harm.
+pub(super) const HOSTS: [&str; 7] = [
+    "a2a.sandbox.example",
+    "aevum.sandbox.example",
+    "anypoint.sandbox.example",
+    "broken.sandbox.example",
+    COMMANDLAYER,
+    "hostile.sandbox.example",
+    "orloj.sandbox.example",
+];
+
+/// The host that serves the card of [`NAME`].
+const COMMANDLAYER: &str = "commandlayer.sandbox.example";
+
+/// The name whose card a host serves at a well-known path too, where the world has such a name.
+const NAME: &str = "summarizeagent.eth";
+
+const CARD: &str = "/.well-known/agent-card.json";
+const OLDER_CARD: &str = "/.well-known/agent.json";
+
+macro_rules! card {
+    ($name:literal) => {
+        include_str!(concat!("discovery/", $name, ".json"))
+    };
+}
+
+/// What stands where: host, path and document.
+const CARDS: [(&str, &str, &str); 11] = [
+    ("a2a.sandbox.example", CARD, card!("a2a")),
+    ("a2a.sandbox.example", OLDER_CARD, card!("a2a")),
+    ("aevum.sandbox.example", OLDER_CARD, card!("aevum")),
+    ("anypoint.sandbox.example", CARD, card!("anypoint")),
+    ("anypoint.sandbox.example", "/cards/weather-desk.json", card!("anypoint")),
+    ("broken.sandbox.example", CARD, card!("a2a-bad")),
+    ("broken.sandbox.example", OLDER_CARD, card!("aevum-bad")),
+    (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
+    ("hostile.sandbox.example", "/card.json", card!("a2a")),
+    // No root card: the host has two systems.
+    ("orloj.sandbox.example", "/v1/agent-systems/research/.well-known/agent-card.json", card!("orloj")),
+    ("orloj.sandbox.example", "/v1/agent-systems/broken/.well-known/agent-card.json", "{\"name\": \"broken\"}"),
+];
+
+/// Every document of these hosts. `card_of` gives the card of a name, where the world has it.
+pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, Document)> {
+    let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
+        (*host, *path, Document::well(Bytes::from_static(text.as_bytes())))
+    };
+    let badly = |path, manners| {
+        let body = Bytes::from_static(card!("a2a").as_bytes());
+        ("hostile.sandbox.example", path, Document { manners, other: body.clone(), body })
+    };
+    let mut documents: Vec<_> = CARDS.iter().map(well).collect();
+    documents.extend(card_of(NAME).map(|card| (COMMANDLAYER, CARD, Document::well(card))));
+    documents.push(badly(CARD, Manners::Redirect("https://127.0.0.1/card.json".to_owned())));
+    documents.push(badly(OLDER_CARD, Manners::Oversize));
+    documents.push(badly("/.well-known/agent-cards-v1.0.0.json", Manners::Html));
+    documents
+}

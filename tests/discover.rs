@@ -1,0 +1,473 @@
+//! Discovery against hosts on loopback, honest and hostile: what is asked, what is sent, and what is said of it.
+
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "the fetch tests use all of it")]
+mod server;
+
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clresolve::config::Config;
+use clresolve::discover::{Discovery, Outcome, PlaceOutcome, Question, SystemName, Target, TargetError, discover};
+use clresolve::flavour::Flavour;
+use clresolve::profile::DEFAULT;
+use clresolve::reason::Code;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::Sandbox;
+use clresolve::verdict::State;
+use serde_json::Value;
+
+use self::server::{Answer, Server, answer, canary, ok, redirect, status};
+
+const HOST: &str = "agent.example";
+const CARD: &str = "/.well-known/agent-card.json";
+const OLDER: &str = "/.well-known/agent.json";
+const DESCRIPTOR: &str = "/.well-known/agent-cards-v1.0.0.json";
+const SYSTEM: &str = "/v1/agent-systems/research/.well-known/agent-card.json";
+
+const A2A: &str = include_str!("../src/sandbox/discovery/a2a.json");
+const AEVUM: &str = include_str!("../src/sandbox/discovery/aevum.json");
+const ANYPOINT: &str = include_str!("../src/sandbox/discovery/anypoint.json");
+const ORLOJ: &str = include_str!("../src/sandbox/discovery/orloj.json");
+const REGISTRY: &str = include_str!("../src/sandbox/discovery/descriptor.json");
+
+/// For servers that do not answer.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A busy machine is no defect.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host under test and a resolver that reaches it.
+struct World {
+    server: Server,
+    config: Config,
+}
+
+impl World {
+    /// A host that answers by path.
+    async fn new(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let handler = move |head: &str| handler(head.split(' ').nth(1).unwrap_or_default());
+        let server = Server::tls(&[HOST, "other.example"], handler).await;
+        let mut config = Config::default();
+        config.timeout = PATIENCE;
+        for host in [HOST, "other.example"] {
+            config.network.connect_to.push(server.detour(&format!("{host}:443")).parse().unwrap());
+        }
+        config.network.ca_pems = vec![String::from_utf8(server.root.to_vec()).unwrap()];
+        Self { server, config }
+    }
+
+    async fn ask(&self, question: &Question) -> Discovery {
+        ask(&self.config, question).await
+    }
+
+    async fn walk(&self) -> Discovery {
+        self.ask(&at("https://agent.example")).await
+    }
+
+    fn sorted_paths(&self) -> Vec<String> {
+        let mut paths = self.server.paths();
+        paths.sort();
+        paths
+    }
+}
+
+async fn ask(config: &Config, question: &Question) -> Discovery {
+    let resolver = Resolver::new(config).await.expect("a resolver");
+    let profile = resolver.profiles().get(DEFAULT).expect("built in");
+    let discovery = discover(&resolver, question, &profile).await;
+    follows_its_schema(&discovery);
+    discovery
+}
+
+fn at(target: &str) -> Question {
+    Question::new(Target::parse(target).expect("a target"))
+}
+
+fn of(target: &str, flavour: Flavour) -> Question {
+    Question { flavour: Some(flavour), ..at(target) }
+}
+
+/// Every answer of these tests follows the schema, which is strict.
+#[track_caller]
+fn follows_its_schema(discovery: &Discovery) {
+    let schema: Value = serde_json::from_str(include_str!("../schemas/discovery.schema.json")).expect("JSON");
+    let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+    let instance = serde_json::to_value(discovery).expect("JSON");
+    let errors: Vec<String> =
+        validator.iter_errors(&instance).map(|error| format!("{error} at {}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{instance:#}");
+}
+
+fn codes(discovery: &Discovery) -> Vec<Code> {
+    discovery.reasons.iter().map(|reason| reason.code).collect()
+}
+
+fn nothing() -> Answer {
+    status("404 Not Found")
+}
+
+fn served(headers: &str, body: &str) -> Answer {
+    Answer::Whole(answer("200 OK", headers, body.as_bytes()))
+}
+
+/// What came of `path`, and what is said of it.
+#[track_caller]
+fn place<'d>(discovery: &'d Discovery, path: &str) -> (PlaceOutcome, &'d [Code]) {
+    let found = discovery.places.iter().find(|place| place.url.ends_with(&format!("example{path}")));
+    let place = found.unwrap_or_else(|| panic!("{path} was not asked: {discovery:#?}"));
+    (place.outcome, &place.codes)
+}
+
+// --- what is asked, and what is sent ---
+
+#[tokio::test]
+async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_asked() {
+    // The card names the host itself and another one that is within reach: AE-21.
+    let card = AEVUM.replace("aevum.sandbox.example", "other.example");
+    let world = World::new(move |path| if path == OLDER { ok(card.as_bytes()) } else { nothing() }).await;
+    let discovery = world.walk().await;
+    assert_eq!(discovery.outcome, Outcome::Valid, "{discovery:#?}");
+    assert_eq!(discovery.cards[0].report.flavour, Some(Flavour::Aevum));
+    assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
+    assert_eq!(world.server.connections(), 3);
+    assert!(discovery.ens_bound.is_none());
+}
+
+#[tokio::test]
+async fn aevum_alone_is_looked_for_at_one_path() {
+    let world = World::new(|path| if path == OLDER { ok(AEVUM.as_bytes()) } else { nothing() }).await;
+    let discovery = world.ask(&of("agent.example", Flavour::Aevum)).await;
+    assert_eq!((discovery.outcome, world.sorted_paths()), (Outcome::Valid, vec![OLDER.to_owned()]));
+    let silent = World::new(|_| nothing()).await;
+    let discovery = silent.ask(&of("agent.example", Flavour::Aevum)).await;
+    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Undecided, vec![Code::AeCardUnreachable]));
+}
+
+#[tokio::test]
+async fn no_credentials_are_sent_whatever_the_host_sets_or_demands() {
+    let world = World::new(|path| match path {
+        CARD => Answer::Whole(answer("302 Found", "Set-Cookie: a=b; Path=/\r\nLocation: /moved.json\r\n", b"")),
+        "/moved.json" => served("Content-Type: application/json\r\nSet-Cookie: c=d\r\n", A2A),
+        OLDER => Answer::Whole(answer("401 Unauthorized", "WWW-Authenticate: Basic realm=\"cards\"\r\n", b"no")),
+        _ => redirect("https://user:secret@agent.example/moved.json"),
+    })
+    .await;
+    let discovery = world.walk().await;
+    let again = world.walk().await;
+    assert_eq!(discovery, again);
+    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Found, &[][..]));
+    assert_eq!(place(&discovery, OLDER), (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]));
+    assert_eq!(place(&discovery, DESCRIPTOR), (PlaceOutcome::Forbidden, &[Code::SourceForbidden][..]));
+    let heads = world.server.heads();
+    assert_eq!(heads.len(), 8, "{heads:?}");
+    for head in heads {
+        let head = head.to_ascii_lowercase();
+        for header in ["authorization:", "cookie:", "proxy-authorization:", "referer:", "origin:"] {
+            assert!(!head.contains(&format!("\r\n{header}")), "{head}");
+        }
+        assert!(!head.contains("secret"), "{head}");
+    }
+    assert_eq!(Target::parse("https://user:secret@agent.example"), Err(TargetError::UserInfo));
+}
+
+#[tokio::test]
+async fn a_host_that_demands_credentials_shows_no_orloj_card() {
+    let world = World::new(|_| status("401 Unauthorized")).await;
+    let discovery = world.ask(&at("https://agent.example/v1/agent-systems/research")).await;
+    assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Unreachable, &[Code::OrDiscoveryCredentialed][..]));
+    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Undecided, vec![Code::OrCardUnreachable]));
+}
+
+// --- one card or several ---
+
+#[tokio::test]
+async fn the_same_bytes_at_two_paths_are_one_card() {
+    let world = World::new(|path| if path == DESCRIPTOR { nothing() } else { ok(A2A.as_bytes()) }).await;
+    let discovery = world.walk().await;
+    assert_eq!((discovery.outcome, discovery.cards.len()), (Outcome::Valid, 1));
+    let urls = [CARD, OLDER].map(|path| format!("https://agent.example{path}"));
+    assert_eq!(discovery.cards[0].urls, urls);
+    assert!(discovery.reasons.is_empty());
+}
+
+#[tokio::test]
+async fn different_cards_are_both_judged_and_one_that_is_bad_makes_the_host_invalid() {
+    let world = World::new(|path| match path {
+        CARD => ok(A2A.as_bytes()),
+        OLDER => ok(br#"{"ens": "a.eth"}"#),
+        _ => nothing(),
+    })
+    .await;
+    let discovery = world.walk().await;
+    let judged: Vec<_> = discovery.cards.iter().map(|card| (card.report.flavour, card.report.valid)).collect();
+    assert_eq!(judged, [(Some(Flavour::A2a), true), (Some(Flavour::CommandLayer), false)]);
+    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Invalid, vec![Code::DiscoveryCardsDiffer]));
+}
+
+#[tokio::test]
+async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
+    let registry = REGISTRY.replace("schemas.sandbox.example", "other.example");
+    let world = World::new(move |path| if path == OLDER { ok(registry.as_bytes()) } else { nothing() }).await;
+    let discovery = world.walk().await;
+    assert_eq!((discovery.outcome, discovery.cards.len(), discovery.descriptors.len()), (Outcome::Undecided, 0, 1));
+    assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
+}
+
+// --- Orloj ---
+
+#[tokio::test]
+async fn without_a_root_card_the_path_of_the_system_is_tried() {
+    let world = World::new(|path| if path == SYSTEM { ok(ORLOJ.as_bytes()) } else { nothing() }).await;
+    let mut question = at("https://agent.example");
+    question.target = question.target.with_system(SystemName::parse("research").unwrap()).unwrap();
+    let discovery = world.ask(&question).await;
+    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Absent, &[Code::OrRootCardAbsent][..]));
+    assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Found, &[][..]));
+    assert_eq!(discovery.cards[0].report.flavour, Some(Flavour::Orloj));
+    assert!(discovery.outcome == Outcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+
+    let root = world.ask(&of("agent.example", Flavour::Orloj)).await;
+    assert_eq!(place(&root, CARD), (PlaceOutcome::Absent, &[Code::OrRootCardAbsent][..]));
+    assert_eq!((root.outcome, codes(&root)), (Outcome::Undecided, vec![Code::OrCardUnreachable]));
+    let unnamed = world.walk().await;
+    assert_eq!(place(&unnamed, CARD), (PlaceOutcome::Absent, &[Code::DiscoveryAbsent][..]));
+}
+
+#[tokio::test]
+async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
+    let asked = AtomicUsize::new(0);
+    let world = World::new(move |path| match path {
+        SYSTEM => {
+            let turn = asked.fetch_add(1, Ordering::SeqCst);
+            let age = ["0", "300", "301"][turn % 3];
+            let headers =
+                format!("Content-Type: application/json\r\nCache-Control: public, max-age=300\r\nAge: {age}\r\n");
+            served(&headers, &ORLOJ.replace("1.0.0", &format!("1.0.{turn}")))
+        }
+        _ => nothing(),
+    })
+    .await;
+    let question = at("https://agent.example/v1/agent-systems/research");
+    let mut digests = Vec::new();
+    for expected in [&[][..], &[], &[Code::OrCardStale]] {
+        let discovery = world.ask(&question).await;
+        assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Found, expected));
+        assert!(discovery.outcome == Outcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+        digests.push(discovery.cards[0].sha256);
+    }
+    assert!(digests[0] != digests[1] && digests[1] != digests[2]);
+}
+
+// --- MA²D ---
+
+#[tokio::test]
+async fn a_direct_url_is_one_request_and_its_content_type_is_held() {
+    let world = World::new(|path| match path {
+        "/cards/a.json" => ok(ANYPOINT.as_bytes()),
+        "/cards/charset.json" => served("Content-Type: application/json; charset=utf-8\r\n", ANYPOINT),
+        "/cards/plain.json" => served("Content-Type: text/plain\r\n", ANYPOINT),
+        "/cards/page.json" => served("Content-Type: text/html\r\n", "<!doctype html>"),
+        _ => nothing(),
+    })
+    .await;
+    for (path, outcome, expected) in [
+        ("/cards/a.json", Outcome::Valid, (PlaceOutcome::Found, &[][..])),
+        ("/cards/charset.json", Outcome::Valid, (PlaceOutcome::Found, &[])),
+        ("/cards/plain.json", Outcome::Valid, (PlaceOutcome::Found, &[Code::AnContentType])),
+        ("/cards/page.json", Outcome::Undecided, (PlaceOutcome::WrongContentType, &[Code::DiscoveryContentType])),
+        ("/cards/none.json", Outcome::Undecided, (PlaceOutcome::Absent, &[Code::DiscoveryAbsent])),
+    ] {
+        let discovery = world.ask(&of(&format!("https://agent.example{path}"), Flavour::Anypoint)).await;
+        assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{discovery:#?}");
+        assert_eq!(discovery.places.len(), 1);
+        let reasons = if outcome == Outcome::Undecided { vec![Code::AnCardUnreachable] } else { Vec::new() };
+        assert_eq!(codes(&discovery), reasons);
+    }
+    assert_eq!(world.server.connections(), 5);
+}
+
+// --- hosts that mean harm ---
+
+#[tokio::test]
+async fn each_failure_has_its_outcome_and_its_code() {
+    let canary = canary().await;
+    let inside = format!("https://127.0.0.1:{}/card.json", canary.address.port());
+    let world = World::new(move |path| match path {
+        "/moved.json" => redirect("/a2a.json"),
+        "/a2a.json" => ok(A2A.as_bytes()),
+        "/inside.json" => redirect(&inside),
+        "/local.json" => redirect("https://localhost/card.json"),
+        "/plain.json" => redirect("http://agent.example/a2a.json"),
+        "/loop.json" => redirect("/loop.json"),
+        "/far.json" => redirect("/far.json?1"),
+        "/far.json?1" => redirect("/far.json?2"),
+        "/far.json?2" => redirect("/far.json?3"),
+        "/far.json?3" => redirect("/far.json?4"),
+        "/big.json" => served("Content-Type: application/json\r\n", &" ".repeat(256 * 1024 + 1)),
+        "/cut.json" => Answer::Cut(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec()),
+        "/endless.json" => Answer::Endless(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; 4096]),
+        "/gone.json" => status("410 Gone"),
+        "/down.json" => status("503 Service Unavailable"),
+        "/broken.json" => ok(b"{\"name\": \"a\",,}"),
+        _ => nothing(),
+    })
+    .await;
+    let unavailable = (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]);
+    let forbidden = (PlaceOutcome::Forbidden, &[Code::SourceForbidden][..]);
+    let oversize = (PlaceOutcome::Oversize, &[Code::SourceOversize][..]);
+    for (path, outcome, expected) in [
+        ("/moved.json", Outcome::Valid, (PlaceOutcome::Found, &[][..])),
+        ("/inside.json", Outcome::Undecided, forbidden),
+        ("/local.json", Outcome::Undecided, forbidden),
+        ("/plain.json", Outcome::Undecided, forbidden),
+        ("/loop.json", Outcome::Undecided, unavailable),
+        ("/far.json", Outcome::Undecided, unavailable),
+        ("/big.json", Outcome::Undecided, oversize),
+        ("/cut.json", Outcome::Undecided, unavailable),
+        ("/endless.json", Outcome::Undecided, oversize),
+        ("/gone.json", Outcome::Undecided, (PlaceOutcome::Absent, &[Code::DiscoveryAbsent])),
+        ("/down.json", Outcome::Undecided, unavailable),
+        ("/broken.json", Outcome::Invalid, (PlaceOutcome::Found, &[])),
+    ] {
+        let discovery = world.ask(&at(&format!("https://agent.example{path}"))).await;
+        assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{path}: {discovery:#?}");
+    }
+    assert_eq!(canary.connections(), 0);
+    assert!(!world.server.paths().contains(&"/far.json?4".to_owned()), "a hop too many");
+}
+
+#[tokio::test]
+async fn a_host_that_stalls_is_given_up_and_the_other_paths_still_count() {
+    let mut world = World::new(|path| match path {
+        CARD => Answer::Stall(Vec::new()),
+        OLDER => ok(A2A.as_bytes()),
+        _ => nothing(),
+    })
+    .await;
+    world.config.timeout = Duration::from_secs(5);
+    let discovery = world.walk().await;
+    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]));
+    assert_eq!(discovery.outcome, Outcome::Valid);
+    world.config.timeout = SHORT;
+    assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, Outcome::Undecided);
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_not_asked() {
+    let canary = canary().await;
+    let port = canary.address.port();
+    for target in [
+        format!("https://127.0.0.1:{port}"),
+        format!("https://localhost:{port}"),
+        format!("https://0x7f.1:{port}"),
+        format!("https://[::1]:{port}"),
+        "https://metadata.internal".to_owned(),
+    ] {
+        let discovery = ask(&Config::default(), &at(&target)).await;
+        assert!(discovery.places.iter().all(|place| place.outcome == PlaceOutcome::Forbidden), "{discovery:#?}");
+        assert_eq!(discovery.outcome, Outcome::Undecided);
+    }
+    assert_eq!(canary.connections(), 0);
+}
+
+// --- ENS, and the embedded world ---
+
+#[tokio::test]
+async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing_else() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let mut config = sandbox.config();
+    config.timeout = PATIENCE;
+    let host = "commandlayer.sandbox.example";
+    let unasked = ask(&config, &at(host)).await;
+    assert!(unasked.ens_bound.is_none() && unasked.reasons.is_empty());
+    let bound = ask(&config, &Question { bind: true, ..at(host) }).await;
+    let name = bound.ens_bound.as_ref().expect("the name proves the card");
+    assert_eq!((name.name.as_str(), name.state), ("summarizeagent.eth", State::Trusted));
+    assert_eq!(name.sha256, bound.cards[0].sha256);
+    assert!(bound.reasons.is_empty());
+
+    // The same card with a space more, which another host serves: valid, and nobody's.
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    let card = resolver.resolve("summarizeagent.eth").await.card.expect("trusted");
+    let other = [&card[..], b" "].concat();
+    let copy = World::new(move |path| if path == CARD { ok(&other) } else { nothing() }).await;
+    config.network.connect_to.extend(copy.config.network.connect_to.clone());
+    config.network.ca_pems.extend(copy.config.network.ca_pems.clone());
+    let unbound = ask(&config, &Question { bind: true, ..at(HOST) }).await;
+    assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (Outcome::Valid, true));
+    assert_eq!(codes(&unbound), [Code::DiscoveryNotBound]);
+    let text = serde_json::to_string(&unbound).expect("JSON");
+    assert!(!text.contains("trusted") && !text.contains("verified"), "{text}");
+}
+
+#[tokio::test]
+async fn the_sandbox_has_a_host_for_each_system() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let mut config = sandbox.config();
+    config.timeout = PATIENCE;
+    for (target, flavour) in [
+        ("a2a.sandbox.example", Flavour::A2a),
+        ("aevum.sandbox.example", Flavour::Aevum),
+        ("anypoint.sandbox.example", Flavour::Anypoint),
+        ("https://anypoint.sandbox.example/cards/weather-desk.json", Flavour::Anypoint),
+        ("commandlayer.sandbox.example", Flavour::CommandLayer),
+        ("https://orloj.sandbox.example/v1/agent-systems/research", Flavour::Orloj),
+    ] {
+        let discovery = ask(&config, &at(target)).await;
+        assert_eq!(discovery.outcome, Outcome::Valid, "{discovery:#?}");
+        assert_eq!(discovery.cards.len(), 1);
+        assert_eq!(discovery.cards[0].report.flavour, Some(flavour));
+        assert!(discovery.cards[0].report.findings.is_empty(), "{discovery:#?}");
+        assert_eq!(ask(&config, &at(target)).await, discovery);
+    }
+    let hostile = ask(&config, &at("hostile.sandbox.example")).await;
+    assert_eq!((hostile.outcome, codes(&hostile)), (Outcome::Undecided, vec![Code::DiscoveryNoCard]));
+    let broken = ask(&config, &at("broken.sandbox.example")).await;
+    assert_eq!((broken.outcome, broken.cards.len()), (Outcome::Invalid, 2), "{broken:#?}");
+}
+
+// --- the command line ---
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
+        command.env_remove(key);
+    }
+    command.env_remove("RUST_LOG").args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+#[test]
+fn the_exit_code_says_what_was_found() {
+    for (arguments, code, said) in [
+        (
+            &["--sandbox", "discover", "https://a2a.sandbox.example"][..],
+            0,
+            "serves a valid card. It is that host's word",
+        ),
+        (&["--sandbox", "discover", "broken.sandbox.example", "-o", "short"], 1, "not valid"),
+        (&["--sandbox", "discover", "orloj.sandbox.example", "--as", "orloj"], 3, "or-root-card-absent"),
+        (&["discover", "orloj.sandbox.example", "--sandbox", "--system", "research"], 0, "agent-systems/research"),
+        (
+            &["--sandbox", "discover", "commandlayer.sandbox.example", "--bind"],
+            0,
+            "summarizeagent.eth on ENS is trusted",
+        ),
+        (&["discover", "http://a2a.sandbox.example"], 2, ""),
+        (&["discover", "https://u:p@a2a.sandbox.example"], 2, ""),
+        (&["discover", "https://a2a.sandbox.example/card.json", "--system", "a"], 2, ""),
+        (&["discover", "a2a.sandbox.example", "--as", "a3a"], 2, ""),
+    ] {
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(text.contains(said), "{arguments:?}: {text}");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("u:p@"), "user info is not repeated");
+    }
+}

@@ -1,0 +1,89 @@
+//! The whole resolver in a world that lies: in every way, none is believed, none hangs, none reaches a forbidden place.
+//!
+//! Each case asks a real question through [`Resolver`](clresolve::resolve::Resolver) or the program, and states the exact
+//! verdict. What single parts do with such worlds is held beside them (`tests/fetch`, `tests/chain.rs`, unit tests).
+
+#[path = "hostile/chain.rs"]
+mod chain;
+#[path = "support/disguise.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod disguise;
+#[path = "hostile/egress.rs"]
+mod egress;
+#[path = "support/faults.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod faults;
+#[path = "hostile/gateways.rs"]
+mod gateways;
+#[path = "hostile/memory.rs"]
+mod memory;
+#[path = "support/proxy.rs"]
+mod proxy;
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod server;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clresolve::config::Config;
+use clresolve::resolve::{Resolution, Resolver};
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::world::World;
+use clresolve::verdict::State;
+use serde_json::Value;
+
+/// Pause of servers that drip: see [`faults`].
+const SHORT: Duration = Duration::from_millis(200);
+
+/// Time limit of a question that is not about time: a busy machine is no defect.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long any question may take, whatever its own limit: then it hangs.
+const HANGS: Duration = Duration::from_secs(240);
+
+/// Two publishers, and whatever agents.
+fn spec(agents: &str) -> Spec {
+    let names = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    Spec::parse(&format!("{names}{agents}")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The world's configuration, with a time limit that a busy machine does not meet.
+fn patient(world: &World) -> Config {
+    let mut config = world.config();
+    config.timeout = PATIENCE;
+    config
+}
+
+/// What a run comes to, which has to end.
+async fn resolved(resolver: &Resolver, name: &str) -> Resolution {
+    let ends = tokio::time::timeout(HANGS, resolver.resolve(name)).await;
+    let resolution = ends.unwrap_or_else(|_| panic!("{name}: no end after {HANGS:?}"));
+    let trusted = resolution.verdict.state == State::Trusted;
+    assert_eq!(resolution.card.is_some(), trusted, "{name}: a card is handed out when it is trusted, and only then");
+    assert!(resolution.verdict.is_sealed(), "{name}");
+    resolution
+}
+
+async fn judged(config: &Config, name: &str) -> Value {
+    let resolver = Resolver::new(config).await.unwrap_or_else(|error| panic!("{error}"));
+    json(&resolved(&resolver, name).await)
+}
+
+fn json(resolution: &Resolution) -> Value {
+    serde_json::to_value(&*resolution.verdict).expect("a verdict has a JSON form")
+}
+
+/// Holds a verdict to its state and its exact codes, warnings too.
+#[track_caller]
+fn expect(what: &str, verdict: &Value, state: &str, codes: &[&str]) {
+    let expected: BTreeSet<&str> = codes.iter().copied().collect();
+    let found = (verdict["state"].as_str(), self::codes(verdict));
+    assert_eq!(found, (Some(state), expected), "{what}: {:#}", verdict["reasons"]);
+}
+
+/// The codes of a verdict, each once.
+fn codes(verdict: &Value) -> BTreeSet<&str> {
+    let reasons = verdict["reasons"].as_array().expect("reasons");
+    reasons.iter().filter_map(|reason| reason["code"].as_str()).collect()
+}

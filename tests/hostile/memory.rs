@@ -1,0 +1,228 @@
+//! The daemon as a process of its own, flooded through every door at once: what it takes more than when it is idle.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve::cid::ContentId;
+use clresolve::cid::build::car;
+use clresolve::config::{Config, Endpoint, Hedging, ProofDemand};
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::world::{ChainState, World};
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+
+use crate::faults::{Asked, Content, FAULTS};
+use crate::gateways::gateway;
+use crate::server::{Answer, Server, canary};
+use crate::{HANGS, spec};
+
+/// What attacks may add to the idle daemon's memory (issue 4).
+const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
+
+/// Questions at the same time.
+const AT_ONCE: usize = 32;
+
+/// Agents of each kind: so many attacks of a kind run at once.
+const ALIKE: usize = 4;
+
+/// The daemon's own limit for a question: some hosts never answer.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Blocks of a CAR that is asked for five.
+const MANY_BLOCKS: u32 = 10_000;
+
+/// How each kind of agent attacks.
+const ATTACKS: [(&str, &str); 14] = [
+    ("endless", "web = \"endless\""),
+    ("bomb", "web = \"gzip-bomb\""),
+    ("oversize", "web = \"oversize\""),
+    ("truncated", "web = \"truncated\""),
+    ("loop", "web = \"redirect-loop\""),
+    ("stall", "web = \"stall\""),
+    ("ccip-endless", "chain.resolver.offchain = [\"https://ccip.sandbox.example/endless/{sender}/{data}\"]"),
+    (
+        "ccip-garbage",
+        "chain.resolver.hostile = { mode = \"loop\", arg = \"https://ccip.sandbox.example/garbage/{sender}/{data}\" }",
+    ),
+    ("aliased", "chain.resolver.hostile = { mode = \"aliased\" }"),
+    ("huge", "chain.resolver.hostile = { mode = \"huge\", arg = \"cl.owner\" }"),
+    ("huge-revert", "chain.resolver.hostile = { mode = \"revert-huge\", arg = \"cl.owner\" }"),
+    ("burn", "chain.resolver.hostile = { mode = \"burn\", arg = \"cl.entry\" }"),
+    ("deep", "layout = \"directory\""),
+    ("shards", "layout = \"hamt\""),
+];
+
+/// A running daemon, which is ended with this.
+struct Daemon {
+    child: Child,
+    address: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Daemon {
+    /// Every proxy that an environment can name is `proxy`.
+    fn start(mut config: Config, proxy: &Server) -> Self {
+        config.timeout = LIMIT;
+        config.http.listen.set_port(0);
+        config.http.cold_runs_per_minute = u32::MAX;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("daemon.toml");
+        config.save(&path).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        command.args(["serve", "--config"]).arg(&path).env_clear().stdin(Stdio::null()).stderr(Stdio::piped());
+        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+            command.env(variable, proxy.url().as_str());
+        }
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        log.read_line(&mut line).unwrap();
+        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        // What it logs later is read and dropped, so that it never waits for a reader.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Self { child, address, _folder: folder }
+    }
+
+    /// Most memory that it ever had in use, in KiB.
+    fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// The verdicts on all names, many at a time.
+    async fn ask_all(&self, names: &[String]) -> Vec<Value> {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        stream::iter(names)
+            .map(|name| {
+                let request = client.get(format!("http://{}/v1/verdicts/{name}", self.address)).timeout(HANGS);
+                async move { serde_json::from_slice(&request.send().await.unwrap().bytes().await.unwrap()).unwrap() }
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await
+    }
+
+    /// Runs the attacks, and holds the bound.
+    async fn withstands(&self, what: &str, names: &[String]) {
+        let idle = self.peak();
+        let verdicts = self.ask_all(names).await;
+        assert_eq!(verdicts.len(), names.len());
+        let peak = self.peak();
+        println!("{what}: {} questions; idle {idle} KiB, peak {peak} KiB, {} KiB more", names.len(), peak - idle);
+        assert!(verdicts.iter().all(|verdict| verdict["state"] != "trusted"), "{what}: {verdicts:#?}");
+        assert!(peak - idle <= MOST_ABOVE_IDLE_KIB, "{what}: {} KiB above idle", peak - idle);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn names() -> Vec<String> {
+    let alike = |kind: &str| (0..ALIKE).map(|n| format!("{kind}-{n}.eth")).collect::<Vec<_>>();
+    ATTACKS.iter().flat_map(|(kind, _)| alike(kind)).collect()
+}
+
+async fn world() -> World {
+    let agent = |(kind, toml): &(&str, &str)| {
+        let one = |n| format!("[[agent]]\nname = \"{kind}-{n}.eth\"\nabout = \"Attacks.\"\n{toml}\n");
+        (0..ALIKE).map(one).collect::<String>()
+    };
+    World::start(&spec(&ATTACKS.iter().map(agent).collect::<String>())).await.unwrap()
+}
+
+/// A CAR of thousands of blocks of which nobody wants any.
+fn many_blocks(root: ContentId) -> Answer {
+    let blocks: Vec<_> = (0..MANY_BLOCKS)
+        .map(|number| {
+            let block = Bytes::from(number.to_be_bytes().repeat(256));
+            (ContentId::raw_of(&block), block)
+        })
+        .collect();
+    let body = car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
+    Answer::Whole([&b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n"[..], &body].concat())
+}
+
+/// Those that send much, or that send nothing and keep their client waiting.
+const FLOODS: [&str; 11] = [
+    "endless-car",
+    "endless",
+    "endless chunks",
+    "giant-block",
+    "huge-length and nothing else",
+    "gzip-bomb",
+    "header-flood",
+    "a wide header",
+    "stall",
+    "drip",
+    "corrupt",
+];
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_floods_the_daemon_takes_at_most_64_mib() {
+    let proxy = canary().await;
+    let world = world().await;
+    let content = Content::new();
+    let mut floods = Vec::new();
+    for (name, fault, _) in FAULTS.into_iter().filter(|(name, ..)| FLOODS.contains(name)) {
+        let sample = content.clone();
+        let server = Server::plain(move |head| {
+            // Every CID is answered in the way in which those of the sample are.
+            let head = if head.contains("format=car") { head.to_owned() } else { raw_of(&sample) };
+            fault(&Asked::of(&sample, &head))
+        });
+        floods.push((name, server.await));
+    }
+    assert_eq!(floods.len(), FLOODS.len());
+    let root = content.root;
+    floods.push(("many blocks", Server::plain(move |_| many_blocks(root)).await));
+    let mut config = world.config();
+    config.gateways = floods.iter().map(|(name, server)| gateway(&name.replace(' ', "-"), server)).collect();
+    config.network.hedging = Hedging::Learnt;
+    let daemon = Daemon::start(config, &proxy);
+    daemon.withstands("hosts, gateways and contracts", &names()).await;
+    for (name, server) in &floods {
+        assert!(server.connections() > 0, "{name} was not asked");
+    }
+    assert_eq!(proxy.connections(), 0, "a proxy of the environment was used");
+}
+
+fn raw_of(content: &Content) -> String {
+    format!("GET /ipfs/{}?format=raw HTTP/1.1", content.root)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_endpoints_flood_the_daemon_with_takes_at_most_64_mib() {
+    let proxy = canary().await;
+    let world = world().await;
+    let endless = Server::plain(|_| {
+        let head =
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":\"0x";
+        Answer::Endless(head.to_vec(), vec![b'0'; 1 << 16])
+    })
+    .await;
+    let mut endpoints = Vec::new();
+    for fault in [RpcFault::HugeBody, RpcFault::AliasedOffsets, RpcFault::Garbage, RpcFault::NotJson] {
+        let mut endpoint = world.endpoint(fault, ChainState::Growing, false).await.unwrap();
+        endpoint.operator = endpoint.label.clone();
+        endpoints.push(endpoint);
+    }
+    let label = "endless".to_owned();
+    endpoints.push(Endpoint { operator: label.clone(), label, url: endless.url(), own: false });
+    for proof in [ProofDemand::Quorum, ProofDemand::StateProof] {
+        let mut config = world.config();
+        config.chain.endpoints.clone_from(&endpoints);
+        config.chain.proof = Some(proof);
+        let daemon = Daemon::start(config, &proxy);
+        daemon.withstands(&format!("endpoints under {proof:?}"), &names()).await;
+    }
+    assert_eq!(proxy.connections(), 0, "a proxy of the environment was used");
+}
