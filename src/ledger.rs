@@ -53,7 +53,7 @@ pub const MAX_STEPS: usize = 100_000_000;
 /// Seconds in which a weight is halved unless another λ is named: 30 days.
 const HALF_LIFE: f64 = 30.0 * 24.0 * 3600.0;
 
-/// Digits of a figure that are given: fewer than the machine's arithmetic has, so that all machines say the same.
+/// Digits of a figure that are given: machines may differ in the last ones of `exp`.
 const DIGITS: usize = 12;
 
 /// λ of the decay `exp(−λ × age)`, per second: 0 or more.
