@@ -34,13 +34,23 @@ pub use self::rpc::{ChainConfig, Clock, RpcChain};
 pub use self::witness::{Computed, Recording, Stand, Witness, WitnessError};
 
 use crate::name::EnsName;
-use crate::records::RecordSet;
+use crate::records::{Key, RecordSet};
 
 /// A source of readings: RPC endpoints, a proof engine, a script in a test.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// Everything about `name` at the block that `block` selects.
-    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError>;
+    /// Everything about `name` at the block that `block` selects, with the records of the walk.
+    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
+        self.read_keys(name, block, &Key::ALL).await
+    }
+
+    /// As [`Chain::read`], with the records of these keys.
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        block: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError>;
 
     /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
     /// `endpoints` (labels) that gave it: the word of others would be vouched for by nobody.

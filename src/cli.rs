@@ -33,6 +33,7 @@ mod records;
 mod render;
 mod sandbox;
 mod serve;
+mod signature;
 mod stop;
 mod trace;
 mod verdict;
@@ -87,6 +88,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Sandbox(args) => sandbox::run(args),
         Command::Key(args) => key::run(args),
         Command::Verdict(args) => verdict::run(args),
+        Command::Sign(args) => signature::sign(args),
+        Command::Signature(args) => signature::run(args),
         Command::Generate(args) => generate::run(args),
         Command::Aevum(args) => aevum::run(args.command),
         Command::Completions(args) => completions::run(args),

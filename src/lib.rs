@@ -51,6 +51,7 @@ pub mod sandbox;
 pub mod schema;
 mod seal;
 pub mod sign;
+pub mod signature;
 pub mod telemetry;
 pub mod text;
 pub mod verdict;

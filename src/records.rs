@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A text record that the walk reads.
+/// A text record that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// `cl.entry`: the x402 entry.
@@ -40,10 +40,14 @@ pub enum Key {
     ChecksumSchemaRequest,
     /// `cl.checksum.schema.receipt`, the other spelling; depth `schemas`.
     ChecksumSchemaReceipt,
+    /// `cl.sig.pub`: the key that the name signs documents with. Not part of the walk.
+    SigPub,
+    /// `cl.sig.kid`: what signatures call that key. Not part of the walk.
+    SigKid,
 }
 
 impl Key {
-    /// Every key, the six of the Agent-Card specification first.
+    /// Every key of the walk, the six of the Agent-Card specification first.
     pub const ALL: [Self; 16] = [
         Self::Entry,
         Self::Agentcard,
@@ -67,6 +71,9 @@ impl Key {
     pub const CARD: [Self; 6] =
         [Self::Entry, Self::Agentcard, Self::CidAgentcard, Self::MirrorIpfs, Self::Checksum, Self::Owner];
 
+    /// The keys that say what a name signs documents with.
+    pub const SIGNER: [Self; 2] = [Self::SigPub, Self::SigKid];
+
     /// The key as it stands in the resolver.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,10 +93,12 @@ impl Key {
             Self::ChecksumReceipt => "cl.checksum.receipt",
             Self::ChecksumSchemaRequest => "cl.checksum.schema.request",
             Self::ChecksumSchemaReceipt => "cl.checksum.schema.receipt",
+            Self::SigPub => "cl.sig.pub",
+            Self::SigKid => "cl.sig.kid",
         }
     }
 
-    /// The key with this spelling.
+    /// The key of the walk with this spelling.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.as_str() == name)
     }

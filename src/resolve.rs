@@ -5,6 +5,7 @@
 
 mod continuity;
 mod network;
+mod roots;
 mod setup;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+pub use self::roots::RootSource;
 use crate::bundle::{Bundle, BundleError, OfChain};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
@@ -61,6 +63,11 @@ pub trait Content: Send + Sync {
     /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
     async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
     -> Walk;
+
+    /// What is served where a trust root of card signatures keeps its keys, within `limit`.
+    async fn key_set(&self, url: &str, limit: Duration) -> Source {
+        self.card(url, limit).await
+    }
 
     /// The bytes at a schema location (an `https` URL, or an `ipfs` one, walked and proven).
     ///

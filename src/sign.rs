@@ -26,7 +26,9 @@ mod file;
 mod key;
 
 pub use file::KeyFileError;
+pub(crate) use file::private_pem;
 pub use key::{KeyError, PublicKey, SigningKey, TrustedKeys};
+pub(crate) use key::{MAX_KEYS, key_list};
 
 /// `typ` of the protected header: what is signed for another purpose is no verdict, and a verdict is nothing else.
 pub const TYPE: &str = "clresolve-verdict+jwt";
@@ -100,6 +102,11 @@ impl Signer {
         let claims = Claims { iss: &self.issuer, iat, exp, verdict };
         let payload = serde_json::to_vec(&claims).expect("a verdict has a JSON form: its keys are strings");
         Ok(self.key.sign_compact(&payload))
+    }
+
+    /// The key that signs.
+    pub(crate) const fn key(&self) -> &SigningKey {
+        &self.key
     }
 
     /// The thumbprint of the key that signs.

@@ -99,6 +99,8 @@ pub enum Upstream {
     Schema,
     /// A CCIP-Read gateway.
     Ccip,
+    /// The host of a trust root's keys.
+    Keys,
 }
 
 /// What came of a request to the outside.
@@ -244,6 +246,7 @@ impl Upstream {
             Self::Card => "card",
             Self::Schema => "schema",
             Self::Ccip => "ccip",
+            Self::Keys => "keys",
         }
     }
 }

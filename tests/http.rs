@@ -15,6 +15,7 @@ use clresolve::evidence::{Source, Walked};
 use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
+use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Walk};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
@@ -681,7 +682,7 @@ struct Broken;
 
 #[async_trait::async_trait]
 impl Chain for Broken {
-    async fn read(&self, _: &EnsName, _: BlockSelector) -> Result<Reading, ChainError> {
+    async fn read_keys(&self, _: &EnsName, _: BlockSelector, _: &'static [Key]) -> Result<Reading, ChainError> {
         panic!("a bug")
     }
 

@@ -4,6 +4,7 @@ use alloy_primitives::Bytes;
 
 use super::contracts::{BadAnswer, Findings, Place, Resolved, decode_address, decode_texts};
 use super::{Answer, ChainError, Found, Holding};
+use crate::records::Key;
 
 /// How far the contracts' word goes.
 pub(super) enum Said<T> {
@@ -32,12 +33,12 @@ pub(super) fn records_told(findings: &Findings) -> Result<Said<Answer>, ChainErr
     })
 }
 
-/// The records in what the Universal Resolver returned; `offchain` says that look-ups came before.
+/// The records of these keys in what the Universal Resolver returned for them; `offchain` says that look-ups came before.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub(super) fn records(findings: &Findings, data: &[u8], offchain: bool) -> Result<Answer, ChainError> {
-    let (resolver, records) = decode_texts(data).map_err(|bad| bad_answer(bad, offchain))?;
+pub(super) fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -> Result<Answer, ChainError> {
+    let (resolver, records) = decode_texts(data, keys).map_err(|bad| bad_answer(bad, offchain))?;
     if resolver != findings.source.resolver {
         return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
     }

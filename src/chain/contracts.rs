@@ -117,11 +117,11 @@ impl Subject {
         tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
     }
 
-    /// Call data of the Universal Resolver for all text records.
-    pub(super) fn resolve_texts(&self) -> Bytes {
+    /// Call data of the Universal Resolver for the text records of these keys.
+    pub(super) fn resolve_texts(&self, keys: &[Key]) -> Bytes {
         let node = self.name.node();
-        let texts = Key::ALL.map(|key| textCall { node, key: key.as_str().to_owned() }.abi_encode().into());
-        self.resolve(multicallCall { data: texts.into() }.abi_encode())
+        let text = |key: &Key| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
+        self.resolve(multicallCall { data: keys.iter().map(text).collect() }.abi_encode())
     }
 
     /// Call data of the Universal Resolver for the address.
@@ -327,15 +327,15 @@ impl From<AbiError> for BadAnswer {
 /// The records in what the Universal Resolver returned for [`Subject::resolve_texts`], and the resolver it names.
 ///
 /// # Errors
-/// [`BadAnswer`] for the first key that was not answered, in the order of [`Key::ALL`].
-pub(super) fn decode_texts(data: &[u8]) -> Result<(Address, RecordSet), BadAnswer> {
+/// [`BadAnswer`] for the first of `keys` that was not answered.
+pub(super) fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
-    if elements.len() != Key::ALL.len() {
-        return Err(BadAnswer::Garbage(format!("{} answers to {} questions", elements.len(), Key::ALL.len())));
+    if elements.len() != keys.len() {
+        return Err(BadAnswer::Garbage(format!("{} answers to {} questions", elements.len(), keys.len())));
     }
-    let records = Key::ALL.into_iter().zip(&elements).map(|(key, element)| Ok((key, decode_text(element)?)));
+    let records = keys.iter().zip(&elements).map(|(key, element)| Ok((*key, decode_text(element)?)));
     Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
 }
 
@@ -479,13 +479,13 @@ mod tests {
     }
 
     fn error(element: impl Into<Bytes>) -> BadAnswer {
-        decode_texts(&first(element)).unwrap_err()
+        decode_texts(&first(element), &Key::ALL).unwrap_err()
     }
 
     #[test]
     fn a_record_of_a_mebibyte_is_read_once() {
         let text = "a".repeat(1 << 20);
-        let (resolver, records) = decode_texts(&first(text.abi_encode())).unwrap();
+        let (resolver, records) = decode_texts(&first(text.abi_encode()), &Key::ALL).unwrap();
         assert_eq!(resolver, RESOLVER);
         assert_eq!(records.text(Key::ALL[0]), Some(text.as_str()));
         assert_eq!(records.get(Key::ALL[1]), &Record::Absent);
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn another_number_of_answers_is_refused() {
         let one = resolved(vec![String::new().abi_encode().into()]);
-        assert_eq!(decode_texts(&one), Err(BadAnswer::Garbage("1 answers to 16 questions".to_owned())));
+        assert_eq!(decode_texts(&one, &Key::ALL), Err(BadAnswer::Garbage("1 answers to 16 questions".to_owned())));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinError, JoinHandle};
 use tower::Service;
 
-use super::contracts::{Findings, Resolved, Subject, decode_texts};
+use super::contracts::{Findings, Resolved, decode_texts};
 use super::endpoint::{CALL_GAS, Failure, Gossip, Node, by_hash, decode_at};
 use super::hedge::{self, Next};
 use super::proof::{Call, HashedHeader, Outcome, ProofError, Prover, Session};
@@ -122,7 +122,7 @@ impl ProvenChain {
     /// not be asked for then. Who the owner is, is only told here; if that is wrong, nobody asks about him.
     fn foresee_owner(&self, rumours: &Rumours, head: &Head) {
         let Some(owner) = rumours.owner() else { return };
-        let call = self.call_of(&Asked::new(&owner, &self.endpoints.contracts, Subject::resolve_address));
+        let call = self.call_of(&Asked::address(&owner, &self.endpoints.contracts));
         let (relay, prover, at) = (self.relay(&head.endpoints), Arc::clone(&self.prover), head.header.id());
         tokio::spawn(async move { prover.foresee(&relay, at, &call).await });
     }
@@ -243,8 +243,13 @@ impl Head {
 
 #[async_trait]
 impl Chain for ProvenChain {
-    async fn read(&self, name: &EnsName, selector: BlockSelector) -> Result<Reading, ChainError> {
-        let asked = Arc::new(Asked::new(name, &self.endpoints.contracts, Subject::resolve_texts));
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        selector: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        let asked = Arc::new(Asked::texts(name, &self.endpoints.contracts, keys));
         let gossip = async { Ok(self.gossip(&asked, selector).await) };
         let (head, mut rumours) = try_join(self.headers.head(selector), gossip).await?;
         let header = Arc::new(head.header.clone());
@@ -275,7 +280,7 @@ impl Chain for ProvenChain {
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
-        let asked = Asked::new(owner, &self.endpoints.contracts, Subject::resolve_address);
+        let asked = Asked::address(owner, &self.endpoints.contracts);
         let computer = self.computer(self.header_of(block).await?, endpoints);
         let findings = self.findings(&computer, &asked, block, None).await?;
         let holding = self.endpoints.held(&computer.client(), &asked, findings, block).await?;
@@ -352,7 +357,7 @@ impl Rumours {
     /// Who the owner is, as somebody tells of the newest block.
     fn owner(&self) -> Option<EnsName> {
         let told = self.latest.iter().find_map(|(_, latest)| match &latest.as_ref().ok()?.resolved {
-            Resolved::Returned(data) => decode_texts(data).ok(),
+            Resolved::Returned(data) => decode_texts(data, &Key::ALL).ok(),
             _ => None,
         });
         EnsName::parse(told?.1.text(Key::Owner)?.trim()).ok()

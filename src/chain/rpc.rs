@@ -32,6 +32,7 @@ use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
+use crate::records::Key;
 use crate::telemetry;
 
 /// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
@@ -267,7 +268,7 @@ impl RpcChain {
             Said::Data(data) => (data, false),
             Said::OffChain => (self.look_up(voices, asked, at).await?, true),
         };
-        answer::records(findings, &data, offchain)
+        answer::records(findings, asked.keys, &data, offchain)
     }
 
     async fn look_up(&self, voices: &RpcClient, asked: &Asked, at: BlockId) -> Result<Bytes, ChainError> {
@@ -281,8 +282,13 @@ impl RpcChain {
 
 #[async_trait]
 impl Chain for RpcChain {
-    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
-        let asked = Arc::new(Asked::new(name, &self.contracts, Subject::resolve_texts));
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        block: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        let asked = Arc::new(Asked::texts(name, &self.contracts, keys));
         let outcome = self.poll(Arc::clone(&asked), block).await?;
         let voices = self.chorus(outcome.voices.clone(), outcome.spares.clone());
         let Outcome { block, pinned, latest, .. } = &outcome;
@@ -314,7 +320,7 @@ impl Chain for RpcChain {
             return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
         }
         let voices = self.chorus(nodes, others);
-        let asked = Asked::new(owner, &self.contracts, Subject::resolve_address);
+        let asked = Asked::address(owner, &self.contracts);
         let failed = |failure: Failure| failure.into_error(&labels, &block.number.to_string(), self.chain_id);
         let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
         let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
@@ -359,17 +365,31 @@ impl RpcChain {
 /// A question about a name, ready to be sent.
 pub(super) struct Asked {
     pub(super) subject: Subject,
+    /// The records that are asked for; none where it is the address.
+    keys: &'static [Key],
     /// The Universal Resolver's part, which a look-up repeats.
     resolve: Bytes,
     pub(super) call: TransactionRequest,
 }
 
 impl Asked {
-    pub(super) fn new(name: &EnsName, contracts: &Contracts, resolve: fn(&Subject) -> Bytes) -> Self {
+    /// The text records of these keys.
+    pub(super) fn texts(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
         let subject = Subject::new(name, contracts);
-        let resolve = resolve(&subject);
+        let resolve = subject.resolve_texts(keys);
+        Self::new(subject, contracts, resolve, keys)
+    }
+
+    /// The address.
+    pub(super) fn address(name: &EnsName, contracts: &Contracts) -> Self {
+        let subject = Subject::new(name, contracts);
+        let resolve = subject.resolve_address();
+        Self::new(subject, contracts, resolve, &[])
+    }
+
+    fn new(subject: Subject, contracts: &Contracts, resolve: Bytes, keys: &'static [Key]) -> Self {
         let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
-        Self { subject, resolve, call }
+        Self { subject, keys, resolve, call }
     }
 }
 

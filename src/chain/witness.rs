@@ -17,6 +17,7 @@ use super::endpoint::CALL_GAS;
 use super::proof::{Call, Ground, HashedHeader, Kept, Outcome, ProofError};
 use super::{Answer, ChainError, Holding};
 use crate::name::EnsName;
+use crate::records::Key;
 
 /// Most gateway answers of one look-up, and longest one: what the look-up itself allows.
 pub(super) const MAX_LOOK_UPS: usize = super::ccip::MAX_REDIRECTS;
@@ -106,11 +107,11 @@ impl Stand<'_> {
     /// [`WitnessError`].
     pub fn read(&self, name: &EnsName) -> Result<Computed, WitnessError> {
         let subject = Subject::new(name, &self.witness.contracts);
-        let resolve = subject.resolve_texts();
+        let resolve = subject.resolve_texts(&Key::ALL);
         let findings = self.findings(&subject, &resolve)?;
         let told = answer::records_told(&findings).map_err(WitnessError::Call)?;
         let answer = self.completed(told, resolve, &self.witness.name_look_ups, |data, offchain| {
-            answer::records(&findings, data, offchain)
+            answer::records(&findings, &Key::ALL, data, offchain)
         })?;
         Ok(Computed { answer, holder: findings.holder, expiry: findings.expiry })
     }

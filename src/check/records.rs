@@ -1,5 +1,7 @@
 //! Step `records`: what the chain says about the name, before anything is fetched.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::chain::{Answer, BlockSelector, ChainError, Found, Reading};
@@ -22,9 +24,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
         Ok(reading) => reading,
         Err(error) => return vec![chain_error(error)],
     };
-    let mut reasons: Vec<Reason> = vouching(reading).into_iter().collect();
-    reasons.extend(header_age(evidence, reading));
-    reasons.extend(pending(reading));
+    let mut reasons = unsettled(reading, evidence.block, evidence.now);
     match &reading.answer {
         Answer::Unregistered => reasons.push(Reason::new(Code::NameUnregistered)),
         Answer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
@@ -36,6 +36,12 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
         }
     }
     reasons
+}
+
+/// Why what a reading says cannot be relied on, or not by everybody: one stranger's word, an old block, or a change
+/// that is not final.
+pub fn unsettled(reading: &Reading, block: BlockSelector, now: Timestamp) -> Vec<Reason> {
+    [vouching(reading), header_age(reading, block, now), pending(reading)].into_iter().flatten().collect()
 }
 
 /// The reason behind a reading that failed.
@@ -56,11 +62,11 @@ fn vouching(reading: &Reading) -> Option<Reason> {
     reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
 }
 
-fn header_age(evidence: &Evidence, reading: &Reading) -> Option<Reason> {
-    if matches!(evidence.block, BlockSelector::Number(_)) {
+fn header_age(reading: &Reading, block: BlockSelector, now: Timestamp) -> Option<Reason> {
+    if matches!(block, BlockSelector::Number(_)) {
         return None;
     }
-    let age = evidence.now.duration_since(reading.block.timestamp);
+    let age = now.duration_since(reading.block.timestamp);
     (age > MAX_HEADER_AGE).then(|| {
         Reason::new(Code::ChainBehind)
             .expected(format!("at most {} minutes old", MAX_HEADER_AGE.as_mins()))
@@ -84,7 +90,8 @@ fn pending(reading: &Reading) -> Option<Reason> {
 }
 
 fn changed_keys(then: &RecordSet, now: &RecordSet) -> Vec<&'static str> {
-    Key::ALL.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(Key::as_str).collect()
+    let asked: BTreeSet<Key> = then.iter().chain(now.iter()).map(|(key, _)| key).collect();
+    asked.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(Key::as_str).collect()
 }
 
 fn resolver_missing(address: Option<String>) -> Reason {

@@ -20,6 +20,7 @@ use crate::discover::{SystemName, Target};
 use crate::flavour::Flavour;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
+use crate::signature::DidWeb;
 use crate::text;
 
 const AFTER_HELP: &str = "\
@@ -34,6 +35,8 @@ Examples:
   clresolve discover https://agent.example   which cards does this host serve?
   clresolve plan agents/                     which CID, which records; would it pass?
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
+  clresolve signature verify card.json --ens a.eth
+                                             who has signed this A2A card?
   clresolve generate --from orloj.yaml       agent cards of Orloj's resources
   clresolve serve                            a daemon for programs and proxies
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
@@ -107,6 +110,8 @@ impl Command {
             Self::Sandbox(args) => args.world.verbose,
             Self::Key(KeyArgs { command: KeyCommand::New(args) | KeyCommand::Public(args) }) => args.world.verbose,
             Self::Verdict(VerdictArgs { command: VerdictCommand::Verify(args) }) => args.world.verbose,
+            Self::Sign(args) => args.world.verbose,
+            Self::Signature(SignatureArgs { command: SignatureCommand::Verify(args) }) => args.world.verbose,
             Self::Explain(args) => args.world.verbose,
             Self::Name(args) => args.world.verbose,
             Self::Generate(args) => args.world.verbose,
@@ -159,6 +164,10 @@ pub(super) enum Command {
     Key(KeyArgs),
     /// Check a signed verdict, asking nobody
     Verdict(VerdictArgs),
+    /// Sign an A2A card
+    Sign(SignCardArgs),
+    /// Check who has signed an A2A card
+    Signature(SignatureArgs),
     /// Make agent cards from Orloj's AgentSystem resources
     Generate(GenerateArgs),
     /// Compute the ledger's part of Aevum's agent cards
@@ -712,6 +721,88 @@ pub(super) struct VerdictVerifyArgs {
     pub(super) expect: ExpectArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The signature is added to those that are there; no other byte of the card changes.
+Whoever is to check it needs the public part: `clresolve key public FILE`.
+
+  clresolve sign card.json --key k.pem --out signed.json
+  clresolve key public k.pem > jwks.json
+  clresolve signature verify signed.json --jwks jwks.json")]
+pub(super) struct SignCardArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) card: PathBuf,
+    /// The file with the private key (PKCS#8, PEM): Ed25519, P-256 or RSA; `clresolve key new` makes one
+    #[arg(long, value_name = "FILE")]
+    pub(super) key: PathBuf,
+    /// What the signature calls the key [default: its RFC 7638 thumbprint]
+    #[arg(long, value_name = "ID", value_parser = parse_kid)]
+    pub(super) kid: Option<String>,
+    /// Where the public part is published, for the header; clresolve itself never looks there
+    #[arg(long, value_name = "URL", value_parser = parse_jku)]
+    pub(super) jku: Option<String>,
+    #[command(flatten)]
+    pub(super) out: OutArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SignatureArgs {
+    #[command(subcommand)]
+    pub(super) command: SignatureCommand,
+}
+
+/// What is done with the signatures of a card.
+#[derive(Debug, Subcommand)]
+pub(super) enum SignatureCommand {
+    /// Check the signatures of an A2A card by keys of the roots that you name
+    Verify(SignatureVerifyArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("roots").required(true).multiple(true),
+    after_help = "\
+One signature that holds under a named root is enough; what is wrong with others is
+then a warning. Where the card says that its keys are is never looked at.
+Exit codes: 0 verified, 1 refused, 2 usage, 3 a root could not be asked."
+)]
+pub(super) struct SignatureVerifyArgs {
+    /// The card; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(super) card: PathBuf,
+    /// Trust the keys of this JSON Web Key Set; repeatable
+    #[arg(long, value_name = "FILE|URL", group = "roots")]
+    pub(super) jwks: Vec<String>,
+    /// Trust the keys of this DID's document, such as did:web:example.com; repeatable
+    #[arg(long, value_name = "DID", group = "roots")]
+    pub(super) did: Vec<DidWeb>,
+    /// Trust the key in this name's record cl.sig.pub; repeatable
+    #[arg(long, value_name = "NAME", group = "roots")]
+    pub(super) ens: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+}
+
+/// Longest name of a key, in bytes.
+const MAX_KID_BYTES: usize = 255;
+
+/// What a signature may call its key.
+fn parse_kid(text: &str) -> Result<String, String> {
+    let good = (1..=MAX_KID_BYTES).contains(&text.len()) && !text.chars().any(text::is_unsafe);
+    good.then(|| text.to_owned()).ok_or_else(|| format!("expected at most {MAX_KID_BYTES} plain characters"))
+}
+
+/// Where a key set is published.
+fn parse_jku(text: &str) -> Result<String, String> {
+    let good = url::Url::parse(text).is_ok_and(|url| url.scheme() == "https");
+    good.then(|| text.to_owned()).ok_or_else(|| "expected an https URL".to_owned())
 }
 
 /// A chain in CAIP-2 form.

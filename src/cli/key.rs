@@ -1,9 +1,13 @@
-//! `key`: the key that verdicts are signed with.
+//! `key`: keys that verdicts and cards are signed with.
+
+use anyhow::Context as _;
+use serde_json::json;
 
 use super::args::{KeyArgs, KeyCommand};
 use super::exit::Exit;
-use super::output::{Output, json};
-use crate::sign::{SigningKey, TrustedKeys};
+use super::output::{self, Output};
+use crate::sign::{SigningKey, private_pem};
+use crate::signature::CardKey;
 
 pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
     let (key, args) = match args.command {
@@ -11,11 +15,14 @@ pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
             let key = SigningKey::generate()?;
             key.save(&args.key)?;
             anstream::eprintln!("clresolve: wrote a private key to {}; keep it to yourself", args.key.display());
-            (key, args)
+            (CardKey::from(key), args)
         }
-        KeyCommand::Public(args) => (SigningKey::from_file(&args.key)?, args),
+        KeyCommand::Public(args) => {
+            let key = CardKey::from_pem(&private_pem(&args.key)?);
+            (key.with_context(|| args.key.display().to_string())?, args)
+        }
     };
-    let set = TrustedKeys::from(key.public()).to_jwks();
-    Output::new(args.out)?.write((json(&set)? + "\n").as_bytes())?;
+    let set = json!({ "keys": [key.public_jwk()] });
+    Output::new(args.out)?.write((output::json(&set)? + "\n").as_bytes())?;
     Ok(Exit::Trusted)
 }

@@ -31,12 +31,11 @@ impl Network {
 #[async_trait]
 impl Content for Network {
     async fn card(&self, url: &str, limit: Duration) -> Source {
-        match self.fetched(Upstream::Card, url, limit).await {
-            Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
-            Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.to_string()),
-            Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
-            Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.to_string()),
-        }
+        source(self.fetched(Upstream::Card, url, limit).await)
+    }
+
+    async fn key_set(&self, url: &str, limit: Duration) -> Source {
+        source(self.fetched(Upstream::Keys, url, limit).await)
     }
 
     async fn walk(
@@ -68,6 +67,15 @@ impl Content for Network {
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
         self.fetched(Upstream::Card, url, limit).await
+    }
+}
+
+fn source(document: Result<Body, FetchError>) -> Source {
+    match document {
+        Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
+        Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.to_string()),
+        Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
+        Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.to_string()),
     }
 }
 

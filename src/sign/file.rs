@@ -18,10 +18,8 @@ impl SigningKey {
     /// # Errors
     /// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
     pub fn from_file(path: &Path) -> Result<Self, KeyFileError> {
-        let (file, shown) = open(path)?;
-        refuse_loose(&file, path, &shown)?;
-        let pem = Zeroizing::new(read(file, &shown)?);
-        Self::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: shown, error })
+        let pem = private_pem(path)?;
+        Self::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
     }
 
     /// Writes the key to a new file that only its owner can read.
@@ -42,6 +40,16 @@ impl SigningKey {
         let mut file = options.open(path).map_err(failed)?;
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
     }
+}
+
+/// The text of a private key's file, which is judged as [`SigningKey::from_file`] says.
+///
+/// # Errors
+/// When the file cannot be read, is not a regular one, or is open to others.
+pub(crate) fn private_pem(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+    let (file, shown) = open(path)?;
+    refuse_loose(&file, path, &shown)?;
+    read(file, &shown).map(Zeroizing::new)
 }
 
 impl TrustedKeys {

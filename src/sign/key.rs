@@ -14,10 +14,13 @@ use crate::card::json::{Limits, parse};
 use crate::digest::Digest;
 
 /// Most keys of a set: the one that signs, the next, and those before it.
-const MAX_KEYS: usize = 64;
+pub(crate) const MAX_KEYS: usize = 64;
 
 /// Bytes of a public key.
 const KEY_BYTES: usize = 32;
+
+/// Bytes of a signature.
+const SIGNATURE_BYTES: usize = 64;
 
 /// A private key. Its bytes are wiped when it is dropped, and no form of it is ever printed.
 pub struct SigningKey {
@@ -61,15 +64,20 @@ impl SigningKey {
         &self.public
     }
 
+    /// The signature of `message`.
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.secret.sign(message).to_bytes()
+    }
+
     /// A JWS in compact form over `payload`.
     pub(super) fn sign_compact(&self, payload: &[u8]) -> String {
         let header = json!({"alg": ALGORITHM, "kid": self.public.id, "typ": TYPE}).to_string();
         let mut jws = BASE64URL.encode(header);
         jws.push('.');
         BASE64URL.encode_string(payload, &mut jws);
-        let signature = self.secret.sign(jws.as_bytes());
+        let signature = self.sign(jws.as_bytes());
         jws.push('.');
-        BASE64URL.encode_string(signature.to_bytes(), &mut jws);
+        BASE64URL.encode_string(signature, &mut jws);
         jws
     }
 }
@@ -124,8 +132,14 @@ impl PublicKey {
 
     /// Whether this key has signed `message`. Stricter than RFC 8032 demands: what can be changed into another valid
     /// signature is refused.
-    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature).is_ok_and(|signature| self.key.verify_strict(message, &signature).is_ok())
+    }
+
+    /// The key of a JSON Web Key's member `x`.
+    pub(crate) fn from_x(x: &str) -> Result<Self, KeyError> {
+        let bytes = BASE64URL.decode(x).ok().and_then(|bytes| bytes.try_into().ok());
+        Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)
     }
 
     /// The key of a JSON Web Key; `None` for one of another kind, which a set may hold beside ours (RFC 7517, 5).
@@ -143,8 +157,7 @@ impl PublicKey {
         if forbids("use", &["sig"]) || forbids("alg", &[ALGORITHM, "Ed25519"]) {
             return Ok(None);
         }
-        let bytes = text("x").and_then(|x| BASE64URL.decode(x).ok()).and_then(|bytes| bytes.try_into().ok());
-        let key = Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)?;
+        let key = Self::from_x(text("x").unwrap_or_default())?;
         if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.id())) {
             return Err(KeyError::OtherId);
         }
@@ -162,13 +175,7 @@ impl TrustedKeys {
     /// # Errors
     /// When it is no such set, holds a private or a weak key or one under another id than its thumbprint, or none at all.
     pub fn from_jwks(bytes: &[u8]) -> Result<Self, KeyError> {
-        let set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
-        let Some(list) = set.get("keys").and_then(Value::as_array) else {
-            return Err(KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
-        };
-        if list.len() > MAX_KEYS {
-            return Err(KeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
-        }
+        let list = key_list(bytes)?;
         let keys: Vec<_> =
             list.iter().filter_map(|jwk| PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
         if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(Self(keys)) }
@@ -194,6 +201,21 @@ impl TrustedKeys {
     }
 }
 
+/// The keys of a JSON Web Key Set as they stand there, of whatever kind.
+///
+/// # Errors
+/// [`KeyError::NotJwks`].
+pub(crate) fn key_list(bytes: &[u8]) -> Result<Vec<Value>, KeyError> {
+    let mut set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
+    let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
+        return Err(KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
+    };
+    if list.len() > MAX_KEYS {
+        return Err(KeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
+    }
+    Ok(list)
+}
+
 impl From<&PublicKey> for TrustedKeys {
     fn from(key: &PublicKey) -> Self {
         Self(vec![key.clone()])
@@ -210,8 +232,11 @@ pub enum KeyError {
     /// The system has no randomness.
     #[error("the system gives no randomness")]
     NoRandomness,
-    /// Not a public Ed25519 key.
-    #[error("`x` of a key is not 32 bytes in base64url")]
+    /// Not a private key that cards can be signed with.
+    #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 8192 bits")]
+    NotCardKey,
+    /// A member of a public key is missing or malformed.
+    #[error("a member of a key is missing, or not base64url of the right length")]
     NotJwk,
     /// Not a JSON Web Key Set.
     #[error("not a JSON Web Key Set: {detail}")]

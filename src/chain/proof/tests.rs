@@ -605,7 +605,7 @@ mod wire {
     fn question(name: &str) -> (Address, Bytes) {
         let (name, contracts) = (EnsName::parse(name).unwrap(), Contracts::default());
         let subject = Subject::new(&name, &contracts);
-        (contracts.multicall3, subject.aggregate(subject.resolve_texts()))
+        (contracts.multicall3, subject.aggregate(subject.resolve_texts(&crate::records::Key::ALL)))
     }
 
     const NAMES: [&str; 10] = [

@@ -1,0 +1,170 @@
+//! `sign` and `signature verify`: signatures of A2A cards, made and judged.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+
+use super::args::{Format, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs};
+use super::exit::Exit;
+use super::lint::read;
+use super::output::{Output, Results};
+use super::render::{Palette, write_reason};
+use super::world::World;
+use crate::card::Card;
+use crate::name::EnsName;
+use crate::resolve::RootSource;
+use crate::sign;
+use crate::signature::{CardKey, Checked, Outcome, Root, SignatureState, TrustRoots, Verification, sign_text, verify};
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// Longest file of keys, in bytes: far from what 64 keys need.
+const MAX_KEYS_BYTES: u64 = 256 * 1024;
+
+/// Signs a card and writes it.
+pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(args.out)?;
+    let pem = sign::private_pem(&args.key)?;
+    let mut key = CardKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
+    if let Some(kid) = args.kid {
+        key = key.named(kid);
+    }
+    if let Some(jku) = args.jku {
+        key = key.at(jku);
+    }
+    let text = String::from_utf8(read(&args.card)?).context("the card is not UTF-8")?;
+    let signed = sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", Foreign::new(&error.to_string())))?;
+    output.write(signed.as_bytes())?;
+    Ok(Exit::Trusted)
+}
+
+/// Runs `signature …`.
+pub(super) fn run(args: SignatureArgs) -> anyhow::Result<Exit> {
+    let SignatureCommand::Verify(args) = args.command;
+    super::run_async(check(args))
+}
+
+/// What `-o json` gives.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    verification: &'a Verification,
+    /// The roots that were named.
+    roots: Vec<String>,
+}
+
+async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(args.output.out.clone())?;
+    let palette = output.palette();
+    let name = args.card.display().to_string();
+    let bytes = read(&args.card)?;
+    let roots = roots(&args).await?;
+    let card = match Card::parse(&bytes) {
+        Ok(card) => card,
+        Err(error) => {
+            anstream::eprintln!("clresolve: this card is refused: {}", Foreign::new(&error.to_string()));
+            return Ok(Exit::Untrusted);
+        }
+    };
+    let verification = verify(card.document(), &roots);
+    let labels = roots.iter().map(|root| root.label().to_owned()).collect();
+    let answer = Answer { verification: &verification, roots: labels };
+    let mut results = Results::new(output, args.output.format, false);
+    results.push(&answer, |format| match format {
+        Format::Short => short(&verification, &name, &palette),
+        _ => people(&verification, &name, &palette),
+    })?;
+    results.finish()?;
+    Ok(verdict_of(verification.state).into())
+}
+
+/// The roots that the flags name. Only what is not a file is asked for.
+async fn roots(args: &SignatureVerifyArgs) -> anyhow::Result<TrustRoots> {
+    let mut sources = Vec::new();
+    let mut roots = Vec::new();
+    for place in &args.jwks {
+        match place.split_once("://") {
+            Some(("https", _)) => sources.push(RootSource::Url(place.clone())),
+            Some(_) => bail!("--jwks {}: expected a file or an https URL", Foreign::new(place)),
+            None => roots.push(of_file(place)?),
+        }
+    }
+    sources.extend(args.did.iter().cloned().map(RootSource::Did));
+    for name in &args.ens {
+        let name =
+            EnsName::parse(name).map_err(|error| anyhow::anyhow!("--ens: {}", Foreign::new(&error.to_string())))?;
+        sources.push(RootSource::Ens(name));
+    }
+    if !sources.is_empty() {
+        let world = World::open(&args.world).await?;
+        for source in &sources {
+            roots.push(world.resolver.trust_root(source).await);
+        }
+    }
+    Ok(TrustRoots::new(roots)?)
+}
+
+/// The key set in a file. One that cannot be used is a mistake in the call, not a finding about the card.
+fn of_file(path: &str) -> anyhow::Result<Root> {
+    let shown = || format!("--jwks {}", Foreign::new(path));
+    let size = fs::metadata(path).with_context(shown)?.len();
+    if size > MAX_KEYS_BYTES {
+        bail!("{}: a key set has at most {MAX_KEYS_BYTES} bytes", shown());
+    }
+    Root::from_jwks(path, &fs::read(path).with_context(shown)?).with_context(shown)
+}
+
+const fn verdict_of(state: SignatureState) -> State {
+    match state {
+        SignatureState::Verified => State::Trusted,
+        SignatureState::Refused => State::Untrusted,
+        SignatureState::Undecided => State::Indeterminate,
+    }
+}
+
+const fn word(state: SignatureState) -> &'static str {
+    match state {
+        SignatureState::Verified => "verified",
+        SignatureState::Refused => "refused",
+        SignatureState::Undecided => "undecided",
+    }
+}
+
+fn short(verification: &Verification, name: &str, palette: &Palette) -> String {
+    let style = palette.state(verdict_of(verification.state));
+    let mut codes: Vec<&str> = verification.reasons.iter().map(|reason| reason.code.slug()).collect();
+    codes.dedup();
+    format!("{style}{}{style:#}  {}  {}\n", word(verification.state), Foreign::new(name), codes.join(","))
+}
+
+fn people(verification: &Verification, name: &str, palette: &Palette) -> String {
+    let style = palette.state(verdict_of(verification.state));
+    let mut text = format!("{style}{}{style:#}  {}\n", word(verification.state), Foreign::new(name));
+    for checked in &verification.signatures {
+        let _ = writeln!(text, "  {}", line(checked));
+    }
+    if !verification.reasons.is_empty() {
+        text.push('\n');
+    }
+    for reason in &verification.reasons {
+        write_reason(&mut text, reason, palette);
+    }
+    let advice = match verification.state {
+        SignatureState::Verified => "A key that you trust has signed this card as it stands.",
+        SignatureState::Refused => "Do not rely on this card: no key that you trust has signed it as it stands.",
+        SignatureState::Undecided => "Do not rely on this card yet: a root could not be asked; try again.",
+    };
+    let _ = writeln!(text, "\n{style}{advice}{style:#}");
+    text
+}
+
+fn line(checked: &Checked) -> String {
+    let foreign = |text: &Option<String>| Foreign::new(text.as_deref().unwrap_or("?")).to_string();
+    let said = format!("signature {}  {}  kid {}", checked.index, foreign(&checked.alg), foreign(&checked.kid));
+    match &checked.outcome {
+        Outcome::Verified { root, key, .. } => format!("{said}  holds, by key {key} of {}", Foreign::new(root)),
+        Outcome::Refused(code) => format!("{said}  {code}"),
+    }
+}

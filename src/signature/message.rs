@@ -1,0 +1,161 @@
+//! The messages of an A2A 1.0 card, as far as it matters for the canonical form: which members are there, of what kind,
+//! and which of them count although they are at their default value.
+//!
+//! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is the normative
+//! form from 1.0 on: `field_behavior = REQUIRED` is [`Presence::Required`]; `optional`, a `oneof` and every single
+//! message are [`Presence::Explicit`]; all else is [`Presence::Implicit`]. Names are those of the JSON form.
+
+use Kind::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
+use Presence::{Explicit, Implicit, Required};
+
+/// One member of a message.
+pub(super) struct Member {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) presence: Presence,
+}
+
+/// What a member holds.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// `google.protobuf.Struct`: anything, and nothing of it is left out.
+    Any,
+    Flag,
+    /// A map from names to messages.
+    Map(&'static [Member]),
+    Message(&'static [Member]),
+    Messages(&'static [Member]),
+    Text,
+    TextMap,
+    Texts,
+}
+
+/// Whether a member counts that is at its default value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It does: being there says something.
+    Explicit,
+    /// It does not: it is the same as being absent.
+    Implicit,
+    /// It does: it must be there.
+    Required,
+}
+
+const fn member(name: &'static str, kind: Kind, presence: Presence) -> Member {
+    Member { name, kind, presence }
+}
+
+/// `AgentCard`. Without `signatures`, which are taken off beforehand.
+pub(super) static AGENT_CARD: &[Member] = &[
+    member("name", Text, Required),
+    member("description", Text, Required),
+    member("supportedInterfaces", Messages(AGENT_INTERFACE), Required),
+    member("provider", Message(AGENT_PROVIDER), Explicit),
+    member("version", Text, Required),
+    member("documentationUrl", Text, Explicit),
+    member("capabilities", Message(AGENT_CAPABILITIES), Required),
+    member("securitySchemes", Map(SECURITY_SCHEME), Implicit),
+    member("securityRequirements", Messages(SECURITY_REQUIREMENT), Implicit),
+    member("defaultInputModes", Texts, Required),
+    member("defaultOutputModes", Texts, Required),
+    member("skills", Messages(AGENT_SKILL), Required),
+    member("iconUrl", Text, Explicit),
+];
+
+static AGENT_INTERFACE: &[Member] = &[
+    member("url", Text, Required),
+    member("protocolBinding", Text, Required),
+    member("tenant", Text, Implicit),
+    member("protocolVersion", Text, Required),
+];
+
+static AGENT_PROVIDER: &[Member] = &[member("url", Text, Required), member("organization", Text, Required)];
+
+static AGENT_CAPABILITIES: &[Member] = &[
+    member("streaming", Flag, Explicit),
+    member("pushNotifications", Flag, Explicit),
+    member("extensions", Messages(AGENT_EXTENSION), Implicit),
+    member("extendedAgentCard", Flag, Explicit),
+];
+
+static AGENT_EXTENSION: &[Member] = &[
+    member("uri", Text, Implicit),
+    member("description", Text, Implicit),
+    member("required", Flag, Implicit),
+    member("params", Any, Explicit),
+];
+
+static AGENT_SKILL: &[Member] = &[
+    member("id", Text, Required),
+    member("name", Text, Required),
+    member("description", Text, Required),
+    member("tags", Texts, Required),
+    member("examples", Texts, Implicit),
+    member("inputModes", Texts, Implicit),
+    member("outputModes", Texts, Implicit),
+    member("securityRequirements", Messages(SECURITY_REQUIREMENT), Implicit),
+];
+
+static SECURITY_REQUIREMENT: &[Member] = &[member("schemes", Map(STRING_LIST), Implicit)];
+
+static STRING_LIST: &[Member] = &[member("list", Texts, Implicit)];
+
+static SECURITY_SCHEME: &[Member] = &[
+    member("apiKeySecurityScheme", Message(API_KEY), Explicit),
+    member("httpAuthSecurityScheme", Message(HTTP_AUTH), Explicit),
+    member("oauth2SecurityScheme", Message(OAUTH2), Explicit),
+    member("openIdConnectSecurityScheme", Message(OPEN_ID_CONNECT), Explicit),
+    member("mtlsSecurityScheme", Message(MUTUAL_TLS), Explicit),
+];
+
+static API_KEY: &[Member] =
+    &[member("description", Text, Implicit), member("location", Text, Required), member("name", Text, Required)];
+
+static HTTP_AUTH: &[Member] =
+    &[member("description", Text, Implicit), member("scheme", Text, Required), member("bearerFormat", Text, Implicit)];
+
+static OAUTH2: &[Member] = &[
+    member("description", Text, Implicit),
+    member("flows", Message(OAUTH_FLOWS), Required),
+    member("oauth2MetadataUrl", Text, Implicit),
+];
+
+static OPEN_ID_CONNECT: &[Member] =
+    &[member("description", Text, Implicit), member("openIdConnectUrl", Text, Required)];
+
+static MUTUAL_TLS: &[Member] = &[member("description", Text, Implicit)];
+
+static OAUTH_FLOWS: &[Member] = &[
+    member("authorizationCode", Message(AUTHORIZATION_CODE), Explicit),
+    member("clientCredentials", Message(CLIENT_CREDENTIALS), Explicit),
+    member("implicit", Message(IMPLICIT_FLOW), Explicit),
+    member("password", Message(PASSWORD_FLOW), Explicit),
+    member("deviceCode", Message(DEVICE_CODE), Explicit),
+];
+
+static AUTHORIZATION_CODE: &[Member] = &[
+    member("authorizationUrl", Text, Required),
+    member("tokenUrl", Text, Required),
+    member("refreshUrl", Text, Implicit),
+    member("scopes", TextMap, Required),
+    member("pkceRequired", Flag, Implicit),
+];
+
+static CLIENT_CREDENTIALS: &[Member] =
+    &[member("tokenUrl", Text, Required), member("refreshUrl", Text, Implicit), member("scopes", TextMap, Required)];
+
+static IMPLICIT_FLOW: &[Member] = &[
+    member("authorizationUrl", Text, Implicit),
+    member("refreshUrl", Text, Implicit),
+    member("scopes", TextMap, Implicit),
+];
+
+static PASSWORD_FLOW: &[Member] =
+    &[member("tokenUrl", Text, Implicit), member("refreshUrl", Text, Implicit), member("scopes", TextMap, Implicit)];
+
+static DEVICE_CODE: &[Member] = &[
+    member("deviceAuthorizationUrl", Text, Required),
+    member("tokenUrl", Text, Required),
+    member("refreshUrl", Text, Implicit),
+    member("scopes", TextMap, Required),
+];
