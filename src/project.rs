@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::card::Card;
 use crate::config::GateConfig;
 use crate::reason::Refusal;
+use crate::sign::{SANDBOX, Signer};
+use crate::signature;
 use crate::verdict::{Identity, Resolution, Verdict};
 
 /// Identifier of the extension that carries the verdict.
@@ -51,6 +53,23 @@ pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'s
     }))
 }
 
+/// As [`a2a_card`], signed where there is a key: never for the sandbox, whose cards must not pass for real ones.
+///
+/// # Errors
+/// As [`a2a_card`].
+pub fn signed_a2a_card(
+    resolution: &Resolution,
+    gate: &GateConfig,
+    signer: Option<&Signer>,
+) -> Result<Value, &'static str> {
+    let card = a2a_card(resolution, gate)?;
+    let world = resolution.verdict.anchor.as_ref().map(|anchor| anchor.world.as_str());
+    match signer.filter(|_| world != Some(SANDBOX)) {
+        Some(signer) => signature::sign(&card, signer).map_err(|_| Refusal::InternalError.slug()),
+        None => Ok(card),
+    }
+}
+
 /// What was proven, so that who knows clresolve can ask again, or compare.
 fn extension(verdict: &Verdict, identity: &Identity) -> Value {
     let mut params = Map::new();
@@ -74,8 +93,19 @@ fn extension(verdict: &Verdict, identity: &Identity) -> Value {
         "uri": EXTENSION,
         "description": "This agent's identity was proven on ENS by clresolve; ask it again after fresh_until.",
         "required": false,
-        "params": params,
+        "params": without_nulls(params.into()),
     })
+}
+
+/// What is not known is left out: common readers of A2A cards lose nulls, and a signature over them with it.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let known = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(known.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        other => other,
+    }
 }
 
 /// A verb of the manifests as a skill.

@@ -364,6 +364,10 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     assert_eq!(card["supportedInterfaces"][0]["url"], verdict["identity"]["entry"]);
     assert_eq!(card["skills"][0]["id"], verdict["identity"]["verbs"][0]);
     assert!(answer.header("cache-control").starts_with("private, max-age="), "{}", answer.header("cache-control"));
+    for when in ["checked_at", "fresh_until"] {
+        assert_eq!(said[when], verdict["freshness"][when]);
+    }
+    assert_eq!(card["signatures"], Value::Null, "nothing of the sandbox is signed");
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");

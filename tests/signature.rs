@@ -21,11 +21,13 @@ use clresolve::chain::{Answer, Block, BlockSelector, Chain, ChainError, Found, G
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::config::Config;
 use clresolve::evidence::{Source, Walked};
+use clresolve::http::Server;
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::reason::{Code, Effect, Reason};
 use clresolve::records::{Key, Record};
 use clresolve::resolve::{Content, Resolver, RootSource, Walk};
+use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
 use clresolve::signature::{
     CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Outcome,
@@ -955,6 +957,68 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/a2a")
 }
 
+/// A daemon in a world that is not called the sandbox, so that its cards are signed; it serves an AgentSystem of Orloj too.
+struct Daemon {
+    base: String,
+    desk: Desk,
+    runtime: tokio::runtime::Runtime,
+    stop: tokio::sync::oneshot::Sender<()>,
+    ended: tokio::task::JoinHandle<()>,
+    _sandbox: Sandbox,
+}
+
+const SYSTEM: &str = "\
+apiVersion: orloj.dev/v1
+kind: AgentSystem
+metadata: {name: research, labels: {orloj.dev/version: 2.0.0}, annotations: {orloj.dev/description: Reads papers.}}
+spec: {agents: [], a2a: {enabled: true}}
+";
+
+impl Daemon {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
+        let sandbox = runtime.block_on(Sandbox::start()).expect("the sandbox starts");
+        let desk = Desk::new();
+        let mut config = sandbox.config();
+        config.chain.world = "devnet".to_owned();
+        config.http.listen.set_port(0);
+        config.sign.key = Some(desk.path("k.pem").into());
+        config.sign.issuer = Some("https://clresolve.example".to_owned());
+        ends(&clresolve(&["key", "new", &desk.path("k.pem")], ""), 0);
+        let (keys, _) = ends(&clresolve(&["key", "public", &desk.path("k.pem")], ""), 0);
+        desk.write("keys.json", keys);
+        config.orloj.resources = vec![desk.write("orloj.yaml", SYSTEM).into()];
+        config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
+        let server = runtime.block_on(Server::bind(&config)).expect("the daemon starts");
+        let base = format!("http://{}/", server.address());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let ended = runtime.spawn(server.run(async { stopped.await.unwrap_or_default() }));
+        Self { base, desk, runtime, stop, ended, _sandbox: sandbox }
+    }
+
+    /// The SDK finds the agents, reads their cards, and sees by whom the proven one is signed.
+    fn is_discovered_by(self, sdk: &Sdk) {
+        let found = |arguments: &[&str]| json(ends(&sdk.run(arguments), 0).0.as_bytes());
+        let agent = format!("{}v1/agents/summarizeagent.eth/", self.base);
+        let expected = json!({
+            "name": "Sandbox agent summarizeagent", "version": "1.0.0", "skills": ["summarize"],
+            "url": "x402://summarizeagent.eth/summarize/v1", "protocolBinding": "x402",
+        });
+        assert_eq!(found(&["discover", &agent]), expected);
+        assert_eq!(found(&["discover", &agent, &self.desk.path("keys.json")]), expected);
+        let other = self.desk.write("other.json", json!({"keys": [p256().public_jwk()]}).to_string());
+        assert_ne!(sdk.run(&["discover", &agent, &other]).status.code(), Some(0), "an unknown key");
+        let bad = format!("{}v1/agents/entry-version.eth/", self.base);
+        assert_ne!(sdk.run(&["discover", &bad]).status.code(), Some(0), "what is not trusted has no card");
+        for base in [self.base.clone(), format!("{}v1/agent-systems/research/", self.base)] {
+            let seen = found(&["discover", &base]);
+            assert_eq!((&seen["name"], &seen["version"]), (&json!("research"), &json!("2.0.0")), "{base}");
+        }
+        let _ = self.stop.send(());
+        self.runtime.block_on(self.ended).expect("the daemon ends");
+    }
+}
+
 #[test]
 fn cards_are_exchanged_with_the_javascript_sdk() {
     let installed = Command::new("sh").arg(folder().join("install.sh")).output().expect("there is a shell");
@@ -963,7 +1027,9 @@ fn cards_are_exchanged_with_the_javascript_sdk() {
         return;
     }
     ends(&installed, 0);
-    Sdk { program: "node".into(), script: "cards.mjs" }.exchange();
+    let sdk = Sdk { program: "node".into(), script: "cards.mjs" };
+    sdk.exchange();
+    Daemon::start().is_discovered_by(&sdk);
 }
 
 #[test]
@@ -983,5 +1049,7 @@ fn cards_are_exchanged_with_the_python_sdk() {
         ends(&installed.expect("it runs"), 0);
         fs::write(&stamp, wanted).expect("written");
     }
-    Sdk { program: python, script: "cards.py" }.exchange();
+    let sdk = Sdk { program: python, script: "cards.py" };
+    sdk.exchange();
+    Daemon::start().is_discovered_by(&sdk);
 }

@@ -12,7 +12,8 @@ use super::world::World;
 use crate::config::BlockSelector;
 use crate::flavour::Flavour;
 use crate::lint;
-use crate::project::a2a_card;
+use crate::project::signed_a2a_card;
+use crate::sign::Signer;
 use crate::verdict::State;
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
@@ -26,10 +27,11 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!("--block: a card is for those who call now; a numbered block is for `verify`");
     }
+    let signer = Signer::open(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let Projection::A2a = args.to;
-    match a2a_card(&resolution, &world.config.gate) {
+    match signed_a2a_card(&resolution, &world.config.gate, signer.as_ref()) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
             output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;

@@ -10,10 +10,11 @@ use axum::response::Response;
 
 use super::answer::Noted;
 use super::shares::Client;
+use super::signed::Signatures;
 use super::verdicts::{Lease, is_known_to_client, not_modified};
 use super::{Shared, problem, segment};
 use crate::digest::Digest;
-use crate::project::a2a_card;
+use crate::project::signed_a2a_card;
 use crate::resolve::Question;
 
 pub(super) async fn card(
@@ -27,7 +28,8 @@ pub(super) async fn card(
         Err(refusal) => return problem::refused(refusal, None),
     };
     let verdict = &served.resolution.verdict;
-    let card = match a2a_card(&served.resolution, &shared.gate) {
+    let signer = shared.signatures.as_ref().map(Signatures::signer);
+    let card = match signed_a2a_card(&served.resolution, &shared.gate, signer) {
         Ok(card) => card,
         Err(code) => return problem::objected(verdict, code),
     };

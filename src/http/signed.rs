@@ -42,6 +42,11 @@ impl Signatures {
         Self { signer, signed, keys, keys_tag }
     }
 
+    /// Who signs.
+    pub(super) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// The verdict, signed. What is served from the cache is likely to be asked for again.
     pub(super) async fn of(&self, verdict: &Verdict, now: Timestamp) -> Result<Rendered, SignError> {
         if verdict.freshness.served != verdict::Served::Cached {
