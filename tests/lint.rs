@@ -187,6 +187,23 @@ fn the_system_is_told_by_the_shape_or_named() {
 }
 
 #[test]
+fn a_url_is_fetched_through_the_foreign_door() {
+    let card = "https://a2a.sandbox.example/.well-known/agent-card.json";
+    let output = run(["lint", card, "--sandbox", "-o", "json"]);
+    let report = json(&output);
+    assert_eq!((code(&output), &report["flavour"], &report["valid"]), (0, &"a2a".into(), &true.into()));
+    for url in
+        ["https://127.0.0.1/card.json", "https://user:geheim@a2a.sandbox.example/x", "https://none.sandbox.example/"]
+    {
+        let output = run(["lint", url, "--sandbox"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((code(&output), out(&output)), (3, ""), "{url}: {said}");
+        assert!(!said.contains("geheim") && said.starts_with("clresolve: https://"), "{said}");
+    }
+    assert_eq!(code(&run(["lint", card, "--sandbox", "--fix"])), 2);
+}
+
+#[test]
 fn several_cards_give_a_list_and_the_worst_exit() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [good, bad] = ["good.json", "bad.json"].map(|name| folder.path().join(name));

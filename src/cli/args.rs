@@ -332,11 +332,11 @@ pub(super) struct NameArgs {
 Which card system a card belongs to is told by its shape; --as names it instead.
 --fix sets what follows from other members (a slug), puts the members in the order
 of the specification, and sets the time of the last change; nothing is guessed.
-Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage. No name and no record
-is asked for: `clresolve plan` judges a card together with the records to set.")]
+Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage; 3 a URL gave nothing.
+No name and no record is asked for: `clresolve plan` judges a card together with the records to set.")]
 pub(super) struct LintArgs {
-    /// Cards; - is standard input
-    #[arg(required = true, value_name = "FILE|-")]
+    /// Cards; an https URL is fetched as a name's card is, - is standard input
+    #[arg(required = true, value_name = "FILE|URL|-")]
     pub(super) documents: Vec<PathBuf>,
     /// Judge as a card of this system, whatever the shape says
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
@@ -1064,7 +1064,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         _ => String::new(),
     };
     let argument = typed(ContextKind::InvalidArg);
-    if ["--rpc", "--gateway", "<HOST|URL>"].iter().any(|secret| argument.starts_with(secret)) {
+    if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
         let value = typed(ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));

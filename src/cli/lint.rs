@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
-use super::output::{self, Output, Results};
+use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
 use crate::card::Card;
@@ -21,7 +21,7 @@ use crate::flavour::{Flavour, Rules};
 use crate::lint::{self, Finding, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
-use crate::text::{Foreign, is_unsafe};
+use crate::text::{self, Foreign, is_unsafe};
 use crate::verdict::State;
 
 /// What `-o json` gives of a card.
@@ -53,12 +53,15 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
                 mend(document, args.flavour, &rules)?;
             }
         }
-        let mut answers = args.documents.iter().map(|document| judge(document, args.flavour, &rules, profiles));
-        let is_valid = match args.output.format.plain() {
-            Some(format) => show(output, format, args.documents.len() > 1, &mut answers)?,
-            None => show_sarif(output, answers.collect::<anyhow::Result<_>>()?)?,
-        };
-        Ok(if is_valid { Exit::Trusted } else { Exit::Untrusted })
+        let mut judged = Judged::new(output, args.output.format, args.documents.len() > 1);
+        for document in &args.documents {
+            let Some(bytes) = bytes(document, &world).await? else {
+                judged.missing = true;
+                continue;
+            };
+            judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?;
+        }
+        judged.finish()
     })
 }
 
@@ -68,16 +71,34 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
 }
 
-fn judge(file: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> anyhow::Result<Answer> {
-    let bytes = read(file)?;
-    let report = lint::lint(&bytes, named, rules);
+/// What is to be judged. A URL that gives nothing is told, and the other cards are judged.
+async fn bytes(document: &Path, world: &World) -> anyhow::Result<Option<Vec<u8>>> {
+    let Some(url) = document.to_str().filter(|text| text.starts_with("https://")) else {
+        return read(document).map(Some);
+    };
+    let shown = shown(document);
+    match world.resolver.document(url).await {
+        Ok(body) => Ok(Some(body.bytes.into())),
+        Err(error) => {
+            anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
+            Ok(None)
+        }
+    }
+}
+
+/// The file, or the URL without what may be a secret.
+fn shown(document: &Path) -> String {
+    text::without_secrets(&document.display().to_string())
+}
+
+fn answer(bytes: &[u8], document: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
+    let report = lint::lint(bytes, named, rules);
     let near_misses = match report.flavour {
-        Some(Flavour::CommandLayer) if !report.valid => lint::near_misses(&bytes, rules.profile, profiles),
+        Some(Flavour::CommandLayer) if !report.valid => lint::near_misses(bytes, rules.profile, profiles),
         _ => Vec::new(),
     };
-    let text = without_secrets(String::from_utf8_lossy(&bytes).into_owned(), &report);
-    let name = file.display().to_string();
-    Ok(Answer { file: None, report, near_misses, text, name })
+    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &report);
+    Answer { file: None, report, near_misses, text, name: shown(document) }
 }
 
 /// The text with stars for credentials, byte by byte, so that places stay: reports are kept.
@@ -93,8 +114,8 @@ fn without_secrets(mut text: String, report: &Report) -> String {
 
 /// Writes the card anew where something could be mended, and says what.
 fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
-    if file == Path::new("-") {
-        bail!("--fix: expected a file, which it writes anew; standard input cannot be mended");
+    if file == Path::new("-") || file.to_str().is_some_and(|text| text.starts_with("https://")) {
+        bail!("--fix: expected a file, which it writes anew; standard input and URLs cannot be mended");
     }
     let bytes = read(file)?;
     let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
@@ -136,35 +157,55 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes each answer as it comes; whether all cards are valid.
-fn show(
-    output: Output,
-    format: Format,
+/// The answers: written as they come, or as one SARIF log at the end.
+struct Judged {
+    results: Results,
+    palette: Palette,
+    /// Kept for the log.
+    sarif: Option<Vec<Answer>>,
     are_several: bool,
-    answers: &mut dyn Iterator<Item = anyhow::Result<Answer>>,
-) -> anyhow::Result<bool> {
-    let palette = output.palette();
-    let mut results = Results::new(output, format, are_several);
-    let mut are_valid = true;
-    for answer in answers {
-        let mut answer = answer?;
-        are_valid &= answer.report.valid;
-        answer.file = are_several.then(|| answer.name.clone());
-        results.push(&answer, |format| match format {
-            Format::Short => short(&answer, &palette),
-            _ => people(&answer, &palette),
-        })?;
-    }
-    results.finish()?;
-    Ok(are_valid)
+    are_valid: bool,
+    /// Whether a URL gave nothing.
+    missing: bool,
 }
 
-/// One SARIF log of all cards; whether all are valid.
-fn show_sarif(mut output: Output, answers: Vec<Answer>) -> anyhow::Result<bool> {
-    let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
-    let reports = answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.report));
-    output.write((output::json(&lint::sarif(reports))? + "\n").as_bytes())?;
-    Ok(answers.iter().all(|answer| answer.report.valid))
+impl Judged {
+    fn new(output: Output, format: LintFormat, are_several: bool) -> Self {
+        let palette = output.palette();
+        let (sarif, format) = match format.plain() {
+            Some(format) => (None, format),
+            None => (Some(Vec::new()), Format::Json),
+        };
+        let results = Results::new(output, format, are_several && sarif.is_none());
+        Self { results, palette, sarif, are_several, are_valid: true, missing: false }
+    }
+
+    fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
+        self.are_valid &= answer.report.valid;
+        if let Some(answers) = &mut self.sarif {
+            answers.push(answer);
+            return Ok(());
+        }
+        answer.file = self.are_several.then(|| answer.name.clone());
+        self.results.push(&answer, |format| match format {
+            Format::Short => short(&answer, &self.palette),
+            _ => people(&answer, &self.palette),
+        })
+    }
+
+    fn finish(mut self) -> anyhow::Result<Exit> {
+        if let Some(answers) = &self.sarif {
+            let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
+            let reports = answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.report));
+            self.results.push(&lint::sarif(reports), |_| String::new())?;
+        }
+        self.results.finish()?;
+        Ok(match (self.are_valid, self.missing) {
+            (false, _) => Exit::Untrusted,
+            (true, true) => Exit::Indeterminate,
+            (true, false) => Exit::Trusted,
+        })
+    }
 }
 
 /// A path as a URI reference.
