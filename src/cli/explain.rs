@@ -9,7 +9,7 @@ use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
-use crate::reason::{Code, Effect, Entry, Fixer, Refusal};
+use crate::reason::{Code, Effect, Entry, Fixer, Refusal, Step};
 use crate::text::Foreign;
 
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
@@ -96,12 +96,12 @@ fn paragraph(entry: &Entry, palette: &Palette) -> String {
     for line in render::wrapped(entry.explanation) {
         let _ = writeln!(text, "  {line}");
     }
-    let requirement = if entry.requirement.is_empty() { "none; operational" } else { entry.requirement };
+    let requirement = if entry.requirement.is_empty() { "none of the checklist" } else { entry.requirement };
     let again = if entry.retryable { "may help" } else { "does not help" };
     let _ = write!(
         text,
         "\n  effect       {}\n  found in     {}\n  requirement  {requirement}\n  who fixes it {}\n  asking again {again}\n",
-        meaning(entry.effect),
+        meaning(entry),
         entry.step,
         fixer(entry.fixer),
     );
@@ -116,11 +116,15 @@ const fn effect(effect: Effect) -> &'static str {
     }
 }
 
-const fn meaning(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Fail => "fail: the verdict is untrusted",
-        Effect::Unknown => "unknown: the verdict is indeterminate, unless something fails",
-        Effect::Warn => "warn: reported, and the verdict stays as it is",
+const fn meaning(entry: &Entry) -> &'static str {
+    match (entry.effect, entry.step) {
+        (Effect::Fail, Step::Document) => "fail: the card is not valid",
+        (Effect::Fail, Step::Signature) => "fail: the signature does not count",
+        (Effect::Unknown, Step::Discovery | Step::Signature) => "unknown: it cannot be decided",
+        (Effect::Fail, _) => "fail: the verdict is untrusted",
+        (Effect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
+        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature) => "warn: reported, and changes nothing",
+        (Effect::Warn, _) => "warn: reported, and the verdict stays as it is",
     }
 }
 

@@ -260,6 +260,9 @@ fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Err
     let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
     let code = |slug: &String| match Code::from_slug(slug) {
         None => Err(refused(slug, "is no reason code; `clresolve explain` lists all")),
+        Some(code) if !code.is_of_verdicts() => {
+            Err(refused(slug, "never stands in a verdict, so the gate never sees it"))
+        }
         Some(code) if code.entry().effect != Effect::Warn => {
             Err(refused(slug, "is no warning; the gate refuses on it anyway"))
         }
@@ -371,6 +374,7 @@ deny = ["record-recent"]
             "[http]\nheaders = 257",
             "[gate]\ndeny = [\"record-old\"]",
             "[gate]\ndeny = [\"cid-mismatch\"]",
+            "[gate]\ndeny = [\"ae-unknown-member\"]",
             "[gate]\ndeadline = \"0s\"",
             "[http]\nlisten = \"x\"",
         ] {
