@@ -6,11 +6,12 @@ mod support;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clresolve::flavour::{Flavour, Rules};
 use clresolve::lint::lint;
-use clresolve::profile::{DEFAULT, Profile, Profiles};
+use clresolve::profile::{DEFAULT, Profile};
 use clresolve::sandbox::Sandbox;
 use clresolve::{Resolver, State};
 use serde_json::{Value, json};
@@ -41,8 +42,8 @@ fn main() {
     if !support::asked_to_measure() {
         return;
     }
-    let profile = Profiles::builtin().get(DEFAULT).expect("it is built in");
-    let cards = cards();
+    let (of_commandlayer, profile) = commandlayer();
+    let cards = cards(&of_commandlayer);
     for (flavour, card, _) in &cards {
         let report = lint(card.as_bytes(), None, &Rules::of(&profile));
         assert_eq!((report.flavour, report.valid), (Some(*flavour), true), "{:?}", report.findings);
@@ -69,12 +70,12 @@ fn main() {
 }
 
 /// Each with its system and schema; no two are the same.
-fn cards() -> Vec<(Flavour, String, String)> {
+fn cards(of_commandlayer: &str) -> Vec<(Flavour, String, String)> {
     let schema = |name: &str| format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let document = |text: &str| serde_json::from_str::<Value>(text).expect("a good card is JSON");
     let mut good: Vec<(Flavour, Value, String)> =
         FILES.iter().map(|(flavour, text, name)| (*flavour, document(text), schema(name))).collect();
-    good.push((Flavour::CommandLayer, document(&of_commandlayer()), schema("agent.card.base")));
+    good.push((Flavour::CommandLayer, document(of_commandlayer), schema("agent.card.base")));
     let numbered = |at: usize| {
         let (flavour, card, schema) = &good[at % good.len()];
         let mut card = card.clone();
@@ -86,14 +87,17 @@ fn cards() -> Vec<(Flavour, String, String)> {
     (0..CARDS).map(numbered).collect()
 }
 
-fn of_commandlayer() -> String {
+/// A good card of the sandbox, and the rules of its world.
+fn commandlayer() -> (String, Arc<Profile>) {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("ports can be had");
         let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
         let resolution = resolver.resolve(GOOD).await;
         assert_eq!(resolution.verdict.state, State::Trusted);
-        String::from_utf8(resolution.card.expect("a trusted name has a card").to_vec()).expect("a card is UTF-8")
+        let card = resolution.card.expect("a trusted name has a card").to_vec();
+        let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
+        (String::from_utf8(card).expect("a card is UTF-8"), profile)
     })
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
-use clresolve::flavour::{Detection, Flavour, Rules, aevum, anypoint, detect};
+use clresolve::flavour::{Detection, Flavour, Rules, a2a, aevum, anypoint, detect, orloj};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
@@ -303,6 +303,35 @@ fn anypoint_cards_are_kept_whole_by_their_type() {
     assert_eq!(typed.invocation.method(), "POST");
 }
 
+#[test]
+fn orloj_cards_are_kept_whole_by_their_type() {
+    let places = ["", "/skills/0", "/capabilities", "/authentication", "/provider"];
+    let set = places.iter().map(|place| (format!("{place}/further"), Value::from(1))).collect();
+    let document = Edit { set, ..Edit::default() }.apply(&rows(Flavour::Orloj).card);
+    let typed = orloj::AgentCard::try_from(&card(&document)).expect("an Orloj card");
+    assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
+    assert_eq!(lint::lint(document.to_string().as_bytes(), None, &Rules::of(&profile())).findings, []);
+}
+
+#[test]
+fn a2a_cards_are_kept_whole_by_their_types() {
+    let good = rows(Flavour::A2a).card;
+    let places =
+        ["", "/skills/0", "/capabilities", "/capabilities/extensions/0", "/supportedInterfaces/0", "/provider"];
+    let set: BTreeMap<String, Value> =
+        places.iter().map(|place| (format!("{place}/further"), Value::from(1))).collect();
+    let document = Edit { set, ..Edit::default() }.apply(&good);
+    let typed = a2a::AgentCard::try_from(&card(&document)).expect("an A2A 1.0 card");
+    assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
+
+    let set =
+        ["/url", "/further", "/protocolVersion"].map(|place| (place.to_owned(), Value::from("https://a.example")));
+    let drop = vec!["/supportedInterfaces".to_owned()];
+    let document = Edit { drop, set: set.into(), ..Edit::default() }.apply(&good);
+    let typed = a2a::OlderCard::try_from(&card(&document)).expect("an older A2A card");
+    assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
+}
+
 fn corpus(folder: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
         println!("skipped: CLRESOLVE_CORPUS is not set");
@@ -404,6 +433,122 @@ fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-16", "AN-8"]);
 }
 
+/// What is said of a published card: path, system, version, valid, codes.
+type Said = (&'static str, Option<Flavour>, Option<&'static str>, bool, &'static [&'static str]);
+
+#[test]
+fn orloj_and_a2a_published_cards() {
+    const A2A: Option<Flavour> = Some(Flavour::A2a);
+    const MODES: &[&str] = &["a2a-mode-not-media-type"];
+    const SAID: [Said; 17] = [
+        ("orloj/examples/research-system.json", Some(Flavour::Orloj), Some("0.2"), true, &[]),
+        ("orloj/examples/generated-v1.authored.json", Some(Flavour::Orloj), Some("1.0"), true, &[]),
+        ("a2a/samples/adk_skills_agent.v1.json", A2A, Some("1.0"), true, MODES),
+        ("a2a/samples/air_ticketing_agent.json", A2A, Some("0.2.0"), true, MODES),
+        ("a2a/samples/car_rental_agent.json", A2A, Some("0.2.0"), true, MODES),
+        ("a2a/samples/orchestrator_agent.json", A2A, Some("0.2.0"), true, MODES),
+        ("a2a/v0.2.6/spec-sample-card.json", A2A, Some("0.2.6"), true, &[]),
+        ("a2a/v0.3.0/spec-sample-card.json", A2A, Some("0.3"), true, &[]),
+        ("a2a/v1.0.1/spec-sample-card.json", A2A, Some("1.0"), true, &["a2a-security-misnamed"]),
+        ("a2a/v1.0.1/extensions-card.json", A2A, Some("0.2.0"), true, &[]),
+        ("a2a/v1.0.1/multi-tenancy-1.json", A2A, Some("1.0"), false, &["a2a-field-missing"]),
+        ("a2a/v1.0.1/signed-eddsa.authored.json", A2A, Some("1.0"), true, &[]),
+        ("a2a/v1.0.1/signed-eddsa-tampered.authored.json", A2A, Some("1.0"), true, &[]),
+        ("a2a/v1.0.1/signed-es256.authored.json", A2A, Some("1.0"), true, &[]),
+        ("a2a/v1.0.1/signed-es256-tampered.authored.json", A2A, Some("1.0"), true, &[]),
+        ("a2a/v1.0.1/jcs-example-input.json", None, None, false, &["flavour-unknown"]),
+        ("a2a/v1.0.1/jcs-example-canonical.json", None, None, false, &["flavour-unknown"]),
+    ];
+    let Some(root) = corpus("") else { return };
+    let mut wrong = Vec::new();
+    for (name, flavour, version, valid, expected) in SAID {
+        let bytes = fs::read(root.join(name)).expect("a card is readable");
+        let report = lint::lint(&bytes, None, &Rules::of(&profile()));
+        let codes = codes(&report);
+        let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
+        let found = (report.flavour, report.version.as_deref(), report.valid, found);
+        let expected = (flavour, version, valid, expected.to_vec());
+        if found != expected {
+            wrong.push(format!("{name}\n    expected {expected:?}\n    found    {found:?}"));
+        }
+    }
+    none(&wrong);
+}
+
+/// The schemas of the corpus against ours, through the whole check: for each published card, each member dropped, and
+/// each replaced by a value of another type, must fail by both or by neither.
+#[test]
+fn mutated_cards_are_judged_as_by_the_published_schemas() {
+    const PAIRS: [(&str, &str, &str, Flavour); 5] = [
+        ("a2a/v0.2.0/a2a.json", "#/definitions/AgentCard", "a2a/samples/car_rental_agent.json", Flavour::A2a),
+        ("a2a/v0.2.6/a2a.json", "#/definitions/AgentCard", "a2a/v0.2.6/spec-sample-card.json", Flavour::A2a),
+        ("a2a/v0.3.0/a2a.json", "#/definitions/AgentCard", "a2a/v0.3.0/spec-sample-card.json", Flavour::A2a),
+        ("a2a/v1.0.1/agent-card.derived.schema.json", "", "a2a/v1.0.1/spec-sample-card.json", Flavour::A2a),
+        ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", Flavour::Orloj),
+    ];
+    // Rules that say more than a shape can, and members that the mutation takes the version from.
+    const FURTHER: [Code; 4] =
+        [Code::A2aUrlMalformed, Code::A2aSecurityUnknown, Code::A2aProtocolVersionUnknown, Code::A2aExtensionMalformed];
+    const TELLS: [&str; 4] = ["/supportedInterfaces", "/protocolVersion", "/signatures", "/url"];
+    let Some(root) = corpus("") else { return };
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(root.join(name)).expect("it is readable")).expect("JSON")
+    };
+    let (mut wrong, mut tried) = (Vec::new(), 0);
+    for (schema, part, name, flavour) in PAIRS {
+        let mut schema = read(schema);
+        if !part.is_empty() {
+            schema["$ref"] = Value::from(part);
+        }
+        let theirs = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+        let good = read(name);
+        let mut places = Vec::new();
+        pointers(&good, "", &mut places);
+        for place in places.iter().filter(|place| flavour != Flavour::A2a || !TELLS.contains(&place.as_str())) {
+            let others =
+                [Value::Null, true.into(), 5.into(), "x".into(), serde_json::json!([5]), serde_json::json!({"k": 5})];
+            let mut mutants: Vec<Value> = others
+                .into_iter()
+                .map(|value| Edit { set: BTreeMap::from([(place.clone(), value)]), ..Edit::default() })
+                .map(|edit| edit.apply(&good.to_string()))
+                .collect();
+            mutants.push(Edit { drop: vec![place.clone()], ..Edit::default() }.apply(&good.to_string()));
+            for mutant in mutants {
+                let report = lint::lint(mutant.to_string().as_bytes(), Some(flavour), &Rules::of(&profile()));
+                let fails = report.findings.iter().filter(|finding| finding.effect == Effect::Fail);
+                let fails: Vec<Code> =
+                    fails.map(|finding| finding.code).filter(|code| !FURTHER.contains(code)).collect();
+                tried += 1;
+                if fails.is_empty() != theirs.is_valid(&mutant) {
+                    wrong.push(format!("{name} at {place}: {:?}, found {fails:?}", mutant.pointer(place)));
+                }
+            }
+        }
+    }
+    println!("{tried} mutants");
+    assert!(tried > 1000, "{tried}");
+    none(&wrong);
+}
+
+#[test]
+fn versions_of_a2a_are_told_by_the_shape() {
+    for (document, version) in [
+        (serde_json::json!({"supportedInterfaces": []}), Some("1.0")),
+        (serde_json::json!({"url": "u", "protocolVersion": "0.3"}), Some("0.3")),
+        (serde_json::json!({"url": "u", "protocolVersion": "0.3.0"}), Some("0.3")),
+        (serde_json::json!({"url": "u", "protocolVersion": "0.2.5", "signatures": []}), Some("0.3")),
+        (serde_json::json!({"url": "u", "protocolVersion": "0.2.5"}), Some("0.2.6")),
+        (serde_json::json!({"url": "u", "defaultInputModes": []}), Some("0.2.0")),
+        (serde_json::json!({"url": "u", "protocolVersion": "0.30.1"}), None),
+        (serde_json::json!({"url": "u", "protocolVersion": "1.0"}), None),
+        (serde_json::json!({"url": "u", "protocolVersion": 3}), None),
+    ] {
+        let card = card(&document);
+        assert_eq!(detect(&card), Detection::One(Flavour::A2a), "{document}");
+        assert_eq!(Flavour::A2a.version(&card).as_deref(), version, "{document}");
+    }
+}
+
 /// Any JSON value, small.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -439,7 +584,7 @@ fn pointers(document: &Value, place: &str, all: &mut Vec<String>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_value_in_any_place_is_too_odd(which in 0..SYSTEMS.len(), at in any::<prop::sample::Index>(), value in json(), name in "\\PC{0,8}") {
@@ -466,6 +611,8 @@ proptest! {
         let fails = flavour.check(&changed, &Rules::of(&profile)).iter().any(|reason| reason.effect == Effect::Fail);
         match flavour {
             Flavour::Aevum if !fails => prop_assert!(aevum::AgentCard::try_from(&changed).is_ok()),
+            Flavour::Orloj if !fails => prop_assert!(orloj::AgentCard::try_from(&changed).is_ok()),
+            Flavour::A2a if !fails => prop_assert!(a2a::AgentCard::try_from(&changed).is_ok()),
             Flavour::Anypoint if !fails => prop_assert!(anypoint::AgentCard::try_from(&changed).is_ok()),
             _ => {}
         }

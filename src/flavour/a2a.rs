@@ -117,6 +117,9 @@ impl Release {
     }
 }
 
+/// What `protocolVersion` says in cards before 1.0.
+const KNOWN_CLAIMS: [&str; 2] = ["0.2", "0.3"];
+
 /// Whether `version` is `line`, or a patch of it.
 fn is_of(version: &str, line: &str) -> bool {
     version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -163,8 +166,13 @@ fn tells(card: &Card) -> Vec<&'static str> {
     shown
 }
 
+/// None where the card claims one that its shape is not of.
 fn version(card: &Card) -> Option<String> {
-    Some(Release::of(card).name().to_owned())
+    let release = Release::of(card);
+    let is_known =
+        |claimed: &Value| claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_of(version, line)));
+    let is_told = release == Release::V1_0 || card.get("protocolVersion").is_none_or(is_known);
+    is_told.then(|| release.name().to_owned())
 }
 
 fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
@@ -193,7 +201,7 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
             found.add(Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security"));
         }
     } else if let Some(version) = claimed
-        && !["0.2", "0.3"].iter().any(|line| is_of(version, line))
+        && !KNOWN_CLAIMS.iter().any(|line| is_of(version, line))
     {
         let expected = "0.2 or 0.3; a card of 1.0 has supportedInterfaces";
         found.add(
