@@ -620,7 +620,7 @@ proptest! {
 }
 
 /// How many, unless `MUTATED_CARDS` says so.
-const MUTATED_CARDS: usize = 20_000;
+const MUTATED_CARDS: usize = 5_000;
 
 /// What means something in JSON.
 const SIGNS: &[u8] = br#""{}[],:019eE.-\tnu "#;
