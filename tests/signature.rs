@@ -997,7 +997,7 @@ impl Daemon {
     }
 
     /// The SDK finds the agents, reads their cards, and sees by whom the proven one is signed.
-    fn is_discovered_by(self, sdk: &Sdk) {
+    fn be_discovered_by(self, sdk: &Sdk) {
         let found = |arguments: &[&str]| json(ends(&sdk.run(arguments), 0).0.as_bytes());
         let agent = format!("{}v1/agents/summarizeagent.eth/", self.base);
         let expected = json!({
@@ -1029,7 +1029,7 @@ fn cards_are_exchanged_with_the_javascript_sdk() {
     ends(&installed, 0);
     let sdk = Sdk { program: "node".into(), script: "cards.mjs" };
     sdk.exchange();
-    Daemon::start().is_discovered_by(&sdk);
+    Daemon::start().be_discovered_by(&sdk);
 }
 
 #[test]
@@ -1051,5 +1051,5 @@ fn cards_are_exchanged_with_the_python_sdk() {
     }
     let sdk = Sdk { program: python, script: "cards.py" };
     sdk.exchange();
-    Daemon::start().is_discovered_by(&sdk);
+    Daemon::start().be_discovered_by(&sdk);
 }
