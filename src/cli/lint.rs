@@ -132,9 +132,10 @@ fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Resul
     Ok(())
 }
 
-/// Puts a whole file in the place of another, with its permissions, so that nobody reads half of it.
+/// Puts a whole file in the place of another, with its permissions, so that nobody reads half of it. A link stays one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let file = &file.canonicalize()?;
+    let folder = file.parent().unwrap_or(file);
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     new.write_all(bytes)?;
     new.as_file().set_permissions(std::fs::metadata(file)?.permissions())?;
