@@ -76,6 +76,10 @@ bench-process:
 bench-audit:
     cargo bench --bench audit
 
+# a million cards of every system with some bytes changed, told and judged
+mutate-cards count="1000000":
+    MUTATED_CARDS={{count}} cargo test --release --test flavours mutated_cards_do_no_harm -- --nocapture
+
 # lint beside Ajv 8; needs Node
 bench-lint:
     cargo bench --bench lint

@@ -618,3 +618,45 @@ proptest! {
         }
     }
 }
+
+/// How many, unless `MUTATED_CARDS` says so.
+const MUTATED_CARDS: usize = 5_000;
+
+/// What means something in JSON.
+const SIGNS: &[u8] = br#""{}[],:019eE.-\tnu "#;
+
+/// Cards with some bytes changed, left out or doubled, told by their shape and judged: none does harm, and none that is
+/// found valid is not strict JSON. `just mutate-cards` does so with a million.
+#[test]
+fn mutated_cards_do_no_harm() {
+    let asked = std::env::var("MUTATED_CARDS").ok().map(|count| count.parse().expect("MUTATED_CARDS is a number"));
+    let count = asked.unwrap_or(MUTATED_CARDS);
+    let profile = profile();
+    let good: Vec<Vec<u8>> = SYSTEMS.iter().map(|(flavour, ..)| rows(*flavour).card.into_bytes()).collect();
+    let (mut valid, mut told) = (0_usize, 0_usize);
+    let mut chance = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |most: usize| {
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        usize::try_from(chance % most as u64).expect("below a usize")
+    };
+    for number in 0..count {
+        let mut card = good[number % good.len()].clone();
+        for _ in 0..=below(3) {
+            let at = below(card.len());
+            match below(4) {
+                0 => drop(card.remove(at)),
+                1 => card.insert(at, card[at]),
+                2 => card[at] = SIGNS[below(SIGNS.len())],
+                _ => card[at] ^= 1 << below(8),
+            }
+        }
+        let report = lint::lint(&card, None, &Rules::of(&profile));
+        told += usize::from(report.flavour.is_some());
+        valid += usize::from(report.valid);
+        assert!(!report.valid || Card::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));
+    }
+    println!("{count} mutated cards: {told} told by their shape, {valid} still valid");
+    assert!(valid > 0 && valid < told && told < count);
+}

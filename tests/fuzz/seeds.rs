@@ -41,6 +41,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "jws" => signed_verdicts(),
         "resources" => resources(),
         "ledger" => ledgers(),
+        "flavour" => flavours(),
         "proof" => proofs(),
         "header" => headers(),
         other => panic!("no seeds for {other}"),
@@ -583,5 +584,22 @@ fn headers() -> Seeds {
         ("told-full", told(alloy_consensus::Header { number: 1, ..full }).to_string().into_bytes()),
         ("told-other-root", other.to_string().into_bytes()),
         ("told-no-header", b"null".to_vec()),
+    ]
+}
+
+/// The good cards of the sandbox's hosts, bad ones, and those whose system is not told.
+fn flavours() -> Seeds {
+    let file = |text: &str| text.as_bytes().to_vec();
+    vec![
+        ("commandlayer", file(CARD)),
+        ("a2a", file(include_str!("../../src/sandbox/discovery/a2a.json"))),
+        ("a2a-bad", file(include_str!("../../src/sandbox/discovery/a2a-bad.json"))),
+        ("aevum", file(include_str!("../../src/sandbox/discovery/aevum.json"))),
+        ("aevum-bad", file(include_str!("../../src/sandbox/discovery/aevum-bad.json"))),
+        ("anypoint", file(include_str!("../../src/sandbox/discovery/anypoint.json"))),
+        ("orloj", file(include_str!("../../src/sandbox/discovery/orloj.json"))),
+        ("older", br#"{"url": "https://a.example", "protocolVersion": "0.3.0", "skills": [{"id": "a"}, 5]}"#.to_vec()),
+        ("several", br#"{"agent_id": "x", "invocation": {}, "supportedInterfaces": [null]}"#.to_vec()),
+        ("none", br#"{"name": "a", "further": {"a": [[], {}]}}"#.to_vec()),
     ]
 }

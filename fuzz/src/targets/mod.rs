@@ -6,6 +6,7 @@ mod cards;
 mod chain;
 mod content;
 mod evidence;
+mod flavours;
 mod proof;
 mod text;
 
@@ -28,7 +29,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -43,6 +44,7 @@ impl Target {
         Self { name: "jws", run: evidence::jws },
         Self { name: "resources", run: cards::resources },
         Self { name: "ledger", run: cards::ledger },
+        Self { name: "flavour", run: flavours::flavour },
     ];
 
     /// The target of this name.

@@ -1,0 +1,60 @@
+//! Cards of every system: told by their shape, judged, read as types, converted.
+
+use clresolve::card::Card;
+use clresolve::convert::{MAX_LOST, convert};
+use clresolve::flavour::{Detection, Flavour, Rules, a2a, aevum, anypoint, detect, orloj};
+use clresolve::lint::lint;
+use clresolve::profile::{DEFAULT, Profiles};
+use clresolve::reason::Effect;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Any bytes as a card of any system: findings have a place in the text, types lose no member, and a conversion loses
+/// nothing without a word.
+pub(crate) fn flavour(input: &[u8]) {
+    let profile = Profiles::builtin().get(DEFAULT).expect("it is built in");
+    let rules = Rules::of(&profile);
+    let lines = input.split(|byte| *byte == b'\n').count();
+    let card = Card::parse(input);
+    for named in Flavour::ALL.iter().copied().map(Some).chain([None]) {
+        let report = lint(input, named, &rules);
+        assert_eq!(report.valid, report.findings.iter().all(|finding| finding.effect != Effect::Fail));
+        assert!(card.is_ok() || !report.valid, "what is no card is found valid");
+        assert!(named.is_none() || report.flavour == named);
+        for finding in &report.findings {
+            assert!(finding.line.is_none_or(|line| (1..=lines).contains(&line)), "{finding:?}");
+            assert!(finding.span.as_ref().is_none_or(|span| input.get(span.clone()).is_some()), "{finding:?}");
+        }
+    }
+    let Ok(card) = card else { return };
+    if let Detection::Several(flavours) = detect(&card) {
+        assert!(flavours.len() > 1);
+    }
+    for from in Flavour::ALL {
+        for to in Flavour::ALL {
+            let made = convert(&card, *from, *to, &rules);
+            assert!(made.lost.len() <= MAX_LOST && (made.lost_further == 0 || made.lost.len() == MAX_LOST));
+            Card::parse(made.card.to_string().as_bytes()).expect("what is made is a card");
+        }
+    }
+    keeps(&card, aevum::AgentCard::try_from(&card));
+    keeps(&card, anypoint::AgentCard::try_from(&card));
+    keeps(&card, orloj::AgentCard::try_from(&card));
+    keeps(&card, a2a::AgentCard::try_from(&card));
+    keeps(&card, a2a::OlderCard::try_from(&card));
+}
+
+/// Every member at the top of the card stands in the type too, but for those that say nothing.
+fn keeps<T: Serialize, E>(card: &Card, typed: Result<T, E>) {
+    let Ok(typed) = typed else { return };
+    let typed = serde_json::to_value(&typed).expect("a type has a JSON form");
+    let says_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    for (name, value) in card.members() {
+        assert!(typed.get(name).is_some() || says_nothing(value), "{name} is lost");
+    }
+}
