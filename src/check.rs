@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub mod continuity;
 pub mod entry;
 pub mod integrity;
+pub mod links;
 pub mod records;
 pub mod schemas;
 pub mod verbs;
