@@ -147,5 +147,6 @@ fn evidence(card: &Bytes) -> Evidence {
         liars: Vec::new(),
         schemas: None,
         continuity: clresolve::evidence::continuity::Continuity::NotAsked,
+        links: None,
     }
 }

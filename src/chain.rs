@@ -34,7 +34,7 @@ pub use self::rpc::{ChainConfig, Clock, RpcChain};
 pub use self::witness::{Computed, Recording, Stand, Witness, WitnessError};
 
 use crate::name::EnsName;
-use crate::records::{Key, RecordSet};
+use crate::records::{Key, Record, RecordSet};
 
 /// A source of readings: RPC endpoints, a proof engine, a script in a test.
 #[async_trait]
@@ -55,6 +55,18 @@ pub trait Chain: Send + Sync {
     /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
     /// `endpoints` (labels) that gave it: the word of others would be vouched for by nobody.
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
+
+    /// Further text records of `name` at the very block of an earlier reading, as told by the very `endpoints` (labels) that
+    /// gave it: told, also where readings are computed. One answer for each of `keys`.
+    async fn texts(
+        &self,
+        _name: &EnsName,
+        _block: &Block,
+        _endpoints: &[String],
+        _keys: &[String],
+    ) -> Result<Vec<Record>, ChainError> {
+        Err(ChainError::Resolver("this chain reads no further records".to_owned()))
+    }
 
     /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels): its bytes hash to it.
     /// Nothing, where nobody gives one that does.

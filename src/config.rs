@@ -152,6 +152,8 @@ pub struct RulesConfig {
     pub depth: Depth,
     /// Whether both sources of the card must answer.
     pub require_all_sources: bool,
+    /// Whether what links back to the card is read too: ENSIP-25 and ENSIP-26 records, an ERC-8004 registration file.
+    pub links: bool,
     /// Further profiles, from files.
     pub profile_files: Vec<PathBuf>,
     /// Manifests that replace a built-in one of the same id: files or https URLs.
@@ -275,6 +277,7 @@ impl Default for RulesConfig {
             profile: DEFAULT_PROFILE.to_owned(),
             depth: Depth::Identity,
             require_all_sources: false,
+            links: false,
             profile_files: Vec::new(),
             manifests: Vec::new(),
             allowed_publishers: Vec::new(),

@@ -18,6 +18,7 @@ use crate::name::EnsName;
 use crate::records::{Key, Record, RecordSet};
 use crate::text;
 use continuity::Continuity;
+use links::Links;
 
 /// Everything that one run gathered about a name.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Evidence {
     pub schemas: Option<SchemaEvidence>,
     /// What is remembered of the name.
     pub continuity: Continuity,
+    /// What links back to the card; `None` where it was not asked for.
+    pub links: Option<Links>,
 }
 
 /// What was fetched for the two bound schemas.

@@ -312,6 +312,7 @@ fn evidence(
         liars: Vec::new(),
         schemas: None,
         continuity: Continuity::NotAsked,
+        links: None,
     }
 }
 

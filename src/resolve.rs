@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::future::{BoxFuture, FutureExt as _, OptionFuture};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -31,6 +31,7 @@ use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::evidence::continuity::Continuity;
+use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
@@ -44,6 +45,7 @@ use crate::reason::{Code, Step};
 use crate::records::Key;
 use crate::seal::{self, Run};
 use crate::telemetry;
+use crate::text::excerpt;
 pub use crate::verdict::Resolution;
 use crate::verdict::{Depth, Verdict, canonical_digest};
 
@@ -491,6 +493,7 @@ impl Inner {
             liars: Vec::new(),
             schemas: None,
             continuity: Continuity::NotAsked,
+            links: None,
         };
         evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
@@ -498,9 +501,13 @@ impl Inner {
         };
 
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
-        let (owner, sources) =
-            tokio::join!(self.owner(found, reading, limit), self.sources(found, policy.require_all_sources, limit));
+        let (owner, sources, links) = tokio::join!(
+            self.owner(found, reading, limit),
+            self.sources(found, policy.require_all_sources, limit),
+            OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
+        );
         milliseconds.extend(sources.milliseconds);
+        evidence.links = links;
         evidence.owner = owner;
         evidence.https = sources.https;
         evidence.ipfs = sources.ipfs.walked;
@@ -532,6 +539,39 @@ impl Inner {
             Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
             Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
         }
+    }
+
+    /// A run that is to be exported reads none: a bundle has no place for them.
+    fn reads_links(&self) -> bool {
+        self.config.rules.links && self.kept.is_none()
+    }
+
+    /// What links back to the card. What cannot be read in time is told in words.
+    async fn links(&self, name: &EnsName, found: &Found, reading: &Reading, limit: Duration) -> Links {
+        let started = Instant::now();
+        let texts = async |keys: Vec<String>, limit: Duration| {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let asked = self.chain.texts(name, &reading.block, &reading.endpoints, &keys);
+            match tokio::time::timeout(limit, asked).await {
+                Ok(Ok(records)) => Ok(keys.into_iter().zip(records).collect()),
+                Ok(Err(error)) => Err(excerpt(&error.to_string())),
+                Err(_) => Err("no answer in time".to_owned()),
+            }
+        };
+        let url = links::registration_file(Targets::of(&found.records).url.as_deref());
+        let file = async {
+            let url = url.ok_or("the card's URL names no host")?;
+            let body = self.content.document(&url, limit / 2).await;
+            body.map(|body| body.bytes).map_err(|error| excerpt(&error.to_string()))
+        };
+        let keys = links::KEYS.map(str::to_owned).into();
+        let (records, file) = tokio::join!(texts(keys, limit), file);
+        let entries = file.as_ref().ok().and_then(|bytes| RegistrationFile::parse(bytes).ok()).unwrap_or_default();
+        let keys = entries.registrations.iter().map(Registration::key).collect();
+        let registrations = texts(keys, limit.saturating_sub(started.elapsed())).await;
+        Links { records, file, registrations }
     }
 
     /// Asks the card's URL and the gateways, at the same time where one does not need the other.
@@ -684,6 +724,7 @@ fn world_digest(config: &Config) -> Arc<str> {
         "genesis": chain.genesis.map(|hash| hash.to_string()),
         "gateways": gateways,
         "require_all_sources": config.rules.require_all_sources,
+        "links": config.rules.links,
         "allowed_publishers": config.rules.allowed_publishers,
     }))
     .into()

@@ -267,7 +267,15 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
             || json!({}),
             |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
         ),
-        Step::Binding if card.is_some() => json!({"owner": owner_evidence(evidence)}),
+        Step::Binding => match (card, &evidence.links) {
+            (None, _) => json!({}),
+            (Some(_), None) => json!({"owner": owner_evidence(evidence)}),
+            (Some(card), Some(links)) => {
+                let url = evidence.found().and_then(|found| found.records.text(Key::Agentcard));
+                let links = check::links::links(links, &evidence.name, card, url);
+                json!({"owner": owner_evidence(evidence), "links": links})
+            }
+        },
         Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
         Step::Verbs => card.map_or_else(
             || json!({}),
@@ -282,7 +290,7 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
         ),
         Step::Schemas => schemas_evidence(evidence, card),
         Step::Continuity => continuity_evidence(evidence),
-        Step::Binding | Step::Document | Step::Discovery | Step::Signature => json!({}),
+        Step::Document | Step::Discovery | Step::Signature => json!({}),
     }
 }
 

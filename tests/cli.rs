@@ -297,6 +297,38 @@ fn agrees(output: &Output, expect: &Value) -> bool {
     matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class
 }
 
+/// ENSIP-25, ENSIP-26, ERC-8004: told in the evidence, and nothing depends on it.
+#[test]
+fn links_are_told_and_change_nothing() {
+    let names = ["summarizeagent.eth", "raw-cid.eth", "card-unreachable.eth", "name-unregistered.eth"];
+    let ask = |name: &str, flags: &[&str]| {
+        let output = run([&["--sandbox", "-o", "json", name], flags].concat());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let links = |verdict: &Value| {
+        let step = verdict["steps"].as_array().unwrap().iter().find(|step| step["step"] == "binding").unwrap();
+        step["evidence"]["links"].clone()
+    };
+    let relations = |links: &Value| -> Vec<String> {
+        let relation = |link: &Value| link["relation"].as_str().unwrap().to_owned();
+        links.as_array().unwrap().iter().map(relation).collect()
+    };
+    for name in names {
+        let (plain, linked) = (ask(name, &[]), ask(name, &["--links"]));
+        let codes = |verdict: &Value| -> Vec<Value> {
+            verdict["reasons"].as_array().unwrap().iter().map(|reason| reason["code"].clone()).collect()
+        };
+        assert_eq!((&plain["state"], codes(&plain)), (&linked["state"], codes(&linked)), "{name}");
+        assert_eq!(plain["identity"], linked["identity"], "{name}");
+        assert_eq!(links(&plain), Value::Null, "{name}");
+    }
+    assert_eq!(relations(&links(&ask(names[0], &["--links"]))), ["agrees"; 5]);
+    let other = links(&ask(names[1], &["--links"]));
+    assert_eq!(relations(&other), ["contradicts"; 4], "{other}");
+    // Told by the endpoints also where the records of the walk are computed.
+    assert_eq!(relations(&links(&ask(names[0], &["--links", "--proof", "state-proof"]))), ["agrees"; 5]);
+}
+
 #[test]
 fn the_schema_of_verdicts_names_every_code() {
     let schema = schema();

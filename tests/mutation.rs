@@ -227,6 +227,7 @@ fn gather(world: &World) -> Evidence {
         liars: Vec::new(),
         schemas: None,
         continuity: clresolve::evidence::continuity::Continuity::NotAsked,
+        links: None,
     }
 }
 

@@ -137,6 +137,7 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
         liars: document.liars.clone(),
         schemas: document.schemas.clone().map(Into::into),
         continuity: Continuity::NotAsked,
+        links: None,
     };
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     let ipfs = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));

@@ -2,9 +2,9 @@
 
 use alloy_primitives::Bytes;
 
-use super::contracts::{BadAnswer, Findings, Place, Resolved, decode_address, decode_texts};
+use super::contracts::{BadAnswer, Findings, Place, Resolved, decode_address, decode_records, decode_texts};
 use super::{Answer, ChainError, Found, Holding};
-use crate::records::Key;
+use crate::records::{Key, Record};
 
 /// How far the contracts' word goes.
 pub(super) enum Said<T> {
@@ -50,6 +50,14 @@ pub(super) fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: 
         }
     };
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
+}
+
+/// So many further records in what the Universal Resolver returned for them.
+///
+/// # Errors
+/// [`ChainError::Resolver`] or [`ChainError::Ccip`].
+pub(super) fn further_records(data: &[u8], count: usize, offchain: bool) -> Result<Vec<Record>, ChainError> {
+    decode_records(data, count).map(|(_, records)| records).map_err(|bad| bad_answer(bad, offchain))
 }
 
 /// What the findings say of address and holder of an owner's name.

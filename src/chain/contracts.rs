@@ -118,10 +118,10 @@ impl Subject {
     }
 
     /// Call data of the Universal Resolver for the text records of these keys.
-    pub(super) fn resolve_texts(&self, keys: &[Key]) -> Bytes {
+    pub(super) fn resolve_texts<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Bytes {
         let node = self.name.node();
-        let text = |key: &Key| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
-        self.resolve(multicallCall { data: keys.iter().map(text).collect() }.abi_encode())
+        let text = |key: &str| textCall { node, key: key.to_owned() }.abi_encode().into();
+        self.resolve(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
     }
 
     /// Call data of the Universal Resolver for the address.
@@ -329,13 +329,22 @@ impl From<AbiError> for BadAnswer {
 /// # Errors
 /// [`BadAnswer`] for the first of `keys` that was not answered.
 pub(super) fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), BadAnswer> {
+    let (resolver, records) = decode_records(data, keys.len())?;
+    Ok((resolver, keys.iter().copied().zip(records).collect()))
+}
+
+/// As [`decode_texts`], for so many keys of any spelling.
+///
+/// # Errors
+/// [`BadAnswer`] for the first key that was not answered.
+pub(super) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
-    if elements.len() != keys.len() {
-        return Err(BadAnswer::Garbage(format!("{} answers to {} questions", elements.len(), keys.len())));
+    if elements.len() != count {
+        return Err(BadAnswer::Garbage(format!("{} answers to {count} questions", elements.len())));
     }
-    let records = keys.iter().zip(&elements).map(|(key, element)| Ok((*key, decode_text(element)?)));
+    let records = elements.iter().map(|element| decode_text(element));
     Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
 }
 

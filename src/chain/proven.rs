@@ -33,7 +33,7 @@ use super::transport::TransportFault;
 use super::witness::{About, Recording, answer_in};
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
-use crate::records::Key;
+use crate::records::{Key, Record};
 use crate::telemetry;
 
 /// Headers that are remembered for questions about an earlier reading's block.
@@ -286,6 +286,16 @@ impl Chain for ProvenChain {
         let holding = self.endpoints.held(&computer.client(), &asked, findings, block).await?;
         self.record(About::Owner, &computer).await;
         Ok(holding)
+    }
+
+    async fn texts(
+        &self,
+        name: &EnsName,
+        block: &Block,
+        endpoints: &[String],
+        keys: &[String],
+    ) -> Result<Vec<Record>, ChainError> {
+        self.endpoints.texts(name, block, endpoints, keys).await
     }
 
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {

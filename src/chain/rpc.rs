@@ -32,7 +32,7 @@ use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
 use super::{Answer, Block, BlockSelector, Chain, ChainError, Demand, Grade, Holding, Proof, Reading};
 use crate::name::EnsName;
-use crate::records::Key;
+use crate::records::{Key, Record};
 use crate::telemetry;
 
 /// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
@@ -313,19 +313,28 @@ impl Chain for RpcChain {
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
-        let labels = endpoints.join(", ");
-        let (nodes, others): (Vec<_>, Vec<_>) =
-            self.in_order().into_iter().partition(|node| endpoints.contains(&node.label));
-        if nodes.is_empty() {
-            return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
-        }
-        let voices = self.chorus(nodes, others);
+        let (voices, labels) = self.voices_of(endpoints)?;
         let asked = Asked::address(owner, &self.contracts);
-        let failed = |failure: Failure| failure.into_error(&labels, &block.number.to_string(), self.chain_id);
-        let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
-        let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
-        let findings = decode_at(&asked.subject, block, &data).map_err(failed)?;
+        let findings = self.found(&voices, &asked, block, &labels).await?;
         self.held(&voices, &asked, findings, block).await
+    }
+
+    async fn texts(
+        &self,
+        name: &EnsName,
+        block: &Block,
+        endpoints: &[String],
+        keys: &[String],
+    ) -> Result<Vec<Record>, ChainError> {
+        let (voices, labels) = self.voices_of(endpoints)?;
+        let asked = Asked::further_texts(name, &self.contracts, keys);
+        let findings = self.found(&voices, &asked, block, &labels).await?;
+        let (data, offchain) = match answer::records_told(&findings)? {
+            Said::All(_) => return Ok(vec![Record::Absent; keys.len()]),
+            Said::Data(data) => (data, false),
+            Said::OffChain => (self.look_up(&voices, &asked, by_hash(block)).await?, true),
+        };
+        answer::further_records(&data, keys.len(), offchain)
     }
 
     async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
@@ -345,6 +354,31 @@ impl Chain for RpcChain {
 }
 
 impl RpcChain {
+    /// The endpoints of these labels as one, with the others for those that fail; and the labels for messages.
+    fn voices_of(&self, endpoints: &[String]) -> Result<(RpcClient, String), ChainError> {
+        let labels = endpoints.join(", ");
+        let (nodes, others): (Vec<_>, Vec<_>) =
+            self.in_order().into_iter().partition(|node| endpoints.contains(&node.label));
+        if nodes.is_empty() {
+            return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
+        }
+        Ok((self.chorus(nodes, others), labels))
+    }
+
+    /// What the contracts say in a block that is known.
+    async fn found(
+        &self,
+        voices: &RpcClient,
+        asked: &Asked,
+        block: &Block,
+        labels: &str,
+    ) -> Result<Findings, ChainError> {
+        let failed = |failure: Failure| failure.into_error(labels, &block.number.to_string(), self.chain_id);
+        let data = voices.request::<_, Bytes>("eth_call", (&asked.call, by_hash(block))).await;
+        let data = data.map_err(|error| failed(Failure::of(&error, crate::text::excerpt)))?;
+        decode_at(&asked.subject, block, &data).map_err(failed)
+    }
+
     /// What the findings on an owner's name mean. What they leave to a look-up is asked of `voices`.
     pub(super) async fn held(
         &self,
@@ -376,8 +410,15 @@ impl Asked {
     /// The text records of these keys.
     pub(super) fn texts(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
         let subject = Subject::new(name, contracts);
-        let resolve = subject.resolve_texts(keys);
+        let resolve = subject.resolve_texts(keys.iter().map(|key| key.as_str()));
         Self::new(subject, contracts, resolve, keys)
+    }
+
+    /// Text records of other keys, whose answers the caller reads.
+    fn further_texts(name: &EnsName, contracts: &Contracts, keys: &[String]) -> Self {
+        let subject = Subject::new(name, contracts);
+        let resolve = subject.resolve_texts(keys.iter().map(String::as_str));
+        Self::new(subject, contracts, resolve, &[])
     }
 
     /// The address.

@@ -107,7 +107,7 @@ impl Stand<'_> {
     /// [`WitnessError`].
     pub fn read(&self, name: &EnsName) -> Result<Computed, WitnessError> {
         let subject = Subject::new(name, &self.witness.contracts);
-        let resolve = subject.resolve_texts(&Key::ALL);
+        let resolve = subject.resolve_texts(Key::ALL.map(Key::as_str));
         let findings = self.findings(&subject, &resolve)?;
         let told = answer::records_told(&findings).map_err(WitnessError::Call)?;
         let answer = self.completed(told, resolve, &self.witness.name_look_ups, |data, offchain| {

@@ -1023,6 +1023,9 @@ pub(super) struct WorldArgs {
     /// How deep to look; schemas fetches and proves the bound schemas too
     #[arg(long, value_enum)]
     pub(super) depth: Option<DepthArg>,
+    /// Read too what links back to the card (ENSIP-25, ENSIP-26, ERC-8004); for the evidence alone
+    #[arg(long)]
+    pub(super) links: bool,
     /// Time limit of one question, such as 15s
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(super) timeout: Option<Duration>,

@@ -267,10 +267,21 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::FetchHttps => served(&step.evidence),
         Step::FetchIpfs => walked(&step.evidence),
         Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
-        Step::Binding | Step::Schemas | Step::Continuity => None,
+        Step::Binding => linked(&step.evidence["links"]),
+        Step::Schemas | Step::Continuity => None,
         Step::Document | Step::Discovery | Step::Signature => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
+}
+
+/// How many statements from outside agree with the card, contradict it, and so on.
+fn linked(links: &Value) -> Option<String> {
+    let links = links.as_array()?;
+    let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
+    let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
+    let told: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, relation)| format!("{count} {relation}")).collect();
+    Some(if told.is_empty() { "links: none".to_owned() } else { format!("links: {}", told.join(", ")) })
 }
 
 /// The URL that served the card.

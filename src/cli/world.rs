@@ -86,6 +86,7 @@ fn layer(args: &WorldArgs) -> Layer {
         block: args.block,
         profile: args.profile.clone(),
         depth: args.depth.map(Depth::from),
+        links: args.links.then_some(true),
         timeout: args.timeout,
         connect_to: args.connect_to.clone(),
         allow_host: args.allow_host.clone(),

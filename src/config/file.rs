@@ -212,6 +212,7 @@ struct File {
     profile: Option<Profile>,
     depth: Option<Depth>,
     require_all_sources: Option<bool>,
+    links: Option<bool>,
     allowed_publishers: Option<Vec<String>>,
     profile_files: Option<Vec<PathBuf>>,
     timeout: Option<Timeout>,
@@ -244,6 +245,7 @@ impl From<File> for Layer {
             profile: file.profile.map(|p| p.0),
             depth: file.depth,
             require_all_sources: file.require_all_sources,
+            links: file.links,
             allowed_publishers: file.allowed_publishers,
             profile_files: file.profile_files,
             timeout: file.timeout.map(|t| t.0),
@@ -481,6 +483,7 @@ ccip-read = false
 profile = "agent-cards/1.0.0+released"
 depth = "schemas"
 require-all-sources = true
+links = true
 allowed-publishers = ["CommandLayer.eth"]
 timeout = "2s"
 hedge-after = "800ms"
@@ -520,7 +523,7 @@ file = "commons.json"
         assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, false]);
         assert_eq!(config.rules.allowed_publishers, ["commandlayer.eth"]);
         assert_eq!(config.rules.depth, Depth::Schemas);
-        assert!(config.rules.require_all_sources);
+        assert!(config.rules.require_all_sources && config.rules.links);
         assert_eq!(config.timeout, Duration::from_secs(2));
         assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
         assert_eq!(config.cache.trusted, 5);

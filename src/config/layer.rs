@@ -62,6 +62,9 @@ pub struct Layer {
     /// Whether both sources of the card must answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_all_sources: Option<bool>,
+    /// Whether what links back to the card is read too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<bool>,
     /// Owners whose commons cards are accepted, in normal form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_publishers: Option<Vec<String>>,
@@ -156,6 +159,7 @@ impl Config {
         replace(&mut self.rules.profile, layer.profile);
         replace(&mut self.rules.depth, layer.depth);
         replace(&mut self.rules.require_all_sources, layer.require_all_sources);
+        replace(&mut self.rules.links, layer.links);
         replace(&mut self.rules.profile_files, layer.profile_files);
         replace(&mut self.rules.manifests, layer.manifest);
         replace(&mut self.timeout, layer.timeout);
@@ -299,6 +303,7 @@ impl Layer {
             profile: Some(config.rules.profile.clone()),
             depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
             require_all_sources: Some(config.rules.require_all_sources),
+            links: Some(config.rules.links),
             allowed_publishers: Some(config.rules.allowed_publishers.clone()),
             profile_files: Some(config.rules.profile_files.clone()),
             timeout: Some(config.timeout),

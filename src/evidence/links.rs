@@ -15,6 +15,12 @@ pub const KEYS: [&str; 5] =
 /// Where a host keeps its registration file (ERC-8004).
 pub const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
 
+/// Where the host of a card's URL keeps its registration file.
+pub fn registration_file(card_url: Option<&str>) -> Option<String> {
+    let url = url::Url::parse(card_url?).ok()?;
+    url.join(WELL_KNOWN).ok().map(String::from)
+}
+
 /// Most endpoints of a registration file that are read: files in the wild name a handful.
 pub const MAX_SERVICES: usize = 32;
 

@@ -31,7 +31,7 @@ macro_rules! card {
 }
 
 /// What stands where: host, path and document.
-const CARDS: [(&str, &str, &str); 11] = [
+const CARDS: [(&str, &str, &str); 12] = [
     ("a2a.sandbox.example", CARD, card!("a2a")),
     ("a2a.sandbox.example", OLDER_CARD, card!("a2a")),
     ("aevum.sandbox.example", OLDER_CARD, card!("aevum")),
@@ -39,6 +39,8 @@ const CARDS: [(&str, &str, &str); 11] = [
     ("anypoint.sandbox.example", "/cards/weather-desk.json", card!("anypoint")),
     ("broken.sandbox.example", CARD, card!("a2a-bad")),
     ("broken.sandbox.example", OLDER_CARD, card!("aevum-bad")),
+    // The host of the agents' cards says of one of them where it is registered (ERC-8004).
+    ("cards.sandbox.example", "/.well-known/agent-registration.json", card!("registration")),
     (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
     ("hostile.sandbox.example", "/card.json", card!("a2a")),
     // No root card: the host has two systems.

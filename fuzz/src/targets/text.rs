@@ -101,6 +101,7 @@ fn evidence(records: RecordSet) -> Evidence {
         liars: Vec::new(),
         schemas: None,
         continuity: clresolve::evidence::continuity::Continuity::NotAsked,
+        links: None,
     }
 }
 

@@ -605,7 +605,10 @@ mod wire {
     fn question(name: &str) -> (Address, Bytes) {
         let (name, contracts) = (EnsName::parse(name).unwrap(), Contracts::default());
         let subject = Subject::new(&name, &contracts);
-        (contracts.multicall3, subject.aggregate(subject.resolve_texts(&crate::records::Key::ALL)))
+        (
+            contracts.multicall3,
+            subject.aggregate(subject.resolve_texts(crate::records::Key::ALL.map(crate::records::Key::as_str))),
+        )
     }
 
     const NAMES: [&str; 10] = [
