@@ -1,16 +1,27 @@
 //! The body of a request: JSON, within a limit of bytes and of time.
 
+use std::borrow::Cow;
+
 use axum::extract::Request;
-use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::Shared;
+use super::{Shared, problem};
 use crate::reason::Refusal;
 
 /// A refusal, with what to say beyond its title.
 pub(super) type Refused = (Refusal, Option<String>);
+
+/// The answer to a request whose body may be unread: the connection ends with it, and says so, lest a client send the next
+/// request into a connection that is about to close.
+pub(super) fn refused((refusal, detail): Refused) -> Response {
+    let mut response = problem::refused(refusal, detail.map(Cow::Owned));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
 
 /// The whole body as it was sent. What stands in it is for the caller to judge.
 pub(super) async fn json(request: Request, limit: usize, shared: &Shared) -> Result<Vec<u8>, Refused> {

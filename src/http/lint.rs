@@ -1,6 +1,5 @@
 //! `POST /v1/lint`: a card of any system, judged by itself.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Json;
@@ -8,8 +7,8 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
+use super::Shared;
 use super::body::{self, Refused};
-use super::{Shared, problem};
 use crate::card::Limits;
 use crate::flavour::{Flavour, Rules};
 use crate::lint::lint;
@@ -23,10 +22,7 @@ struct Asked {
 }
 
 pub(super) async fn card(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    match judged(&shared, request).await {
-        Ok(response) => response,
-        Err((refusal, detail)) => problem::refused(refusal, detail.map(Cow::Owned)),
-    }
+    judged(&shared, request).await.unwrap_or_else(body::refused)
 }
 
 async fn judged(shared: &Shared, request: Request) -> Result<Response, Refused> {

@@ -78,7 +78,7 @@ pub(super) async fn batch(
 ) -> Response {
     let batch = match Batch::read(request, &shared).await {
         Ok(batch) => batch,
-        Err((refusal, detail)) => return problem::refused(refusal, detail.map(Cow::Owned)),
+        Err(refused) => return body::refused(refused),
     };
     let Batch { names, profile, depth } = batch;
     if let Some(unknown) = profile.as_ref().filter(|id| shared.resolver.profiles().get(id).is_none()) {
