@@ -73,6 +73,9 @@ fn report(conversion: &Conversion) {
         let place = finding.pointer.as_deref().unwrap_or_default();
         anstream::eprintln!("needed   {} {}: {}", Foreign::new(place), finding.code, Foreign::new(&finding.message));
     }
+    if conversion.loses_security() {
+        anstream::eprintln!("What the old card asks of callers is among what is lost: say it anew before you publish.");
+    }
     let title = conversion.to.title();
     if conversion.report.valid {
         anstream::eprintln!("The new card is a valid {title}; look through what is lost before you publish it.");

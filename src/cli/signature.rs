@@ -13,6 +13,7 @@ use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
 use crate::card::Card;
+use crate::flavour::{Detection, Flavour, detect};
 use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
@@ -35,6 +36,12 @@ pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
         key = key.at(jku);
     }
     let text = String::from_utf8(read(&args.card)?).context("the card is not UTF-8")?;
+    let is_a2a = |card: Card| matches!(detect(&card), Detection::One(Flavour::A2a | Flavour::Orloj));
+    if !Card::parse(text.as_bytes()).is_ok_and(is_a2a) {
+        anstream::eprintln!(
+            "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve project NAME` makes one of a trusted name)"
+        );
+    }
     let signed = sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", Foreign::new(&error.to_string())))?;
     output.write(signed.as_bytes())?;
     Ok(Exit::Trusted)
