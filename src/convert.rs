@@ -119,28 +119,50 @@ impl Outline {
     /// The card of another system, and the places whose values it carries.
     fn write(&self, to: Flavour) -> (Value, BTreeSet<String>) {
         let mapping = to.written();
-        let mut card = Value::Object(Map::new());
-        let mut carried = BTreeSet::new();
-        for (field, at, form) in mapping.fields {
-            if let Some(value) = self.fields.get(field).and_then(|said| write(said, *form, &mut carried)) {
-                set(&mut card, at, value);
-            }
-        }
+        let mut card = Sheet::of(&self.fields, mapping.fields);
         let mut skills = Vec::new();
-        for skill in &self.skills {
-            let mut new = Value::Null;
-            for (field, at, form) in mapping.skill {
-                if let Some(value) = skill.get(field).and_then(|said| write(said, *form, &mut carried)) {
-                    set(&mut new, at, value);
-                }
-            }
-            skills.extend(Some(new).filter(|new| !new.is_null()));
+        for skill in self.skills.iter().map(|skill| Sheet::of(skill, mapping.skill)) {
+            card.carried.extend(skill.carried);
+            skills.extend(Some(skill.document).filter(|new| !new.is_null()));
         }
         if !skills.is_empty() {
-            set(&mut card, mapping.skills, skills.into());
+            set(&mut card.document, mapping.skills, skills.into());
         }
-        (card, carried)
+        (card.document, card.carried)
     }
+}
+
+/// A part of the new card, and the places of the old one whose values stand in it.
+struct Sheet {
+    document: Value,
+    carried: BTreeSet<String>,
+}
+
+impl Sheet {
+    fn of<F: Ord>(said: &BTreeMap<F, Said>, places: &[(F, &'static str, Form)]) -> Self {
+        let mut written: Vec<(&str, Written)> = Vec::new();
+        for (field, at, form) in places {
+            let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
+            match written.iter_mut().find(|(taken, _)| taken == at) {
+                // Two fields with one place: the later one has it, and the earlier is carried if it says the same.
+                Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
+                Some((_, earlier)) => *earlier = new,
+                None => written.push((at, new)),
+            }
+        }
+        let mut sheet = Self { document: Value::Null, carried: BTreeSet::new() };
+        for (at, new) in written {
+            set(&mut sheet.document, at, new.value);
+            sheet.carried.extend(new.carries);
+        }
+        sheet
+    }
+}
+
+/// A value of the new card, and the places of the old one that it carries.
+struct Written {
+    value: Value,
+    carries: Vec<String>,
 }
 
 /// A value in common terms; `None` where it is of another type, or in a word that only its system has.
@@ -156,6 +178,8 @@ fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
         Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
         Form::Flag => value.as_bool().map(|flag| one(flag.into())),
         Form::Object => value.as_object().map(|_| one(value.clone())),
+        Form::List => value.as_array().map(|_| one(value.clone())),
+        Form::Older(current) => current(value).map(one),
         Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
         Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
         Form::WordList(words) => {
@@ -168,7 +192,10 @@ fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
                 .filter_map(|(name, scheme)| {
                     let mut at = at.to_owned();
                     pointer::push(&mut at, name);
-                    Some((mapping::scheme_word(scheme, form)?.to_owned(), at))
+                    let (word, telling) = mapping::scheme_word(scheme, form)?;
+                    // Further members of a scheme are no part of the word.
+                    at.push_str(telling);
+                    Some((word.to_owned(), at))
                 })
                 .collect(),
         ),
@@ -181,49 +208,34 @@ fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, Stri
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
-/// What is said, in the target's form; notes the places that it carries.
-fn write(said: &Said, form: Form, carried: &mut BTreeSet<String>) -> Option<Value> {
+/// What is said, in the target's form.
+fn write(said: &Said, form: Form) -> Option<Written> {
     let own = |common: &str, words: mapping::Words| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
     match (said, form) {
         (Said::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
-        (Said::One { value, at }, Form::Text | Form::Fitting(_) | Form::Flag | Form::Object) => {
-            carried.insert(at.clone());
-            Some(value.clone())
+        (Said::One { value, at }, Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List) => {
+            Some(Written { value: value.clone(), carries: vec![at.clone()] })
         }
         (Said::Many(said), Form::Word(words)) => {
-            let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
-            carried.insert(at.clone());
-            Some(value)
+            said.iter().find_map(|(common, at)| Some(Written { value: own(common, words)?, carries: vec![at.clone()] }))
         }
-        (Said::Many(said), Form::Texts) => Some(listed(said, carried, |text| Some(Value::from(text)))),
-        (Said::Many(said), Form::WordList(words)) => {
-            Some(listed(said, carried, |common| own(common, words))).filter(|list| list != &Value::Array(Vec::new()))
-        }
+        (Said::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
+        (Said::Many(said), Form::WordList(words)) => listed(said, |common| own(common, words)),
         (Said::Many(said), Form::Schemes(form)) => {
-            let mut schemes = Map::new();
-            for (word, at) in said {
-                if let Some(scheme) = mapping::scheme_of(word, form) {
-                    carried.insert(at.clone());
-                    schemes.insert(word.clone(), scheme);
-                }
-            }
-            (!schemes.is_empty()).then_some(Value::Object(schemes))
+            let scheme =
+                |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
+            let (schemes, carries): (Map<_, _>, Vec<_>) = said.iter().filter_map(scheme).unzip();
+            (!schemes.is_empty()).then_some(Written { value: schemes.into(), carries })
         }
         _ => None,
     }
 }
 
-fn listed(said: &[(String, String)], carried: &mut BTreeSet<String>, own: impl Fn(&str) -> Option<Value>) -> Value {
-    let mut list = Vec::new();
-    for (text, at) in said {
-        if let Some(value) = own(text) {
-            carried.insert(at.clone());
-            list.push(value);
-        }
-    }
-    Value::Array(list)
+fn listed(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let (list, carries): (Vec<_>, Vec<_>) = said.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
+    (!list.is_empty()).then_some(Written { value: list.into(), carries })
 }
 
 /// Puts a value at a pointer of ours, with the objects and lists around it.
@@ -366,13 +378,109 @@ mod tests {
             let conversion = converted(&card, flavour, flavour);
             assert_eq!((conversion.card, conversion.lost), (card, Vec::new()));
         }
-        let older =
-            json!({"name": "A", "url": "https://a.example", "security": [{"oauth": []}], "protocolVersion": "0.3.0"});
+        let older = json!({"name": "A", "url": "https://a.example", "additionalInterfaces": [{}], "security": ["odd"]});
         let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
         assert_eq!(conversion.card["supportedInterfaces"][0]["url"], "https://a.example");
+        assert_eq!(lost(&conversion), ["/additionalInterfaces", "/security"]);
         assert!(conversion.loses_security());
         let open = converted(&json!({"name": "A", "url": "https://a.example"}), Flavour::A2a, Flavour::A2a);
         assert!(!open.loses_security());
+    }
+
+    #[test]
+    fn the_security_of_an_older_card_is_carried_to_the_current_shape() {
+        let older = json!({
+            "name": "A", "url": "https://a.example", "protocolVersion": "0.3.0",
+            "securitySchemes": {"main": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "security": [{"main": []}],
+            "skills": [{"id": "s", "inputModes": ["text/plain"], "security": [{"main": ["write"]}]}],
+        });
+        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(lost(&conversion), Vec::<&str>::new());
+        let expected = json!({"main": {"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT"}}});
+        assert_eq!(conversion.card["securitySchemes"], expected);
+        assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"main": {"list": []}}}]));
+        let elsewhere = converted(&older, Flavour::A2a, Flavour::Aevum);
+        assert_eq!(elsewhere.card["endpoint"]["auth"]["scheme"], "bearer");
+        assert!(lost(&elsewhere).contains(&"/securitySchemes/main/bearerFormat"));
+    }
+
+    #[test]
+    fn of_two_values_for_one_place_the_other_is_lost() {
+        let card = json!({"supportedInterfaces": [], "skills": [{"id": "a", "name": "b"}, {"id": "c", "name": "c"}]});
+        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        assert_eq!(conversion.card, json!({"implements": ["a", "c"]}));
+        assert_eq!(lost(&conversion), ["/skills/0/name", "/supportedInterfaces"]);
+    }
+
+    /// A card with a text of its own at every place of a mapping.
+    fn told_apart(mapping: &Mapping) -> Value {
+        let mut number = 0;
+        let mut text = |fits: &dyn Fn(&str) -> bool| {
+            number += 1;
+            let texts = [
+                format!("u{number}u"),
+                format!("x402://u{number}u"),
+                format!("https://u{number}u"),
+                format!("u{number}u.eth"),
+            ];
+            Value::from(texts.into_iter().find(|text| fits(text)).expect("a text that fits"))
+        };
+        let mut value = |form: Form| match form {
+            Form::Text => text(&|_| true),
+            Form::Fitting(fits) => text(&fits),
+            Form::Flag => Value::Bool(true),
+            Form::Texts => json!([text(&|_| true), text(&|_| true)]),
+            Form::Object => json!({"a": text(&|_| true)}),
+            Form::List => json!([{"a": text(&|_| true)}]),
+            Form::Older(_) => json!([{"a": [text(&|_| true)]}]),
+            Form::Word(words) => words[0].0.into(),
+            Form::WordList(words) => json!([words[0].0, text(&|_| true)]),
+            Form::Schemes(_) => json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}}),
+        };
+        let mut card = json!({});
+        for (_, at, form) in mapping.fields {
+            set(&mut card, at, value(*form));
+        }
+        let mut skill = || {
+            let mut skill = Value::Null;
+            mapping.skill.iter().for_each(|(_, at, form)| set(&mut skill, at, value(*form)));
+            skill
+        };
+        let skills = json!([skill(), skill()]);
+        set(&mut card, mapping.skills, skills);
+        card
+    }
+
+    /// The strings of a document with their places.
+    fn leaves(value: &Value, at: &str) -> Vec<(String, String)> {
+        match value {
+            Value::String(text) => vec![(at.to_owned(), text.clone())],
+            Value::Array(items) => {
+                items.iter().enumerate().flat_map(|(number, item)| leaves(item, &format!("{at}/{number}"))).collect()
+            }
+            Value::Object(members) => {
+                members.iter().flat_map(|(name, member)| leaves(member, &format!("{at}/{name}"))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_text_stands_in_the_new_card_or_among_the_losses() {
+        let older = told_apart(Flavour::A2a.mapping(&Card::parse(br#"{"url": ""}"#).expect("JSON")));
+        let cards = Flavour::ALL.iter().map(|from| (*from, told_apart(from.written())));
+        for (from, card) in cards.chain([(Flavour::A2a, older)]) {
+            for to in Flavour::ALL {
+                let conversion = converted(&card, from, *to);
+                let new: Vec<String> = leaves(&conversion.card, "").into_iter().map(|(_, text)| text).collect();
+                for (at, text) in leaves(&card, "").into_iter().filter(|(_, text)| text.contains('u')) {
+                    let is_lost = conversion.lost.iter().any(|lost| pointer::within(&at, &lost.pointer));
+                    let is_word = !text.ends_with('u') && !text.ends_with(".eth");
+                    assert!(is_lost || is_word || new.contains(&text), "{from} to {to}: {at} {text}");
+                }
+            }
+        }
     }
 
     proptest::proptest! {

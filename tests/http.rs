@@ -903,7 +903,7 @@ fn is_counted(metrics: &str) {
 fn whoever_asks_twice_for_the_end_gets_it_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("c.toml");
-    std::fs::write(&config, "[http]\ndrain-notice = \"1h\"\n").expect("the folder can be written");
+    std::fs::write(&config, "[http]\ndrain-notice = \"1m\"\n").expect("the folder can be written");
     let mut child =
         program(&["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config).spawn().expect("the program starts");
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);

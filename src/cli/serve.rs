@@ -1,10 +1,11 @@
 //! `serve`: the daemon.
 
 use anyhow::Context as _;
+use tokio::sync::oneshot;
 
 use super::args::ServeArgs;
 use super::exit::Exit;
-use super::stop::{asked_to_stop, asked_to_stop_times};
+use super::stop::StopAsks;
 use super::world;
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
@@ -28,7 +29,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Trusted);
     }
     let server = Server::bind(&config).await?;
-    let (told, told_twice) = (asked_to_stop(), asked_to_stop_times(2));
+    let mut asks = StopAsks::listen();
     anstream::eprintln!("clresolve: listening on http://{}", server.address());
     let sandbox_ends = async {
         match sandbox {
@@ -36,8 +37,15 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
             None => std::future::pending().await,
         }
     };
+    let (tell, told) = oneshot::channel();
+    let told_twice = async {
+        asks.next().await;
+        // Before the server knows of the first ask nobody can have waited for it in vain, and asked again.
+        let _ = tell.send(());
+        asks.next().await;
+    };
     tokio::select! {
-        () = server.run(told) => Ok(Exit::Trusted),
+        () = server.run(async { _ = told.await }) => Ok(Exit::Trusted),
         () = sandbox_ends => Ok(Exit::Trusted),
         () = told_twice => {
             anstream::eprintln!("clresolve: told twice to stop; requests in work are cut");

@@ -1,34 +1,48 @@
 //! The end of a command that runs until it is told to stop.
 
-use std::future::Future;
-
 /// Ends at Ctrl-C, and on Unix at SIGTERM too. They are heeded from the call on, not from the first poll.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
-    asked_to_stop_times(1)
+    let mut asks = StopAsks::listen();
+    async move { asks.next().await }
 }
 
-/// Ends when it was asked so often, the second time by somebody who does not want to wait.
-#[cfg(unix)]
-pub(super) fn asked_to_stop_times(times: usize) -> impl Future<Output = ()> {
-    use tokio::signal::unix::{SignalKind, signal};
+/// What asks this process to stop, from [`listen`](Self::listen) on.
+///
+/// There is one listener for all that a command does about them: two of them could each see another number, since
+/// asks that come before a listener wakes are one to it.
+pub(super) struct StopAsks {
+    #[cfg(unix)]
+    signals: std::io::Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
+}
 
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    async move {
+#[cfg(unix)]
+impl StopAsks {
+    pub(super) fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let both = || Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?));
+        Self { signals: both() }
+    }
+
+    /// Ends at the next ask.
+    pub(super) async fn next(&mut self) {
         // Without a handler the signal ends the process, which serves as well.
-        let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return std::future::pending().await };
-        for _ in 0..times {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+        let Ok((interrupt, terminate)) = &mut self.signals else { return std::future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
     }
 }
 
-/// Ends when it was asked so often, the second time by somebody who does not want to wait.
 #[cfg(not(unix))]
-pub(super) async fn asked_to_stop_times(times: usize) {
-    for _ in 0..times {
+impl StopAsks {
+    pub(super) fn listen() -> Self {
+        Self {}
+    }
+
+    /// Ends at the next ask.
+    pub(super) async fn next(&mut self) {
         // Without a handler the signal ends the process, which serves as well.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -37,6 +37,14 @@ pub(crate) enum Field {
     OutputModes,
     /// Ways to authenticate, in the words of OpenAPI's HTTP schemes or `api_key`, `oauth2`, `mtls`, `none`.
     Authentication,
+    /// A2A's whole security schemes, by name.
+    SchemeMap,
+    /// Which of them a caller needs.
+    Requirements,
+    /// A2A's extensions.
+    Extensions,
+    /// Whether callers that have shown who they are get a longer card.
+    ExtendedCard,
 }
 
 /// Something that cards of more than one system can say of a skill.
@@ -49,6 +57,12 @@ pub(crate) enum SkillField {
     InputSchema,
     OutputSchema,
     Examples,
+    /// Media types that it takes, where they are others than the agent's.
+    InputModes,
+    /// Media types that it gives, where they are others than the agent's.
+    OutputModes,
+    /// Which of the agent's security schemes it needs.
+    Requirements,
 }
 
 /// How a system writes a value.
@@ -64,6 +78,10 @@ pub(crate) enum Form {
     Texts,
     /// A JSON object.
     Object,
+    /// A JSON list, whatever is in it.
+    List,
+    /// A value of an older shape, read as one of the current; never written.
+    Older(fn(&Value) -> Option<Value>),
     /// One word of its own; each row is its own word and the common one.
     Word(Words),
     /// A list of such words.
@@ -109,8 +127,9 @@ pub(crate) const AUTHENTICATION: Words = &[
 pub(crate) const A2A_BINDINGS: Words =
     &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
 
-/// The common word of a security scheme of A2A, where there is one.
-pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<&'static str> {
+/// The common word of a security scheme of A2A, where there is one, and the place in the scheme that says it: the whole
+/// scheme where it says no more.
+pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
         SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
         SchemeForm::OneOf => {
@@ -118,12 +137,17 @@ pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<&'static s
             (kind.as_str(), inner["scheme"].as_str())
         }
     };
-    match (kind, http.map(str::to_ascii_lowercase).as_deref()) {
-        ("http" | "httpAuthSecurityScheme", Some("bearer")) => Some("bearer"),
-        ("http" | "httpAuthSecurityScheme", Some("basic")) => Some("basic"),
-        ("mutualTLS" | "mtlsSecurityScheme", _) => Some("mtls"),
-        _ => None,
-    }
+    let (word, telling) = match (kind, http.map(str::to_ascii_lowercase).as_deref()) {
+        ("http", Some("bearer")) => ("bearer", "/scheme"),
+        ("http", Some("basic")) => ("basic", "/scheme"),
+        ("httpAuthSecurityScheme", Some("bearer")) => ("bearer", "/httpAuthSecurityScheme/scheme"),
+        ("httpAuthSecurityScheme", Some("basic")) => ("basic", "/httpAuthSecurityScheme/scheme"),
+        ("mutualTLS", _) => ("mtls", "/type"),
+        // The member's name says it, for which there is no pointer; nothing below it does.
+        ("mtlsSecurityScheme", _) => ("mtls", "/mtlsSecurityScheme/-"),
+        _ => return None,
+    };
+    Some((word, if scheme_of(word, form).as_ref() == Some(scheme) { "" } else { telling }))
 }
 
 /// The security scheme of A2A for a common word. Keys and OAuth flows need more than a word.
