@@ -20,6 +20,7 @@ use crate::card::json::{self, JsonError, Limits};
 use crate::chain::{Witness, WitnessError};
 use crate::cid::WalkedBlocks;
 use crate::digest::Digest;
+use crate::name::EnsName;
 use crate::profile::Profiles;
 use crate::seal::{self, Reporter, Run};
 use crate::sign::{self, Expected, SignError, Signer, TrustedKeys, VerifyError};
@@ -228,39 +229,35 @@ impl Bundle {
         self.document.signed.is_some()
     }
 
-    /// Checks that one of these keys signed the verdict of this bundle, `issuer` being who must have done so.
+    /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
-    /// A signature that has expired by `now` holds: it tells who said this and when. How old a bundle may be is for its
-    /// reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
+    /// A signature that has expired by `now` holds and is marked so: it tells who said this and when. How old a bundle may
+    /// be is for its reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
     pub fn check_signature(
         &self,
         keys: &TrustedKeys,
-        issuer: Option<&str>,
+        expected: &Expected,
         now: Timestamp,
     ) -> Result<Signature, BundleError> {
-        let Document { question, verdict, signed, .. } = &self.document;
+        let Document { verdict, signed, .. } = &self.document;
         let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
-        let anchor = verdict.anchor.as_ref();
-        let expected = Expected {
-            name: question.name.clone(),
-            profile: verdict.profile.id.clone(),
-            depth: verdict.profile.depth,
-            chain: anchor.map(|anchor| anchor.chain.clone()).unwrap_or_default(),
-            world: anchor.map(|anchor| anchor.world.clone()).unwrap_or_default(),
-            issuer: issuer.map(str::to_owned),
-        };
         // The last second in which it held, if that is over.
         let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
         let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
-        let found = sign::verify(jws, keys, &expected, last.map_or(now, |last| last.min(now)))?;
+        let found = sign::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
         if (&found.verdict.id, &found.verdict.conclusion) != (&verdict.id, &verdict.conclusion) {
             return Err(BundleError::OtherSigned);
         }
         let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
         Ok(Signature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
+    }
+
+    /// The name that it is about.
+    pub fn name(&self) -> &EnsName {
+        &self.document.question.name
     }
 
     /// `anchor.world` of the verdict; `sandbox` for that of the embedded world.

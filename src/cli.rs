@@ -21,6 +21,7 @@ mod expect;
 mod explain;
 mod gate;
 mod generate;
+mod hint;
 mod key;
 mod lint;
 mod memory;

@@ -119,9 +119,9 @@ impl Outline {
     /// The card of another system, and the places whose values it carries.
     fn write(&self, to: Flavour) -> (Value, BTreeSet<String>) {
         let mapping = to.written();
-        let mut card = Sheet::of(&self.fields, mapping.fields);
+        let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
         let mut skills = Vec::new();
-        for skill in self.skills.iter().map(|skill| Sheet::of(skill, mapping.skill)) {
+        for skill in self.skills.iter().map(|skill| Sheet::of(Value::Null, skill, mapping.skill)) {
             card.carried.extend(skill.carried);
             skills.extend(Some(skill.document).filter(|new| !new.is_null()));
         }
@@ -139,7 +139,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn of<F: Ord>(said: &BTreeMap<F, Said>, places: &[(F, &'static str, Form)]) -> Self {
+    /// Writes what is said into an empty document.
+    fn of<F: Ord>(empty: Value, said: &BTreeMap<F, Said>, places: &[(F, &'static str, Form)]) -> Self {
         let mut written: Vec<(&str, Written)> = Vec::new();
         for (field, at, form) in places {
             let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
@@ -150,7 +151,7 @@ impl Sheet {
                 None => written.push((at, new)),
             }
         }
-        let mut sheet = Self { document: Value::Null, carried: BTreeSet::new() };
+        let mut sheet = Self { document: empty, carried: BTreeSet::new() };
         for (at, new) in written {
             set(&mut sheet.document, at, new.value);
             sheet.carried.extend(new.carries);

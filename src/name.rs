@@ -87,7 +87,8 @@ fn is_plain(input: &str) -> bool {
 /// # Errors
 /// [`NameError::NotNormalizable`] with the rule that the text breaks.
 pub fn normalize(input: &str) -> Result<String, NameError> {
-    ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string()))
+    // The library puts a left-to-right mark after what it quotes, for terminals; ours get quoted text escaped.
+    ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
 }
 
 impl serde::Serialize for EnsName {

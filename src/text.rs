@@ -231,6 +231,21 @@ fn host_of(authority: &str) -> &str {
 /// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
+/// From which likeness on (Jaro-Winkler, 0 to 1) a word is taken for a slip of another; as for flags.
+const LIKE: f64 = 0.7;
+
+/// Longest word that is compared with known ones, in bytes: no known one is half as long.
+const MAX_COMPARED_BYTES: usize = 128;
+
+/// The known word that is most like what was typed, if one is like it at all.
+pub fn nearest<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    if typed.len() > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let alike = known.map(|known| (strsim::jaro_winkler(typed, known), known)).filter(|(likeness, _)| *likeness > LIKE);
+    alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
+}
+
 /// Foreign text for a message: cut at a character's border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
 pub fn excerpt(text: &str) -> String {
     clipped(text, MAX_EXCERPT_BYTES)

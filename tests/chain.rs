@@ -16,7 +16,7 @@ use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequ
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
     Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding,
-    Proof, RpcChain,
+    Proof, ProvenChain, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -1032,6 +1032,57 @@ async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
     assert_eq!(reading.block, behind.finalized());
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(reading.contradicted_by, []);
+}
+
+/// A door through which one endpoint answers only after two others have.
+struct LastLast {
+    door: Arc<dyn HttpPost>,
+    last: Url,
+    answered: tokio::sync::Semaphore,
+}
+
+#[async_trait]
+impl HttpPost for LastLast {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        if *url == self.last {
+            self.answered.acquire_many(2).await.unwrap().forget();
+        }
+        let reply = self.door.post(url, body, cap, timeout).await;
+        if *url != self.last {
+            self.answered.add_permits(1);
+        }
+        reply
+    }
+}
+
+#[tokio::test]
+async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_name() {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&agent()).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    let honest = Arc::new(builder.build().unwrap());
+    builder.set_text(&agent().name, "cl.entry", "x402://summarizeagent.eth/other/v1").unwrap();
+    builder.seal(time(LATER)).unwrap();
+    let objecting = Arc::new(builder.build().unwrap());
+    let (servers, endpoints) = endpoints_of(&[&honest, &objecting, &honest, &honest]).await;
+    servers[2].set_fault(RpcFault::Html);
+
+    for demand in [Demand::Quorum(2), Demand::StateProof(2)] {
+        let config = ChainConfig { demand, ..config(endpoints.clone()) };
+        let last = endpoints[2].url.clone();
+        let door = LastLast { door: http(), last, answered: tokio::sync::Semaphore::new(0) };
+        let endpoints = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+        let reader: Box<dyn Chain> = match demand {
+            Demand::StateProof(_) => Box::new(ProvenChain::new(endpoints)),
+            _ => Box::new(endpoints),
+        };
+        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+        assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+        let latest = found(reading.latest.unwrap().unwrap());
+        assert_eq!(latest.records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+    }
 }
 
 #[tokio::test]

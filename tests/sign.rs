@@ -649,7 +649,14 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");
     assert!(bundle.is_signed() && !read(&unsigned).is_signed());
     fn check(bundle: &Bundle, keys: &TrustedKeys, issuer: Option<&str>, now: i64) -> Result<Signature, BundleError> {
-        bundle.check_signature(keys, issuer, at(now))
+        let expected = Expected {
+            profile: "agent-cards/1.0.0".to_owned(),
+            chain: "eip155:31337".to_owned(),
+            world: "devnet".to_owned(),
+            issuer: issuer.map(str::to_owned),
+            ..expected()
+        };
+        bundle.check_signature(keys, &expected, at(now))
     }
     let signature = check(&bundle, &keys, Some(ISSUER), now()).expect("the signature holds");
     assert_eq!((signature.issuer.as_str(), signature.is_expired), (ISSUER, false));
@@ -663,6 +670,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
         check(&bundle, &self::keys(), None, now()),
         check(&bundle, &keys, Some("x"), now()),
         check(&bundle, &keys, None, now() - 1000),
+        bundle.check_signature(&keys, &Expected { issuer: None, ..expected() }, at(now())),
     ] {
         assert_eq!(class(error), Some("bundle-signature-refused"));
     }
@@ -711,14 +719,26 @@ fn the_program_says_who_signed_a_bundle() {
     let (found, text) = verify(&[]);
     assert!(found == code && text.contains("signed: by somebody; not checked, --jwks does"), "{text}");
     let keys = world.desk.path("keys.json");
-    let (found, text) = verify(&["--jwks", &keys, "--issuer", ISSUER]);
+    let asked = ["--jwks", &keys, "--name", NAME, "--config", &path];
+    let asked = |further: &[&str]| verify(&[&asked, further].concat());
+    let (found, text) = asked(&["--issuer", ISSUER]);
     assert!(found == code && text.contains(&format!("signed by {ISSUER}, key ")), "{text}");
     assert!(text.contains("the signature holds, expires "), "{text}");
-    let (_, text) = verify(&["--jwks", &keys, "-o", "json"]);
+    let (_, text) = asked(&["-o", "json"]);
     let check: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&check["signature"]["checked"], &check["signature"]["issuer"]), (&json!(true), &json!(ISSUER)));
     assert_eq!(check["signature"]["expired"], json!(false));
-    let (found, text) = verify(&["--jwks", &keys, "--issuer", "x"]);
+    let (found, text) = asked(&["--issuer", "x"]);
     assert!(found == Some(1) && text.starts_with("bundle-signature-refused: "), "{text}");
     assert_eq!(verify(&["--issuer", "x"]).0, Some(2), "an issuer means nothing without keys");
+    assert_eq!(verify(&["--jwks", &keys]).0, Some(2), "of whom, its reader has to say");
+    for (further, class) in [
+        (&["--name", "other.eth"] as &[&str], "bundle-other-name: "),
+        (&["--name", "other.eth", "--jwks", &keys, "--config", &path], "bundle-other-name: "),
+        (&["--name", NAME, "--jwks", &keys], "bundle-signature-refused: "),
+        (&["--name", NAME, "--jwks", &keys, "--config", &path, "--depth", "schemas"], "bundle-signature-refused: "),
+    ] {
+        let (found, text) = verify(further);
+        assert!(found == Some(1) && text.starts_with(class), "{text}");
+    }
 }

@@ -213,7 +213,8 @@ impl ProvenChain {
             if let Standing::Settled(agreement) = &standing {
                 break agreement.latest;
             }
-            if !rumours.hear_next().await {
+            // While others can be asked, one that objects and one that fails withhold no name.
+            if !rumours.hear_next().await && !rumours.ask_next() {
                 break match standing {
                     Standing::Settled(agreement) | Standing::Provisional(agreement, _) => agreement.latest,
                     Standing::Open { .. } => tally.objection(pinned),
@@ -330,15 +331,16 @@ struct Rumours {
 type Told = (Arc<Node>, Result<Gossip, Failure>);
 
 impl Rumours {
-    /// Asks the next endpoint, if there is one.
-    fn ask_next(&mut self) {
-        let Some(node) = self.waiting.next() else { return };
+    /// Asks the next endpoint; says whether there is one.
+    fn ask_next(&mut self) -> bool {
+        let Some(node) = self.waiting.next() else { return false };
         self.asked.push(Arc::clone(&node));
         let (asked, selector) = (Arc::clone(&self.question.0), self.question.1);
         self.under_way.push(tokio::spawn(async move {
             let gossip = node.gossip(&asked.subject, &asked.call, selector).await;
             (node, gossip)
         }));
+        true
     }
 
     /// Waits for the next endpoint, and asks others beside those that stall; says whether there was one to wait for.
@@ -347,7 +349,7 @@ impl Rumours {
             let patience = self.patience.filter(|_| !self.waiting.as_slice().is_empty());
             match hedge::next(&mut self.under_way, patience).await {
                 Next::Nobody => return false,
-                Next::Stall => self.ask_next(),
+                Next::Stall => _ = self.ask_next(),
                 Next::Answer(told) => {
                     self.hear(told);
                     return true;

@@ -175,13 +175,17 @@ impl RpcChain {
         let mut poll = Poll::new(self, asked, selector);
         let mut fallback = None;
         let agreement = loop {
+            let mut is_unclear = false;
             let in_sight = match poll.tally.standing() {
                 Standing::Settled(agreement) => break Some(agreement),
                 Standing::Provisional(agreement, lacking) => {
                     fallback = Some(agreement);
                     match lacking {
                         Lacking::Youth => 1,
-                        Lacking::Latest => usize::MAX,
+                        Lacking::Latest => {
+                            is_unclear = self.agree() > 1;
+                            usize::MAX
+                        }
                     }
                 }
                 Standing::Open { most, again } => {
@@ -200,6 +204,8 @@ impl RpcChain {
             match hedge::next(&mut poll.under_way, patience).await {
                 Next::Answer(heard) => poll.hear(heard),
                 Next::Stall => _ = poll.ask_next(),
+                // One that objects to the newest block and one that fails withhold no name while others can be asked.
+                Next::Nobody if is_unclear && poll.ask_next() => {}
                 Next::Nobody => break fallback,
             }
         };

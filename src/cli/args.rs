@@ -517,8 +517,10 @@ pub(super) struct ExportArgs {
 Shown here: the header's hash, the card under its CID block by block, the checksum,
 and that the verdict follows; of a bundle made with --proof state-proof also the
 records, computed again under that header. All else is the word of whoever made the
-bundle, and is listed. Who that is only a signature tells, and only with --jwks;
-that it has expired since is told and not refused. The world options change nothing.
+bundle, and is listed. Who that is only a signature tells, and only with --jwks. It
+must be about --name and, as for `verdict verify`, about the profile, depth and chain
+of the configuration; and it must not have expired, unless --max-age says how old a
+bundle may be. Without --jwks the world options change nothing.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -526,11 +528,14 @@ pub(super) struct ReplayArgs {
     /// The bundle; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(super) document: PathBuf,
-    /// Refuse a bundle that was made longer ago, such as 10m
+    /// Refuse a bundle about another name
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Refuse a bundle that was made longer ago, such as 10m; of one made since, the signature may have expired
     #[arg(long, value_name = "DUR", value_parser = parse_age)]
     pub(super) max_age: Option<Duration>,
     /// Refuse a bundle whose verdict none of these keys signed (a JSON Web Key Set)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "name")]
     pub(super) jwks: Option<PathBuf>,
     /// Who must have signed it; else whoever holds one of the keys
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer, requires = "jwks")]

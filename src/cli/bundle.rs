@@ -14,13 +14,16 @@ use super::exit::Exit;
 use super::output::{Output, Results, json_line};
 use super::progress::Progress;
 use super::render;
+use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
-use super::world::World;
+use super::world::{World, configuration};
 use crate::bundle::{Bundle, BundleError, MAX_BYTES, Signature, Verified};
+use crate::config::Layer;
+use crate::name::EnsName;
 use crate::profile::Profiles;
 use crate::resolve::{ExportError, Question};
 use crate::sandbox::{Sandbox, WORLD};
-use crate::sign::{Signer, TrustedKeys};
+use crate::sign::{Expected, Signer, TrustedKeys};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -68,11 +71,12 @@ fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
 
 /// No runtime is started and no resolver is built: there is nothing here that could reach a network.
 fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
+    let name = args.name.as_deref().map(name_of_flag).transpose()?;
+    let signer = signer_of(&args)?;
     let output = Output::new(args.output.out)?;
-    let keys = args.jwks.as_deref().map(TrustedKeys::from_file).transpose()?;
     let bytes = read(&args.document)?;
     let mut results = Results::new(output, args.output.format, false);
-    let demands = Demands { max_age: args.max_age, keys, issuer: args.issuer };
+    let demands = Demands { name, max_age: args.max_age, signer };
     let (verified, signature) = match verified(&bytes, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
@@ -93,6 +97,14 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     Ok(exit_of(verdict, &unmet))
 }
 
+/// Whose word it must be and about what, where keys are given.
+fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, Expected)>> {
+    let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
+    let config = configuration(&args.world, Layer::default())?;
+    let expected = expected(name, None, args.issuer.clone(), &config)?;
+    Ok(Some((TrustedKeys::from_file(jwks)?, expected)))
+}
+
 /// Why a bundle is refused: a stable class, and a sentence.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
@@ -108,9 +120,9 @@ impl From<BundleError> for Refusal {
 
 /// What is demanded of a bundle beyond its holding together.
 struct Demands {
+    name: Option<EnsName>,
     max_age: Option<Duration>,
-    keys: Option<TrustedKeys>,
-    issuer: Option<String>,
+    signer: Option<(TrustedKeys, Expected)>,
 }
 
 /// What is known of who signed a bundle's verdict.
@@ -124,10 +136,13 @@ enum Signed {
 
 fn verified(bytes: &[u8], demands: &Demands, now: Timestamp) -> Result<(Verified, Signed), Refusal> {
     let bundle = Bundle::read(bytes)?;
+    if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
+        return Err(Refusal { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
+    }
     let profiles = if bundle.world() == WORLD { Sandbox::profiles() } else { Profiles::builtin() };
     let verified = bundle.verify(&profiles)?;
-    let signed = match &demands.keys {
-        Some(keys) => Signed::By(bundle.check_signature(keys, demands.issuer.as_deref(), now)?),
+    let signed = match &demands.signer {
+        Some((keys, expected)) => Signed::By(unexpired(bundle.check_signature(keys, expected, now)?, demands)?),
         None if bundle.is_signed() => Signed::Unchecked,
         None => Signed::Not,
     };
@@ -136,6 +151,17 @@ fn verified(bytes: &[u8], demands: &Demands, now: Timestamp) -> Result<(Verified
         None => verified,
     };
     Ok((verified, signed))
+}
+
+fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, Refusal> {
+    if signature.is_expired && demands.max_age.is_none() {
+        let message = format!(
+            "the signature expired at {}; where that is no matter, say with --max-age how old the bundle may be",
+            signature.expires
+        );
+        return Err(Refusal { class: "bundle-expired", message });
+    }
+    Ok(signature)
 }
 
 fn in_time(verified: Verified, max_age: Duration, now: Timestamp) -> Result<Verified, Refusal> {
@@ -228,4 +254,24 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
     };
     let _ = writeln!(text, "{end}");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_is_refused_unless_an_age_is_allowed() {
+        let signature = |is_expired| Signature {
+            issuer: "https://clresolve.example".to_owned(),
+            key_id: "k".to_owned(),
+            expires: Timestamp::UNIX_EPOCH,
+            is_expired,
+        };
+        let demands = |max_age| Demands { name: None, max_age, signer: None };
+        let class = |is_expired, max_age| unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
+        assert_eq!(class(true, None), Some("bundle-expired"));
+        assert_eq!(class(true, Some(Duration::from_secs(60))), None);
+        assert_eq!(class(false, None), None);
+    }
 }

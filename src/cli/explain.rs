@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
 use crate::reason::{Code, Effect, Entry, Fixer, Refusal, Step};
-use crate::text::Foreign;
+use crate::text::{Foreign, nearest};
 
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.output.out)?;
@@ -67,8 +67,11 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
     Ok(codes)
 }
 
-/// Codes that share a word with what was typed.
+/// The code that was nearly typed, or else codes that share a word with it.
 fn hint(slug: &str) -> String {
+    if let Some(near) = nearest(slug, Code::ALL.iter().map(|code| code.slug())) {
+        return format!("; perhaps {near}?");
+    }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
     let near: Vec<&str> =
         Code::ALL.iter().map(|c| c.slug()).filter(|s| s.split('-').any(|w| words.contains(&w))).take(5).collect();

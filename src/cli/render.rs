@@ -271,7 +271,10 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::Schemas | Step::Continuity => None,
         Step::Document | Step::Discovery | Step::Signature => None,
     };
-    from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| brief(&step.evidence))
+    from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| match step.status {
+        Status::Skip => String::new(),
+        Status::Pass | Status::Fail | Status::Unknown => brief(&step.evidence),
+    })
 }
 
 /// How many statements from outside agree with the card, contradict it, and so on.

@@ -24,7 +24,7 @@ pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     }
     let config = world::configuration(&args.world, crate::config::Layer::default())?;
     let keys = TrustedKeys::from_file(&args.jwks)?;
-    let expected = expected(&args, &config)?;
+    let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = read(&args.jws)?;
     match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
         Ok(verified) => show(args, &verified),
@@ -36,10 +36,14 @@ pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
 }
 
 /// What the verdict must be about: the name and what the configuration says, unless a flag says otherwise.
-fn expected(args: &VerdictVerifyArgs, config: &Config) -> anyhow::Result<Expected> {
-    let name =
-        EnsName::parse(&args.name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))?;
-    let (chain, world) = match args.chain {
+pub(super) fn expected(
+    name: &str,
+    chain: Option<u64>,
+    issuer: Option<String>,
+    config: &Config,
+) -> anyhow::Result<Expected> {
+    let name = name_of_flag(name)?;
+    let (chain, world) = match chain {
         None => (config.chain.id, config.chain.world.clone()),
         Some(id) if id == config.chain.id => (id, config.chain.world.clone()),
         Some(1) => (1, "mainnet".to_owned()),
@@ -51,8 +55,13 @@ fn expected(args: &VerdictVerifyArgs, config: &Config) -> anyhow::Result<Expecte
         depth: config.rules.depth,
         chain: format!("eip155:{chain}"),
         world,
-        issuer: args.issuer.clone(),
+        issuer,
     })
+}
+
+/// The name that `--name` gives.
+pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
+    EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

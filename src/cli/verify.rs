@@ -5,6 +5,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
 use super::exit::Exit;
+use super::hint;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::{self, Palette};
@@ -29,7 +30,9 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
     let output = Output::new(args.output.out)?;
     let palette = output.palette();
     let several = args.names.len() > 1;
-    hint_at_commands(&args.names);
+    for hint in args.names.iter().filter_map(|name| hint::on_name(name)) {
+        anstream::eprintln!("clresolve: {hint}");
+    }
     let progress = Progress::start(waiting_for(&args.names));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let (signer, format) = match args.output.format {
@@ -87,16 +90,6 @@ impl From<SignArgs> for Layer {
 /// Says on stderr why there is no line for this name.
 fn report_unsigned(verdict: &Verdict, error: SignError) {
     anstream::eprintln!("clresolve: {} is {}, not signed: {error}", Foreign::new(&verdict.name.input), verdict.state);
-}
-
-/// Says on stderr that a word without a dot was taken as a name: it may have been meant as a command.
-fn hint_at_commands(names: &[String]) {
-    for name in names.iter().filter(|name| !name.is_empty() && !name.contains('.')) {
-        anstream::eprintln!(
-            "clresolve: `{}` is taken as an ENS name; names end in .eth, and --help lists the commands",
-            Foreign::new(name).at_most(60)
-        );
-    }
 }
 
 /// The code of one verdict.

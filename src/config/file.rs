@@ -22,7 +22,7 @@ use super::value::{
 };
 use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, OriginSpec, ProofDemand};
 use crate::chain::BlockSelector;
-use crate::text::{Foreign, without_secrets};
+use crate::text::{Foreign, nearest, without_secrets};
 use crate::verdict::Depth;
 
 /// Longest configuration file read, in bytes: far more than any real one, and little memory.
@@ -148,23 +148,12 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
 /// Longest detail of an error, in characters: the list of all keys fits.
 const MAX_DETAIL_CHARS: usize = 1000;
 
-/// From which likeness on (Jaro-Winkler, 0 to 1) a key is taken for a misspelling of another; as for flags.
-const LIKE: f64 = 0.7;
-
-/// Longest unknown key that is compared with the known ones, in bytes: no key is half as long.
-const MAX_COMPARED_BYTES: usize = 64;
-
 /// The message on an unknown key with the known key that is most like it.
 fn with_nearest_key(message: &str) -> String {
-    let nearest = |typed: &str, known: &str| {
-        let likeness = |key: &str| strsim::jaro_winkler(typed, key);
-        let known = known.split('`').skip(1).step_by(2).filter(|key| likeness(key) > LIKE);
-        known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map(str::to_owned)
-    };
     let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
     let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
-    let Some(typed) = typed.filter(|typed| typed.len() <= MAX_COMPARED_BYTES) else { return message.to_owned() };
-    match nearest(typed, known) {
+    let Some(typed) = typed else { return message.to_owned() };
+    match nearest(typed, known.split('`').skip(1).step_by(2)) {
         Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
         None => message.to_owned(),
     }

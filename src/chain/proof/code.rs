@@ -68,11 +68,12 @@ impl Codes {
 /// # Errors
 /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
 pub(super) fn checked(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
-    if code.len() > MAX_CODE_BYTES {
-        return Err(ProofError::CodeTooLong { address, bytes: code.len() });
-    }
+    // The hash first: only what is proven to be the code says something about the contract, anything else is a lie.
     if keccak256(&code) != hash {
         return Err(ProofError::Code { address });
+    }
+    if code.len() > MAX_CODE_BYTES {
+        return Err(ProofError::CodeTooLong { address, bytes: code.len() });
     }
     // What merely begins like a delegation (EIP-7702) is code from before such beginnings were forbidden.
     Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))

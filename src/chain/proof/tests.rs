@@ -316,7 +316,12 @@ async fn each_lie_is_refused_by_its_name() {
         Given::Proof(..) => {}
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
+    assert_eq!(error, ProofError::Code { address: CONTRACT });
+    // Only code that has the proven hash says something about the contract.
+    let long = Bytes::from(vec![0; (256 << 10) + 1]);
+    let error = code::checked(CONTRACT, keccak256(&long), long).unwrap_err();
     assert_eq!(error, ProofError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
+    assert!(!error.is_lie());
 }
 
 #[test]
