@@ -229,6 +229,14 @@ impl Bundle {
         self.document.signed.is_some()
     }
 
+    /// The verdict that follows from the evidence, whatever verdict the bundle holds: what a forger would write into it.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
+    pub fn judge(&self, profiles: &Profiles) -> Result<Resolution, BundleError> {
+        Ok(replay::judge(&self.document, profiles)?.1)
+    }
+
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
     /// A signature that has expired by `now` holds and is marked so: it tells who said this and when. How old a bundle may

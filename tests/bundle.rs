@@ -377,6 +377,18 @@ fn no_change_of_the_blocks_is_accepted() {
     }
 }
 
+/// The newest block may only make a verdict worse, so whoever would have it better leaves that word out.
+#[test]
+fn the_word_on_the_newest_block_cannot_be_left_out() {
+    for bundles in [&EXPORTED, &PROVEN] {
+        let (_, _, bundle) = bundles.iter().find(|(name, _, _)| name == "record-pending.eth").expect("it is exported");
+        let mut without = bundle.clone();
+        *without.pointer_mut("/reading/given/latest").expect("a word on it") = Value::Null;
+        let judged = Bundle::read(&resealed(without)).expect("of the form").judge(profiles());
+        assert!(matches!(judged, Err(BundleError::Inconsistent(_))), "{judged:?}");
+    }
+}
+
 /// A failing agent whose verdict is rewritten to `trusted`, with all digests made to fit.
 #[test]
 fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
@@ -439,13 +451,35 @@ fn no_random_mutation_makes_a_bundle_trusted() {
 
 /// Whether the mutated bundle verifies, which it may only with the conclusion of the one before.
 fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
-    let Ok(verified) = Bundle::read(&resealed(mutated.clone())).and_then(|bundle| bundle.verify(profiles())) else {
-        return false;
-    };
+    let Ok(read) = Bundle::read(&resealed(mutated.clone())) else { return false };
+    gives_nothing_better(bundle, &read, mutated);
+    let Ok(verified) = read.verify(profiles()) else { return false };
     let verdict = &verified.resolution.verdict;
     let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
     assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
     is_same
+}
+
+/// A forger writes the verdict that his evidence gives. That of a bad agent gives no `trusted`, and that of a good one
+/// none about anything else.
+fn gives_nothing_better(bundle: &Value, read: &Bundle, mutated: &Value) {
+    let Ok(judged) = read.judge(profiles()) else { return };
+    if judged.verdict.state != State::Trusted {
+        return;
+    }
+    assert_eq!(bundle["verdict"]["state"], "trusted", "{}", first_change(bundle, mutated));
+    let identity = serde_json::to_value(&judged.verdict.identity).expect("JSON");
+    for member in ["entry", "verbs", "card"] {
+        assert_eq!(bundle["verdict"]["identity"][member], identity[member], "{}", first_change(bundle, mutated));
+    }
+}
+
+/// Where two documents first differ, and how.
+fn first_change(one: &Value, other: &Value) -> String {
+    let mut places = Vec::new();
+    pointers(one, String::new(), &mut places);
+    let changed = places.iter().filter(|place| one.pointer(place) != other.pointer(place));
+    changed.map(|place| format!("{place}: {:?} for {:?}\n", other.pointer(place), one.pointer(place))).collect()
 }
 
 /// The bundle with one to three values changed: by one of [`mutations`], by a byte within a text, or by the value of

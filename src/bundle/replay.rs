@@ -21,10 +21,25 @@ use crate::profile::{Profile, Profiles};
 use crate::records::Key;
 use crate::seal::{self, Reporter, Run};
 use crate::sign::SANDBOX;
-use crate::verdict::{Depth, State, Verdict};
+use crate::verdict::{Depth, Resolution, State, Verdict};
 
-/// Replays `document`.
+/// Replays `document`, and holds what comes out against the verdict in it.
 pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
+    let (evidence, resolution) = judge(document, profiles)?;
+    if let Some(at) = difference(&document.verdict, &resolution.verdict) {
+        return Err(BundleError::Verdict { at });
+    }
+    Ok(Verified {
+        proven: proven(document, &evidence, &resolution.verdict),
+        attested: attested(document, &evidence),
+        made_at: document.run.at,
+        digest,
+        resolution,
+    })
+}
+
+/// Proves again what `document` proves and judges its evidence, whatever its verdict says.
+pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Resolution), BundleError> {
     let (profile, policy) = rules(&document.question, profiles)?;
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
@@ -52,16 +67,7 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
         policy: &policy,
     };
     let resolution = seal::resolution(&reporter, &run, 0);
-    if let Some(at) = difference(&document.verdict, &resolution.verdict) {
-        return Err(BundleError::Verdict { at });
-    }
-    Ok(Verified {
-        proven: proven(document, &run.evidence, &resolution.verdict),
-        attested: attested(document, &run.evidence),
-        made_at: document.run.at,
-        digest,
-        resolution,
-    })
+    Ok((run.evidence, resolution))
 }
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
@@ -190,6 +196,10 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
         return inconsistent("what https gave is not what the records ask for");
+    }
+    let asks_latest = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Safe);
+    if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest) {
+        return inconsistent("what the newest block held is not there where it is asked for, or there where it is not");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     let fits = match (owner.map(EnsName::parse), &evidence.owner) {

@@ -17,12 +17,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// A bundle. The first byte says what the rest is: its bytes, or changes to a good bundle without (1) or with (2) proofs
-/// of the state, pairs of a JSON Pointer and the value to stand there, after which the digest is made to fit.
+/// of the state, or to one with proofs of a bad agent (3): pairs of a JSON Pointer and the value to stand there, after
+/// which the digest is made to fit. A forger would write the verdict that follows, so that is what is looked at.
 pub(crate) fn bundle(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };
     let base = match kind % 4 {
         1 => &BUNDLES.attested,
         2 => &BUNDLES.proven,
+        3 => &BUNDLES.bad,
         _ => {
             if let Ok(bundle) = Bundle::read(rest) {
                 let _ = bundle.verify(&BUNDLES.profiles);
@@ -41,37 +43,46 @@ pub(crate) fn bundle(input: &[u8]) {
         members.remove("digest");
         changed["digest"] = canonical_digest(&changed).into();
     }
-    let Ok(verified) = Bundle::read(changed.to_string().as_bytes()).and_then(|b| b.verify(&BUNDLES.profiles)) else {
-        assert_ne!(changed, *base, "the good bundle is refused");
+    let Ok(judged) = Bundle::read(changed.to_string().as_bytes()).and_then(|b| b.judge(&BUNDLES.profiles)) else {
+        assert_ne!(changed, *base, "the unchanged bundle is refused");
         return;
     };
-    let verdict = &verified.resolution.verdict;
-    let is_same = base["verdict"]["conclusion"] == verdict.conclusion;
-    assert!(is_same || verdict.state != State::Trusted, "a changed bundle is trusted");
+    if judged.verdict.state == State::Trusted {
+        let identity = serde_json::to_value(&judged.verdict.identity).expect("JSON");
+        let said = &base["verdict"]["identity"];
+        assert!(base["verdict"]["state"] == "trusted", "a changed bundle of a bad agent is trusted");
+        assert!(["entry", "verbs", "card"].iter().all(|member| said[member] == identity[member]), "another card");
+    }
 }
 
 struct Bundles {
     attested: Value,
     proven: Value,
+    bad: Value,
     profiles: Profiles,
 }
 
-/// Bundles of the sandbox's good agent, exported once.
+/// Bundles of the sandbox's agents, exported once.
 static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime needs nothing");
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
-        let export = async |proof| {
+        let export = async |name: &str, proof, state: &str| {
             let mut config = sandbox.config();
             config.chain.proof = proof;
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
-            let bundle = resolver.export(&Question::new("raw-cid.eth")).await.expect("it is exported");
+            let bundle = resolver.export(&Question::new(name)).await.expect("it is exported");
             let bundle = bundle.to_json();
-            assert_eq!(bundle["verdict"]["state"], "trusted", "a base that no change could make trusted");
+            assert_eq!(bundle["verdict"]["state"], state, "{name}");
             bundle
         };
-        let (attested, proven) = (export(None).await, export(Some(ProofDemand::StateProof)).await);
-        Bundles { attested, proven, profiles: Sandbox::profiles() }
+        let proofs = Some(ProofDemand::StateProof);
+        Bundles {
+            attested: export("raw-cid.eth", None, "trusted").await,
+            proven: export("raw-cid.eth", proofs, "trusted").await,
+            bad: export("checksum-mismatch.eth", proofs, "untrusted").await,
+            profiles: Sandbox::profiles(),
+        }
     })
 });
 
