@@ -353,6 +353,9 @@ discover = true
 [gate]
 deadline = "100ms"
 deny = ["record-recent"]
+
+[memory]
+path = "memory"
 "#;
 
     #[test]
@@ -369,6 +372,15 @@ deny = ["record-recent"]
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
+    }
+
+    #[test]
+    fn what_only_a_memory_tells_is_denied_with_a_memory_alone() {
+        let without = Layer::from_toml("[gate]\ndeny = [\"version-rollback\"]", "f.toml").unwrap();
+        let error = Config::default().with([without]).unwrap_err();
+        assert!(error.to_string().contains("set memory.path"), "{error}");
+        let other = Layer::from_toml("[gate]\ndeny = [\"status-deprecated\"]", "f.toml").unwrap();
+        assert!(Config::default().with([other]).is_ok());
     }
 
     #[test]
