@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 pub use self::roots::RootSource;
+pub use self::setup::local_profiles;
 use crate::bundle::{Bundle, BundleError, OfChain};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};

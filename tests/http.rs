@@ -961,6 +961,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         chain: "eip155:31337".to_owned(),
         world: "lab".to_owned(),
         issuer: Some("https://clresolve.example".to_owned()),
+        proof: None,
     };
     let (first, second, third) = (
         accepting(&verdict, "application/jose").await,
