@@ -99,8 +99,28 @@ pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     }
 }
 
+/// A report, and what other rules would say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The report.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
+    pub near_misses: Vec<String>,
+}
+
+/// As [`lint()`], and tells the profiles among `profiles` under which the card would be valid.
+pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+    let report = lint(bytes, flavour, rules);
+    let near_misses = match report.flavour {
+        Some(Flavour::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+        _ => Vec::new(),
+    };
+    Judgement { report, near_misses }
+}
+
 /// The other profiles under which the bytes are a valid CommandLayer card.
-pub fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
+fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != profile.id());
     let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()

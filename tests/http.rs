@@ -385,7 +385,10 @@ async fn cards_of_every_system_are_linted() {
     let report = lint("", "application/json", card.clone()).await;
     let body = report.json();
     assert_eq!((report.status, &body["flavour"], &body["valid"]), (200, &json!("commandlayer"), &json!(true)));
-    assert_eq!(body["findings"], json!([]));
+    assert_eq!((&body["findings"], &body["near_misses"]), (&json!([]), &json!([])));
+    let released = String::from_utf8_lossy(&card).replace("/summarize/v1\"", "/summarize/v1.0.0\"");
+    let near = lint("", "application/json", released.into_bytes()).await.json();
+    assert_eq!(near["near_misses"], json!(["agent-cards/1.0.0+released"]));
     let bad = lint("", "application/json; charset=utf-8", b"{\"agent_id\": 5".to_vec()).await.json();
     assert_eq!((&bad["valid"], &bad["findings"][0]["code"]), (&json!(false), &json!("card-not-json")));
     let named = lint("?as=anypoint&profile=agent-cards/1.1.0", "application/json", card.clone()).await.json();

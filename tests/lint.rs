@@ -218,6 +218,23 @@ fn several_cards_give_a_list_and_the_worst_exit() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = folder.path().join("good.json");
+    std::fs::write(&good, CARD).expect("it can be written");
+    let (good, gone) = (good.to_str().expect("UTF-8"), folder.path().join("gone.json"));
+    let output = run(["lint", gone.to_str().expect("UTF-8"), good, "-o", "json"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(json(&output).as_array().map(Vec::len), Some(1), "a whole list");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("gone.json"));
+    // Nothing is mended where one of the documents cannot be.
+    let reversed = CARD.replace("\"updated_at\": \"2025", "\"updated_at\": \"2024");
+    std::fs::write(good, &reversed).expect("it can be written");
+    assert_eq!(code(&run(["lint", "--fix", good, "-"])), 2);
+    assert_eq!(std::fs::read_to_string(good).expect("it is there"), reversed);
+}
+
+#[test]
 fn sarif_names_rule_file_and_region() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("my card.json");

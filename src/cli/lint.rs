@@ -18,7 +18,7 @@ use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::flavour::{Flavour, Rules};
-use crate::lint::{self, Finding, MAX_BYTES, Report};
+use crate::lint::{self, Finding, Judgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
 use crate::text::{self, Foreign, is_unsafe};
@@ -31,9 +31,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    report: Report,
-    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
-    near_misses: Vec<String>,
+    judgement: Judgement,
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -49,17 +47,19 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let previous = args.previous.as_deref().map(previous).transpose()?;
         let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
         if args.fix {
+            if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
+                bail!("--fix: expected files, which it writes anew; {} cannot be mended", Foreign::new(&shown(other)));
+            }
             for document in &args.documents {
                 mend(document, args.flavour, &rules)?;
             }
         }
         let mut judged = Judged::new(output, args.output.format, args.documents.len() > 1);
         for document in &args.documents {
-            let Some(bytes) = bytes(document, &world).await? else {
-                judged.missing = true;
-                continue;
-            };
-            judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?;
+            match bytes(document, &world).await {
+                Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
+                Err(missing) => judged.missing = judged.missing.max(missing),
+            }
         }
         judged.finish()
     })
@@ -71,19 +71,29 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
 }
 
-/// What is to be judged. A URL that gives nothing is told, and the other cards are judged.
-async fn bytes(document: &Path, world: &World) -> anyhow::Result<Option<Vec<u8>>> {
-    let Some(url) = document.to_str().filter(|text| text.starts_with("https://")) else {
-        return read(document).map(Some);
+/// What is to be judged. What gives nothing is told, with the code that this is worth, and the other cards are judged.
+async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
+    let Some(url) = url(document) else {
+        return read(document).map_err(|error| {
+            anstream::eprintln!("clresolve: {error:#}");
+            Exit::Usage
+        });
     };
-    let shown = shown(document);
-    match world.resolver.document(url).await {
-        Ok(body) => Ok(Some(body.bytes.into())),
-        Err(error) => {
-            anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
-            Ok(None)
-        }
-    }
+    let document = world.resolver.document(url).await;
+    document.map(|body| body.bytes.into()).map_err(|error| {
+        let shown = text::without_secrets(url);
+        anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
+        Exit::Indeterminate
+    })
+}
+
+fn url(document: &Path) -> Option<&str> {
+    document.to_str().filter(|text| text.starts_with("https://"))
+}
+
+/// Neither standard input nor a URL.
+fn is_file(document: &Path) -> bool {
+    document != Path::new("-") && url(document).is_none()
 }
 
 /// The file, or the URL without what may be a secret.
@@ -92,13 +102,9 @@ fn shown(document: &Path) -> String {
 }
 
 fn answer(bytes: &[u8], document: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
-    let report = lint::lint(bytes, named, rules);
-    let near_misses = match report.flavour {
-        Some(Flavour::CommandLayer) if !report.valid => lint::near_misses(bytes, rules.profile, profiles),
-        _ => Vec::new(),
-    };
-    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &report);
-    Answer { file: None, report, near_misses, text, name: shown(document) }
+    let judgement = lint::judge(bytes, named, rules, profiles);
+    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
+    Answer { file: None, judgement, text, name: shown(document) }
 }
 
 /// The text with stars for credentials, byte by byte, so that places stay: reports are kept.
@@ -114,10 +120,8 @@ fn without_secrets(mut text: String, report: &Report) -> String {
 
 /// Writes the card anew where something could be mended, and says what.
 fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
-    if file == Path::new("-") || file.to_str().is_some_and(|text| text.starts_with("https://")) {
-        bail!("--fix: expected a file, which it writes anew; standard input and URLs cannot be mended");
-    }
-    let bytes = read(file)?;
+    // What cannot be read is told when it is to be judged.
+    let Ok(bytes) = read(file) else { return Ok(()) };
     let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
     let Ok(fixed) = lint::fix(text, flavour, rules, SystemClock.now()) else { return Ok(()) };
@@ -166,8 +170,8 @@ struct Judged {
     sarif: Option<Vec<Answer>>,
     are_several: bool,
     are_valid: bool,
-    /// Whether a URL gave nothing.
-    missing: bool,
+    /// What documents that gave nothing are worth.
+    missing: Exit,
 }
 
 impl Judged {
@@ -178,11 +182,11 @@ impl Judged {
             None => (Some(Vec::new()), Format::Json),
         };
         let results = Results::new(output, format, are_several && sarif.is_none());
-        Self { results, palette, sarif, are_several, are_valid: true, missing: false }
+        Self { results, palette, sarif, are_several, are_valid: true, missing: Exit::Trusted }
     }
 
     fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
-        self.are_valid &= answer.report.valid;
+        self.are_valid &= answer.judgement.report.valid;
         if let Some(answers) = &mut self.sarif {
             answers.push(answer);
             return Ok(());
@@ -197,24 +201,38 @@ impl Judged {
     fn finish(mut self) -> anyhow::Result<Exit> {
         if let Some(answers) = &self.sarif {
             let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
-            let reports = answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.report));
+            let reports =
+                answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.judgement.report));
             self.results.push(&lint::sarif(reports), |_| String::new())?;
         }
         self.results.finish()?;
-        Ok(match (self.are_valid, self.missing) {
-            (false, _) => Exit::Untrusted,
-            (true, true) => Exit::Indeterminate,
-            (true, false) => Exit::Trusted,
-        })
+        Ok(if self.are_valid { self.missing } else { self.missing.max(Exit::Untrusted) })
     }
 }
 
 /// A path as a URI reference.
 fn uri(path: &str) -> String {
     use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-    const RESERVED: &AsciiSet =
-        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'\\').add(b'^').add(b'`');
-    utf8_percent_encode(path, RESERVED).to_string()
+    const RESERVED: &AsciiSet = &CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'#')
+        .add(b'%')
+        .add(b'<')
+        .add(b'>')
+        .add(b'?')
+        .add(b'\\')
+        .add(b'^')
+        .add(b'`')
+        .add(b'{')
+        .add(b'|')
+        .add(b'}')
+        .add(b'[')
+        .add(b']');
+    let path = utf8_percent_encode(path, RESERVED).to_string();
+    // A colon in the first segment would end a scheme.
+    let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':')) && !path.starts_with("https://");
+    if has_scheme { format!("./{path}") } else { path }
 }
 
 impl LintFormat {
@@ -233,7 +251,7 @@ impl LintFormat {
 /// A line for each finding, as compilers write them.
 fn short(answer: &Answer, palette: &Palette) -> String {
     let mut text = String::new();
-    for finding in &answer.report.findings {
+    for finding in &answer.judgement.report.findings {
         let style = palette.effect(finding.effect);
         let (place, effect) = (place(finding, &answer.name), word(finding.effect));
         let _ =
@@ -246,11 +264,11 @@ fn short(answer: &Answer, palette: &Palette) -> String {
 fn people(answer: &Answer, palette: &Palette) -> String {
     let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
     let mut text = String::new();
-    for finding in &answer.report.findings {
+    for finding in &answer.judgement.report.findings {
         text.push_str(&drawn(finding, answer, &renderer));
         text.push_str("\n\n");
     }
-    let style = palette.state(if answer.report.valid { State::Trusted } else { State::Untrusted });
+    let style = palette.state(if answer.judgement.report.valid { State::Trusted } else { State::Untrusted });
     let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
     text
 }
@@ -327,7 +345,7 @@ fn place(finding: &Finding, name: &str) -> String {
 
 /// One sentence that says what to do.
 fn advice(answer: &Answer) -> String {
-    let (name, report) = (Foreign::new(&answer.name), &answer.report);
+    let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.flavour) {
         (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
         (None, Some(flavour)) => flavour.title().to_owned(),
@@ -350,7 +368,7 @@ fn advice(answer: &Answer) -> String {
         1 => "1 defect".to_owned(),
         n => format!("{n} defects"),
     };
-    let near = match answer.near_misses.first() {
+    let near = match answer.judgement.near_misses.first() {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
@@ -374,7 +392,10 @@ mod tests {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
         let report = lint::lint(card.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
         let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
-        people(&Answer { file: None, report, near_misses: Vec::new(), text, name }, &Palette::plain())
+        people(
+            &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },
+            &Palette::plain(),
+        )
     }
 
     #[test]

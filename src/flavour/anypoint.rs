@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use url::Url;
 
 pub use self::model::{
     AgentCard, AuthType, Authentication, Capabilities, Example, Format, InputMode, Invocation, Metadata, OutputMode,
@@ -114,15 +115,14 @@ const MAX_LISTED: usize = 8;
 
 /// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
 fn tells(card: &Card) -> Vec<&'static str> {
-    let has = |holder: &str, members: &[&str]| {
-        let holder = card.at(holder);
-        members.iter().any(|member| holder.and_then(|holder| holder.get(member)).is_some())
-    };
+    let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
+    let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
+    let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));
     let shown = [
         ("invocation", card.get("invocation").is_some()),
-        ("capabilities", has("/capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
-        ("skills", has("/skills/0", &["mcp_server", "mcp_tool"])),
-        ("examples", has("/examples/0", &["skill"])),
+        ("capabilities", has("capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
+        ("skills", one_has("skills", &["mcp_server", "mcp_tool"])),
+        ("examples", one_has("examples", &["skill"])),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
@@ -134,12 +134,29 @@ fn version(_card: &Card) -> Option<String> {
 fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     let mut found = Findings::default();
     shape::objections(card, &SCHEMA, LINES, &mut found);
+    urls(card, &mut found);
     timestamps(card, &mut found);
     examples(card, &mut found);
     if let Some(previous) = rules.previous {
         change::against(previous, card, &mut found);
     }
     found.weighed(rules.profile)
+}
+
+/// AN-8 and AN-15: what begins like a URL and is none.
+fn urls(card: &Card, found: &mut Findings) {
+    let places = [
+        ("/invocation/endpoint", Code::AnEndpointMalformed),
+        ("/homepage", Code::AnUrlMalformed),
+        ("/repository", Code::AnUrlMalformed),
+    ];
+    for (place, code) in places {
+        if let Some(text) = card.at(place).and_then(Value::as_str)
+            && Url::parse(text).is_err()
+        {
+            found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at(place));
+        }
+    }
 }
 
 /// AN-16, for texts; the schema speaks of all else.

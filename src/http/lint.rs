@@ -11,7 +11,7 @@ use super::Shared;
 use super::body::{self, Refused};
 use crate::card::Limits;
 use crate::flavour::{Flavour, Rules};
-use crate::lint::lint;
+use crate::lint::judge;
 use crate::profile::Profile;
 use crate::reason::Refusal;
 
@@ -29,8 +29,10 @@ async fn judged(shared: &Shared, request: Request) -> Result<Response, Refused> 
     let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), shared)?;
     let bytes = body::json(request, Limits::CARD.bytes, shared).await?;
     // A card of the greatest size takes some milliseconds, which other requests are not to wait for.
-    let report = tokio::task::spawn_blocking(move || lint(&bytes, flavour, &Rules::of(&profile))).await;
-    Ok(Json(report.map_err(|_| (Refusal::InternalError, None))?).into_response())
+    let resolver = shared.resolver.clone();
+    let work = move || judge(&bytes, flavour, &Rules::of(&profile), resolver.profiles());
+    let judgement = tokio::task::spawn_blocking(work).await;
+    Ok(Json(judgement.map_err(|_| (Refusal::InternalError, None))?).into_response())
 }
 
 fn asked(query: &str, shared: &Shared) -> Result<Asked, Refused> {

@@ -1,7 +1,7 @@
 //! Mends in the text of a card what can be mended without guessing; every other byte stays as it is.
 //!
 //! Three things: values that follow from others of the card (a slug), the order of the members, and the time of the last
-//! change where something was changed or where it lies before the card was made.
+//! change where something was changed, or where it lies before the card was made and now does not.
 
 use std::ops::Range;
 
@@ -33,7 +33,11 @@ pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> R
     }
     fixed.order(flavour.order());
     if let Some(pointer) = flavour.changed_at() {
-        fixed.stamp(pointer, is_reversed(&card, flavour, rules), now);
+        let stamped = fixed.stamped(pointer, now);
+        let mends = |text: &str| Card::parse(text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
+        if !fixed.changes.is_empty() || (is_reversed(&card, flavour, rules) && mends(&stamped.text)) {
+            return Ok(stamped);
+        }
     }
     Ok(fixed)
 }
@@ -86,13 +90,12 @@ impl Fixed {
         self.changes.push("put the members in the order of the specification".to_owned());
     }
 
-    /// Sets the time of the last change where the text was changed or the time `is_reversed`.
-    fn stamp(&mut self, pointer: &str, is_reversed: bool, now: Timestamp) {
-        if self.changes.is_empty() && !is_reversed {
-            return;
-        }
+    /// The same with `now` for the time of the last change.
+    fn stamped(&self, pointer: &str, now: Timestamp) -> Self {
+        let mut stamped = self.clone();
         let now = now.round(Unit::Second).unwrap_or(now);
-        self.set(pointer, &now.to_string());
+        stamped.set(pointer, &now.to_string());
+        stamped
     }
 }
 
@@ -162,6 +165,18 @@ mod tests {
         let fixed = fixed(&text);
         assert!(fixed.text.contains("\"updated_at\": \"2026-01-02T03:04:06Z\""), "{}", fixed.text);
         assert_eq!(fixed.changes.len(), 1);
+    }
+
+    #[test]
+    fn a_card_from_the_future_is_not_stamped_again_and_again() {
+        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let times = |made: &str, changed: &str| {
+            let text =
+                ordered().replace(&format!("\"created_at\": \"{created}\""), &format!("\"created_at\": \"{made}\""));
+            text.replace(&format!("\"updated_at\": \"{created}\""), &format!("\"updated_at\": \"{changed}\""))
+        };
+        let text = times("2030-01-01T00:00:00Z", "2029-01-01T00:00:00Z");
+        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
     }
 
     proptest::proptest! {

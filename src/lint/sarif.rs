@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Finding, Report};
 use crate::card::locate;
 use crate::reason::{Code, Effect};
+use crate::text::Foreign;
 
 /// The schema that the document names.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -68,7 +69,7 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Va
         "ruleId": finding.code.slug(),
         "ruleIndex": rules.index(finding.code),
         "level": level(finding.effect),
-        "message": {"text": message(finding)},
+        "message": {"text": plain(&message(finding))},
         "locations": [location],
     })
 }
@@ -81,6 +82,23 @@ fn message(finding: &Finding) -> String {
         }
     }
     message
+}
+
+/// Longest message, in characters of what is foreign in it and ours together.
+const MAX_MESSAGE_CHARACTERS: usize = 1000;
+
+/// Text in which nothing is a link or a placeholder (SARIF 2.1.0, 3.11.5 and 3.11.6) or acts on its reader.
+fn plain(message: &str) -> String {
+    let mut plain = String::new();
+    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
+        match c {
+            '[' | ']' => plain.push('\\'),
+            '{' | '}' => plain.push(c),
+            _ => {}
+        }
+        plain.push(c);
+    }
+    plain
 }
 
 fn region(finding: &Finding, text: &str) -> Option<Value> {
@@ -102,6 +120,11 @@ mod tests {
     use crate::flavour::{Flavour, Rules};
     use crate::lint::lint;
     use crate::profile::{DEFAULT, Profiles};
+
+    #[test]
+    fn nothing_foreign_is_a_link_a_placeholder_or_acts_on_the_reader() {
+        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
+    }
 
     #[test]
     fn a_finding_has_its_rule_and_its_region() {
