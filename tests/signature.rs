@@ -1,6 +1,10 @@
 //! Signatures of A2A cards: the corpus, every refusal with its code, what a changed byte does, roots, the commands, and
 //! the A2A SDKs in JavaScript and Python.
 
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "the fetch tests use all of it")]
+mod server;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
@@ -766,6 +770,48 @@ async fn roots_are_got_through_the_foreign_door() {
         let root = resolver.trust_root(&source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(Code::SignatureRootUnusable), "{source:?}");
     }
+}
+
+/// A root is the origin that the verifier names: keys of another one would be trusted in its name.
+#[tokio::test]
+async fn no_redirect_lets_another_origin_answer_for_a_root() {
+    let set = json!({"keys": [jwk()]}).to_string();
+    let document = json!({"id": "did:web:moved.example", "verificationMethod": [{"id": "#k", "publicKeyJwk": jwk()}]});
+    let handler = move |head: &str| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        match (path, head.to_ascii_lowercase().contains("host: evil.example")) {
+            ("/away.json" | "/.well-known/did.json", false) => server::redirect(&format!("https://evil.example{path}")),
+            ("/port.json", false) => server::redirect("https://moved.example:8443/set.json"),
+            ("/near.json", false) => server::redirect("/set.json"),
+            ("/set.json" | "/away.json", _) => server::ok(set.as_bytes()),
+            ("/.well-known/did.json", true) => server::ok(document.to_string().as_bytes()),
+            _ => server::status("404 Not Found"),
+        }
+    };
+    let host = server::Server::tls(&["moved.example", "evil.example"], handler).await;
+    let mut config = Config::default();
+    for origin in ["moved.example:443", "moved.example:8443", "evil.example:443"] {
+        config.network.connect_to.push(host.detour(origin).parse().expect("a detour"));
+    }
+    config.network.ca_pems = vec![String::from_utf8(host.root.to_vec()).expect("PEM")];
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    let url = |path: &str| RootSource::Url(format!("https://moved.example{path}"));
+
+    let near = resolver.trust_root(&url("/near.json")).await;
+    verified(&verify(&header(json!({})), &near.into()));
+    let did = RootSource::Did("did:web:moved.example".parse().expect("a DID"));
+    for (source, origin) in [
+        (url("/away.json"), "https://evil.example"),
+        (url("/port.json"), "https://moved.example:8443"),
+        (did, "https://evil.example"),
+    ] {
+        let root = resolver.trust_root(&source).await;
+        let reason = root.failure().expect("no keys");
+        assert_eq!(reason.code, Code::SignatureRootUnusable, "{source:?}");
+        let why = format!("redirect hop 1: {origin}: a redirect may not lead to another origin here");
+        assert_eq!(reason.observed.as_deref(), Some(why.as_str()));
+    }
+    assert!(!host.heads().iter().any(|head| head.to_ascii_lowercase().contains("evil.example")), "{:?}", host.heads());
 }
 
 /// A folder with files, and the program beside it.
