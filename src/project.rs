@@ -4,6 +4,8 @@
 //! verdicts are projected. The card ages as the verdict does: `fresh_until` stands in the extension, since A2A cards have
 //! no expiry of their own.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::card::Card;
@@ -88,13 +90,19 @@ fn binding(entry: &str) -> Option<&str> {
     entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
 }
 
-/// What was proven, so that who knows clresolve can ask again, or compare.
+/// What was proven, so that who knows clresolve can ask again, or compare. All that a trusted verdict objects to is a
+/// warning; who reads the card alone must see that there is one.
 fn extension(verdict: &Verdict, identity: &Identity) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
     say("conclusion", verdict.conclusion.as_str().into());
+    let warnings: BTreeSet<&str> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    if !warnings.is_empty() {
+        say("warnings", json!(warnings));
+    }
+    say("status", json!(identity.status));
     say("name", json!(verdict.name.normalized));
     say("owner", json!(identity.owner));
     say("card", json!(identity.card));

@@ -369,6 +369,10 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
         assert_eq!(said[when], verdict["freshness"][when]);
     }
     assert_eq!(card["signatures"], Value::Null, "nothing of the sandbox is signed");
+    assert_eq!((&said["warnings"], &said["status"]), (&Value::Null, &json!("active")));
+    let retiring = daemon.get(&path("deprecated.eth")).await.json();
+    let said = &retiring["capabilities"]["extensions"][0]["params"];
+    assert_eq!((&said["warnings"], &said["status"]), (&json!(["status-deprecated"]), &json!("deprecated")));
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
