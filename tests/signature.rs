@@ -530,8 +530,13 @@ fn key_sets_are_read_strictly() {
     assert_eq!(with("d", json!(SEED)), Some(RootError::Keys(KeyError::Private)));
     assert_eq!(with("x", json!("AA")), Some(RootError::Keys(KeyError::NotJwk)));
     let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
-    assert_eq!(jwks(&[ec]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(RootError::Keys(KeyError::NotJwk)));
     assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    let enc = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"});
+    assert_eq!(jwks(&[ec.clone(), enc.clone()]).err(), Some(RootError::Keys(KeyError::NotJwk)), "none is of use");
+    verified(&verify(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
+    let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
+    assert_eq!(jwks(&[jwk(), private]).err(), Some(RootError::Keys(KeyError::Private)));
     assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
     for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
         assert!(matches!(Root::from_jwks("r", bytes).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
@@ -588,6 +593,12 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
     assert_eq!(judged(&limited, "k1"), Verified);
     let embedded = json!({"id": "did:web:example.com", "assertionMethod": [method("#k3")]});
     assert_eq!(judged(&embedded, "did:web:example.com#k3"), Verified);
+
+    let malformed = json!({"id": "#k0", "publicKeyJwk": {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}});
+    let mixed = json!({"id": "did:web:example.com", "verificationMethod": [malformed, method("#k1")]});
+    assert_eq!(judged(&mixed, "k1"), Verified);
+    let none = json!({"id": "did:web:example.com", "verificationMethod": [malformed]});
+    assert_eq!(read(&none).err(), Some(RootError::Keys(KeyError::NotJwk)));
 
     assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(RootError::OtherDid));
     assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(RootError::OtherDid));
