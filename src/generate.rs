@@ -27,7 +27,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use self::resource::MAX_BYTES;
-use self::resource::{Agent, AgentSystem, DEFAULT_NAMESPACE, Held, Key};
+use self::resource::{Agent, AgentSystem, Held, Key};
+pub(crate) use self::resource::{DEFAULT_NAMESPACE, is_name};
 use crate::card::Card;
 use crate::check;
 pub use crate::config::BaseUrl;
@@ -419,11 +420,11 @@ impl<'h> Maker<'h> {
     fn url(&self) -> Result<String, GenerateError> {
         let (namespace, name) = self.key;
         let base = self.held.server.base_url.as_ref().ok_or(GenerateError::BaseUrlMissing)?;
-        let path = format!("{base}/v1/agent-systems/{}/a2a", utf8_percent_encode(name, SEGMENT));
+        let path = format!("{base}/v1/agent-systems/{}/a2a", escaped(name));
         if namespace == DEFAULT_NAMESPACE {
             return Ok(path);
         }
-        Ok(format!("{path}?namespace={}", utf8_percent_encode(namespace, SEGMENT)))
+        Ok(format!("{path}?namespace={}", escaped(namespace)))
     }
 
     /// What the endpoint asks for. A system that is not public asks for a bearer token unless the server says otherwise.
@@ -513,6 +514,11 @@ impl<'h> A2a1<'h> {
             security_schemes: named.iter().map(|(name, known)| (name.clone(), scheme(known))).collect(),
         }
     }
+}
+
+/// A name as a segment of a path, or as a value of a query.
+pub(crate) fn escaped(name: &str) -> impl fmt::Display {
+    utf8_percent_encode(name, SEGMENT)
 }
 
 /// The beginning of a prompt, on one line.

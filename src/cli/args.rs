@@ -371,7 +371,7 @@ pub(super) struct DiscoverArgs {
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
     pub(super) flavour: Option<Flavour>,
-    /// One of the host's own systems (Orloj)
+    /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(super) system: Option<SystemName>,
     /// Ask for the names that CommandLayer cards state, on the chain

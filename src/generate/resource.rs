@@ -12,7 +12,7 @@ use crate::text::{Foreign, unsafe_character};
 const API_VERSION: &str = "orloj.dev/v1";
 
 /// The namespace of a resource that names none.
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// The annotation with a description.
 const DESCRIPTION: &str = "orloj.dev/description";
@@ -247,14 +247,17 @@ fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-/// A name that can stand in a path.
-fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
-    let name = field.text()?;
-    let good = (1..=MAX_NAME_BYTES).contains(&name.len())
+/// Whether a resource or a namespace can have this name: it can stand in a path.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
         && !name.contains(['/', ' '])
-        && unsafe_character(name).is_none();
-    if good {
+        && unsafe_character(name).is_none()
+}
+
+fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
+    let name = field.text()?;
+    if is_name(name) {
         return Ok(name);
     }
     Err(field.refused(format_args!("expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces and slashes")))
