@@ -299,9 +299,10 @@ async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     let world = World::new(move |path| match path {
         SYSTEM => {
             let turn = asked.fetch_add(1, Ordering::SeqCst);
-            let age = ["0", "300", "301"][turn % 3];
-            let headers =
-                format!("Content-Type: application/json\r\nCache-Control: public, max-age=300\r\nAge: {age}\r\n");
+            let (age, lifetime) = [(0, 0), (299, 300), (300, 300)][turn % 3];
+            let headers = format!(
+                "Content-Type: application/json\r\nCache-Control: public, max-age={lifetime}\r\nAge: {age}\r\n"
+            );
             served(&headers, &ORLOJ.replace("1.0.0", &format!("1.0.{turn}")))
         }
         _ => nothing(),

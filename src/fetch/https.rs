@@ -67,7 +67,8 @@ pub struct Body {
     pub hops: u8,
     /// The `Content-Type` header, cut short. Nothing is concluded from it.
     pub content_type: Option<String>,
-    /// Whether its own head says that a cache kept it for longer than it is fresh: `Age` is beyond `max-age` (RFC 9111).
+    /// Whether its own head says that a cache kept it for as long as it is fresh, or longer: `Age` has reached
+    /// `max-age` (RFC 9111, 4.2).
     pub stale: bool,
 }
 
@@ -95,14 +96,15 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
     }
 }
 
-/// Whether `Age` is beyond the `max-age` of `Cache-Control`. Where either is missing or no number, nothing is known.
+/// Whether `Age` has reached the `max-age` of `Cache-Control`. An answer of age 0 comes from the host or was confirmed by it
+/// just now, whatever its lifetime. Where either is missing or no number, nothing is known.
 fn is_stale(age: Option<&str>, control: Option<&str>) -> bool {
     let seconds = |text: &str| text.trim().trim_matches('"').parse::<u64>().ok();
     let max_age = control.unwrap_or_default().split(',').find_map(|directive| {
         let (name, value) = directive.split_once('=')?;
         name.trim().eq_ignore_ascii_case("max-age").then(|| seconds(value))?
     });
-    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > max_age)
+    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > 0 && age >= max_age)
 }
 
 /// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).
