@@ -2,8 +2,8 @@
 //! are given as text, nobody is asked.
 //!
 //! A card is a list of what it may show, read member by member; everything else of a resource, whatever it is called,
-//! cannot reach it. What of a shown member looks like a credential is refused, and what clresolve could not read as a
-//! card is not made.
+//! cannot reach it. What of a shown member looks like a credential is refused, and a card that breaks a rule for such
+//! cards is not made.
 //!
 //! ```
 //! use clresolve::generate::{Cards, Source};
@@ -21,6 +21,7 @@ mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -32,6 +33,9 @@ pub(crate) use self::resource::{DEFAULT_NAMESPACE, is_name};
 use crate::card::Card;
 use crate::check;
 pub use crate::config::BaseUrl;
+use crate::flavour::{Flavour, Rules};
+use crate::profile::{self, Profile, Profiles};
+use crate::reason::Effect;
 use crate::text::{Foreign, clipped, excerpt, inert_json};
 
 /// The A2A version of a server that is not told another.
@@ -48,6 +52,11 @@ const MAX_SKILLS: usize = 512;
 
 /// Schemes of an endpoint that are those of HTTP's Authorization header, as the members of A2A 1.0 name them.
 const HTTP_SCHEMES: [&str; 3] = ["bearer", "basic", "digest"];
+
+/// The rules that cards of every system are judged by; Orloj's own are the same under each profile.
+static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
+    Profiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
+});
 
 /// What stands in a segment of a path as it is; the rest is percent-encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -141,6 +150,25 @@ pub enum GenerateError {
         system: String,
         /// Which kind of credential; never the credential.
         what: String,
+        /// JSON Pointer into the card.
+        pointer: String,
+    },
+    /// The card would break a rule for such cards.
+    #[error(
+        "{place}: the card of {system} would not be valid: {message} Found {observed} at {pointer}; \
+         `clresolve explain {code}` says more"
+    )]
+    Invalidated {
+        /// The system's resource.
+        place: Place,
+        /// The system.
+        system: String,
+        /// The stable reason code.
+        code: &'static str,
+        /// What it means.
+        message: String,
+        /// What would stand there.
+        observed: String,
         /// JSON Pointer into the card.
         pointer: String,
     },
@@ -466,16 +494,24 @@ impl<'h> Maker<'h> {
         Ok(skills)
     }
 
-    /// No credential is shown, and whoever reads cards as strictly as this program can read this one.
+    /// No credential is shown, whoever reads cards as strictly as this program can read this one, and its own rules hold.
     fn checked(&self, text: &str) -> Result<Value, GenerateError> {
         let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
-        match check::secrets(&card).into_iter().next() {
+        let (place, system) = (self.system.place.clone(), shown(&self.key.1));
+        if let Some(reason) = check::secrets(&card).into_iter().next() {
+            let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
+            return Err(GenerateError::Secret { place, system, what, pointer });
+        }
+        let findings = Flavour::Orloj.check(&card, &Rules::of(&PROFILE));
+        match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
             None => Ok(card.document().clone()),
-            Some(reason) => Err(GenerateError::Secret {
-                place: self.system.place.clone(),
-                system: shown(&self.key.1),
-                what: reason.observed.unwrap_or_default(),
-                pointer: reason.place.unwrap_or_default(),
+            Some(reason) => Err(GenerateError::Invalidated {
+                place,
+                system,
+                code: reason.code.slug(),
+                message: shown(&reason.message),
+                observed: shown(&reason.observed.unwrap_or_default()),
+                pointer: shown(&reason.place.unwrap_or_default()),
             }),
         }
     }

@@ -227,17 +227,19 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
         server.schemes = Some(list);
     }
     if let Some(provider) = document.get("provider")? {
-        let url = provider.get("url")?;
-        let is_url = |text: &str| url::Url::parse(text).is_ok_and(|url| url.has_host());
-        if let Some(field) = &url
-            && !is_url(field.text()?)
-        {
-            return Err(field.refused("expected a URL such as https://orloj.example"));
-        }
-        server.provider =
-            Some(Provider { organization: text(&provider, "organization")?, url: text(&provider, "url")? });
+        let url = provider.get("url")?.map(|url| web_address(&url)).transpose()?;
+        server.provider = Some(Provider { organization: text(&provider, "organization")?, url });
     }
     Ok(server)
+}
+
+/// A URL as it is typed where that is its own form, but for a slash at the end; else in its own form, which is ASCII.
+fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
+    let typed = field.text()?.trim();
+    let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
+    let url = url.ok_or_else(|| field.refused("expected a URL such as https://orloj.example"))?;
+    let is_own_form = typed.trim_end_matches('/') == url.as_str().trim_end_matches('/');
+    Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
 /// Namespace and name of a resource.

@@ -170,6 +170,29 @@ fn generated_cards_pass_the_rules_for_such_cards() {
 }
 
 #[test]
+fn no_card_is_made_that_the_rules_for_such_cards_refuse() {
+    let text = changed("https://orloj.example/", "https://orloj.example/%zz");
+    match made(&text) {
+        Err(GenerateError::Invalidated { place, system, code, pointer, .. }) => {
+            assert_eq!(
+                (system.as_str(), code, pointer.as_str(), place.line),
+                ("library", "or-url-malformed", "/url", 9)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(refused(&text).contains("`clresolve explain or-url-malformed` says more"), "{}", refused(&text));
+    for (typed, written) in [
+        ("https://ä.example/ü", "https://xn--4ca.example/%C3%BC"),
+        ("https://Example.org", "https://example.org/"),
+        ("https://example.org/a/", "https://example.org/a/"),
+    ] {
+        assert_eq!(card(&changed("https://example.org", typed))["provider"]["url"], written);
+    }
+    assert!(refused(&changed("https://example.org", "https://example.org/%zz")).contains("or-provider-url-malformed"));
+}
+
+#[test]
 fn or_3_the_url_ends_in_the_name_and_the_namespace() {
     let url = |name: &str, more: &str| {
         let text = changed("  name: library\n", &format!("  name: '{name}'\n{more}"));
