@@ -388,6 +388,7 @@ impl<'h> Maker<'h> {
         let url = self.url()?;
         let protocol_version = server.protocol_version.as_deref().unwrap_or(DEFAULT_PROTOCOL_VERSION);
         let schemes = self.schemes();
+        let a2a_1 = if is_version_1(protocol_version) { self.a2a_1(&url, protocol_version, &schemes) } else { None };
         let description = self.description(&agents);
         if self.system.version.is_none() {
             self.note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());
@@ -399,7 +400,7 @@ impl<'h> Maker<'h> {
             url: &url,
             version: self.system.version.as_deref(),
             protocol_version,
-            a2a_1: is_version_1(protocol_version).then(|| A2a1::new(&url, protocol_version, &schemes)),
+            a2a_1,
             capabilities: Capabilities {
                 streaming: server.streaming,
                 push_notifications: server.push_notifications,
@@ -461,6 +462,27 @@ impl<'h> Maker<'h> {
             return Vec::new();
         }
         self.held.server.schemes.clone().unwrap_or_else(|| vec!["bearer".to_owned()])
+    }
+
+    /// The members of A2A 1.0. They say of some schemes nothing without more than the server's configuration tells (an API
+    /// key's place, the flows of OAuth 2); without any scheme they would say that nothing is asked, so they are left out.
+    fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
+        let (mut told, mut untold): (BTreeMap<String, Value>, Vec<String>) = Default::default();
+        for scheme in schemes {
+            match security_scheme(scheme) {
+                Some((name, said)) => drop(told.insert(name, said)),
+                None => untold.push(shown(scheme)),
+            }
+        }
+        let names = untold.join(", ");
+        if told.is_empty() && !untold.is_empty() {
+            self.note(format!("the members of A2A 1.0 are left out, since they cannot tell {names} by its name alone"));
+            return None;
+        }
+        if !untold.is_empty() {
+            self.note(format!("to readers of A2A 1.0 it does not tell {names}, which takes more than its name"));
+        }
+        Some(A2a1::new(url, protocol_version, told))
     }
 
     /// A skill for each tool of the agents, each once.
@@ -532,22 +554,15 @@ impl<'h> Maker<'h> {
 }
 
 impl<'h> A2a1<'h> {
-    fn new(url: &'h str, protocol_version: &'h str, schemes: &[String]) -> Self {
-        let named: Vec<(String, String)> = schemes
-            .iter()
-            .map(|scheme| scheme.to_ascii_lowercase())
-            .filter(|scheme| HTTP_SCHEMES.contains(&scheme.as_str()))
-            .map(|scheme| (format!("{scheme}Auth"), scheme))
-            .collect();
-        let scheme = |scheme: &str| serde_json::json!({"httpAuthSecurityScheme": {"scheme": scheme}});
+    fn new(url: &'h str, protocol_version: &'h str, schemes: BTreeMap<String, Value>) -> Self {
         // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for "nothing is asked".
         let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
             supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
             default_input_modes: ["text/plain"],
             default_output_modes: ["text/plain", "application/json"],
-            security_requirements: named.iter().map(|(name, _)| requirement(name)).collect(),
-            security_schemes: named.iter().map(|(name, known)| (name.clone(), scheme(known))).collect(),
+            security_requirements: schemes.keys().map(|name| requirement(name)).collect(),
+            security_schemes: schemes.into_iter().collect(),
         }
     }
 }
@@ -555,6 +570,16 @@ impl<'h> A2a1<'h> {
 /// A name as a segment of a path, or as a value of a query.
 pub(crate) fn escaped(name: &str) -> impl fmt::Display {
     utf8_percent_encode(name, SEGMENT)
+}
+
+/// A scheme of the endpoint as A2A 1.0 has it, where its name says all of it.
+fn security_scheme(scheme: &str) -> Option<(String, Value)> {
+    let word = scheme.to_ascii_lowercase();
+    if HTTP_SCHEMES.contains(&word.as_str()) {
+        return Some((format!("{word}Auth"), serde_json::json!({"httpAuthSecurityScheme": {"scheme": word}})));
+    }
+    let is_mutual_tls = ["mtls", "mutualtls"].contains(&word.as_str());
+    is_mutual_tls.then(|| ("mutualTls".to_owned(), serde_json::json!({"mtlsSecurityScheme": {}})))
 }
 
 /// The beginning of a prompt, on one line.

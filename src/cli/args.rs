@@ -867,7 +867,8 @@ the server is configured to do, under the card's own names:
   provider: {organization: Orloj, url: https://orloj.example}
 
 What is not told is left out, except: protocolVersion is then 1.0 (with the members
-of A2A 1.0), schemes [bearer], which spec.a2a.auth: public takes away.
+of A2A 1.0, unless no scheme can be told in them: apiKey and oauth2 cannot), schemes
+[bearer], which spec.a2a.auth: public takes away.
 Exit codes: 0 written, 2 usage, or resources that make no card.")]
 pub(super) struct GenerateArgs {
     /// YAML with resources, several documents or not; - is standard input; repeatable

@@ -222,7 +222,9 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
                 return Err(scheme.refused("expected a scheme such as bearer"));
             }
-            list.push(name.to_owned());
+            if !list.iter().any(|known: &String| known.eq_ignore_ascii_case(name)) {
+                list.push(name.to_owned());
+            }
         }
         server.schemes = Some(list);
     }

@@ -307,6 +307,47 @@ fn a_server_of_a2a_1_shows_the_members_of_that_version_beside_the_older_ones() {
 }
 
 #[test]
+fn a_scheme_that_a2a_1_cannot_tell_is_never_taken_for_none() {
+    let of = |schemes: &str| {
+        let text = changed("protocolVersion: '0.2'", "protocolVersion: '1.0'").replacen("[bearer]", schemes, 1);
+        let cards = made(&text).expect("cards");
+        let made = cards.only().expect("one");
+        let note = made.notes().iter().find(|note| note.contains("A2A 1.0")).cloned().unwrap_or_default();
+        (made.json().clone(), note)
+    };
+    for schemes in ["[apiKey]", "[oauth2, apiKey]"] {
+        let (card, note) = of(schemes);
+        for member in ["supportedInterfaces", "defaultInputModes", "securitySchemes", "securityRequirements"] {
+            assert_eq!(card.get(member), None, "{schemes}: {member}");
+        }
+        assert!(card["authentication"]["schemes"].is_array());
+        assert!(note.contains("the members of A2A 1.0 are left out"), "{note}");
+    }
+    let bearer = json!([{"schemes": {"bearerAuth": {"list": []}}}]);
+    let (card, note) = of("[bearer, apiKey]");
+    assert_eq!(
+        (&card["securityRequirements"], &card["authentication"]["schemes"]),
+        (&bearer, &json!(["bearer", "apiKey"]))
+    );
+    assert!(note.contains("it does not tell apiKey"), "{note}");
+    let (card, note) = of("[Bearer, bearer]");
+    assert_eq!((&card["securityRequirements"], &card["authentication"]["schemes"]), (&bearer, &json!(["Bearer"])));
+    assert_eq!(note, "");
+    let (card, note) = of("[mtls, mutualTLS]");
+    assert_eq!(card["securitySchemes"], json!({"mutualTls": {"mtlsSecurityScheme": {}}}));
+    assert_eq!(
+        (&card["securityRequirements"], note.as_str()),
+        (&json!([{"schemes": {"mutualTls": {"list": []}}}]), "")
+    );
+    let (card, _) = of("[]");
+    assert_eq!(
+        (card.get("securityRequirements"), card["supportedInterfaces"].is_array()),
+        (None, true),
+        "nothing is asked"
+    );
+}
+
+#[test]
 fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
     let bare = changed("annotations: {orloj.dev/description: ' Lends books. '}", "annotations: {}");
     assert_eq!(card(&bare)["description"], "You know every shelf.");
