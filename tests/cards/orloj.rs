@@ -380,6 +380,11 @@ fn errors_name_the_line_and_what_to_do() {
         ),
         (changed("  name: library\n", "  name: a/b\n"), "line 9: metadata.name: expected a name of 1 to 253 bytes"),
         (changed("tools: [find,", "tools: [find,,"), "line 21"),
+        (
+            changed("minLength: 1", "maximum: 12345678901234567890123"),
+            "line 30: spec.input_schema: a whole number has a zero before it, or is beyond 9007199254740991",
+        ),
+        (changed("minLength: 1", "minLength: 010"), "line 30: spec.input_schema: a whole number has a zero before it"),
         (format!("{LIBRARY}---\na2a: {{}}\n"), "line 37: the document: the server's configuration stands there twice"),
         (changed("{type: object,", "[type,"), "line 30"),
     ] {
