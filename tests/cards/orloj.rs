@@ -500,9 +500,19 @@ async fn or_4_the_root_has_a_card_only_where_one_system_is_exposed() {
     assert_eq!((root.status(), header(&root, "content-type")), (StatusCode::OK, "application/json"));
     assert_eq!(json_of(root).await, card(LIBRARY));
 
+    // Whom the endpoint lets in decides nothing: the card of either is for anybody.
+    let open = LIBRARY.replace("{enabled: true}", "{enabled: true, auth: public}");
+    daemon.write(&open);
+    daemon.later(10);
+    assert_eq!(json_of(daemon.get(ROOT, &[]).await).await, card(&open));
+
     for (resources, detail) in [
         (
             format!("{LIBRARY}{}", INTERNAL.replace("agents: []", "agents: [], a2a: {enabled: true}")),
+            "2 AgentSystems are",
+        ),
+        (
+            format!("{LIBRARY}{}", INTERNAL.replace("agents: []", "agents: [], a2a: {enabled: true, auth: public}")),
             "2 AgentSystems are",
         ),
         (LIBRARY.replace("enabled: true", "enabled: false"), "no AgentSystem is exposed"),
