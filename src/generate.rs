@@ -35,7 +35,7 @@ use crate::check;
 pub use crate::config::BaseUrl;
 use crate::flavour::{Flavour, Rules};
 use crate::profile::{self, Profile, Profiles};
-use crate::reason::Effect;
+use crate::reason::{Effect, Reason};
 use crate::text::{Foreign, clipped, excerpt, inert_json};
 
 /// The A2A version of a server that is not told another.
@@ -155,22 +155,19 @@ pub enum GenerateError {
     },
     /// The card would break a rule for such cards.
     #[error(
-        "{place}: the card of {system} would not be valid: {message} Found {observed} at {pointer}; \
-         `clresolve explain {code}` says more"
+        "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
+        reason.message,
+        shown(reason.observed.as_deref().unwrap_or_default()),
+        shown(reason.place.as_deref().unwrap_or_default()),
+        reason.code
     )]
     Invalidated {
         /// The system's resource.
         place: Place,
         /// The system.
         system: String,
-        /// The stable reason code.
-        code: &'static str,
-        /// What it means.
-        message: String,
-        /// What would stand there.
-        observed: String,
-        /// JSON Pointer into the card.
-        pointer: String,
+        /// The rule, and what would break it.
+        reason: Box<Reason>,
     },
     /// The card would be too large or too deep to be read as one.
     #[error("{place}: the card of {system} could not be read as one: {detail}; shorten what it is made of")]
@@ -527,14 +524,7 @@ impl<'h> Maker<'h> {
         let findings = Flavour::Orloj.check(&card, &Rules::of(&PROFILE));
         match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
             None => Ok(card.document().clone()),
-            Some(reason) => Err(GenerateError::Invalidated {
-                place,
-                system,
-                code: reason.code.slug(),
-                message: shown(&reason.message),
-                observed: shown(&reason.observed.unwrap_or_default()),
-                pointer: shown(&reason.place.unwrap_or_default()),
-            }),
+            Some(reason) => Err(GenerateError::Invalidated { place, system, reason: Box::new(reason) }),
         }
     }
 

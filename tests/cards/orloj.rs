@@ -11,7 +11,7 @@ use clresolve::flavour::{Detection, Flavour, Rules, detect};
 use clresolve::generate::{Cards, GenerateError, Place, Source};
 use clresolve::http::{self, ServeError, Server, SystemsError};
 use clresolve::profile::{DEFAULT, Profiles};
-use clresolve::reason::Effect;
+use clresolve::reason::{Code, Effect};
 use clresolve::resolve::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Response, StatusCode};
@@ -173,11 +173,9 @@ fn generated_cards_pass_the_rules_for_such_cards() {
 fn no_card_is_made_that_the_rules_for_such_cards_refuse() {
     let text = changed("https://orloj.example/", "https://orloj.example/%zz");
     match made(&text) {
-        Err(GenerateError::Invalidated { place, system, code, pointer, .. }) => {
-            assert_eq!(
-                (system.as_str(), code, pointer.as_str(), place.line),
-                ("library", "or-url-malformed", "/url", 9)
-            );
+        Err(GenerateError::Invalidated { place, system, reason }) => {
+            assert_eq!((system.as_str(), reason.code, place.line), ("library", Code::OrUrlMalformed, 9));
+            assert_eq!(reason.place.as_deref(), Some("/url"));
         }
         other => panic!("{other:?}"),
     }
