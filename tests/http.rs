@@ -981,6 +981,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         chain: "eip155:31337".to_owned(),
         world: "lab".to_owned(),
         issuer: Some("https://clresolve.example".to_owned()),
+        proof: None,
     };
     let (first, second, third) = (
         accepting(&verdict, "application/jose").await,
@@ -1013,7 +1014,10 @@ async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
     let daemon = Daemon::start(|_| {}).await;
     let signed = daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).header("accept", "application/jose");
     answer(signed).await.is_problem(406, "not-acceptable");
-    daemon.get("/.well-known/jwks.json").await.is_problem(404, "route-unknown");
+    let keys = daemon.get("/.well-known/jwks.json").await;
+    keys.is_problem(404, "route-unknown");
+    let said = keys.json()["detail"].as_str().expect("a detail").to_owned();
+    assert!(said.contains("switched off; sign.key"), "{said}");
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = patient(&sandbox);
     config.sign.key = Some("k.pem".into());

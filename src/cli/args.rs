@@ -519,8 +519,10 @@ and that the verdict follows; of a bundle made with --proof state-proof also the
 records, computed again under that header. All else is the word of whoever made the
 bundle, and is listed. Who that is only a signature tells, and only with --jwks. It
 must be about --name and, as for `verdict verify`, about the profile, depth and chain
-of the configuration; and it must not have expired, unless --max-age says how old a
-bundle may be. Without --jwks the world options change nothing.
+of the configuration, vouched for as --proof demands; and it must not have expired, unless --max-age says how old a
+bundle may be. A bundle about a numbered block is about the past: --block must name
+it. Rules that --config adds from files are known. The other world options change
+nothing without --jwks.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -701,7 +703,8 @@ pub(super) enum VerdictCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Profile, depth and, unless --chain names it, the chain and its world are those of
-the configuration: agent-cards/1.0.0, identity, and mainnet by default.
+the configuration: agent-cards/1.0.0, identity, and mainnet by default. --proof names
+the least grade; without it one stranger's word is refused, as the gate does.
 Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate), 4 for
 an --expect-* that is not met, 1 for a signed verdict that is refused, 2 usage.")]
 pub(super) struct VerdictVerifyArgs {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
-use crate::evidence::{Mirror, ProvenBy, Source, Walked};
+use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
@@ -54,16 +54,9 @@ impl Content for Network {
         Walk { walked, liars, blocks }
     }
 
-    async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
-        if !location.starts_with("ipfs://") {
-            let document = self.fetched(Upstream::Schema, location, limit).await;
-            return document.map(|body| body.bytes).map_err(|error| error.to_string());
-        }
-        let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
-        match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {
-            Walked::Proven { bytes, .. } => Ok(bytes),
-            other => Err(other.to_string()),
-        }
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String> {
+        let document = self.fetched(Upstream::Schema, url, limit).await;
+        document.map(|body| body.bytes).map_err(|error| error.to_string())
     }
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
