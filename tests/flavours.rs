@@ -176,6 +176,20 @@ fn rows_give_their_codes_and_no_others() {
 }
 
 #[test]
+fn no_crowd_of_warnings_hides_a_failure() {
+    let mut card: Value = serde_json::from_str(&rows(Flavour::Orloj).card).expect("JSON");
+    let skill = |number| serde_json::json!({"id": format!("t{number}"), "name": "t", "description": ""});
+    card["skills"] = (0..200).map(skill).collect();
+    card["version"] = 5.into();
+    let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &Rules::of(&profile()));
+    assert!(codes(&judged(&card)).contains(&Code::OrVersionType));
+    card["version"] = "1".into();
+    assert!(judged(&card).valid);
+    card["skills"].as_array_mut().expect("a list").push(serde_json::json!({"id": 5}));
+    assert!(!judged(&card).valid);
+}
+
+#[test]
 fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
     for (flavour, ..) in SYSTEMS {

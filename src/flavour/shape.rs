@@ -11,7 +11,7 @@ use crate::card::Card;
 use crate::card::json::kind;
 use crate::check::Findings;
 use crate::reason::{Code, Reason};
-use crate::schema::{Schema, Violation};
+use crate::schema::{MAX_VIOLATIONS, Schema, Violation};
 use crate::text::excerpt;
 
 /// A schema of this crate, compiled once.
@@ -52,11 +52,15 @@ impl Line {
 
 /// Adds what `schema` objects to in `card`; of several lines that speak of an objection, the first one counts.
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
-    let (mut ruled, mut general) = (Vec::new(), Vec::new());
-    for violation in schema.violations(card.document()) {
+    let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
+    // Some lines only warn: however many of their violations there are, none of another line may be missed.
+    for violation in schema.every_violation(card.document()) {
         match lines.iter().find(|line| line.speaks_of(&violation)) {
-            Some(line) => ruled.push((line, violation)),
-            None => general.push(violation),
+            Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
+                ruled.push((line, violation));
+            }
+            None if general.len() < MAX_VIOLATIONS => general.push(violation),
+            _ => {}
         }
     }
     for (line, violation) in ruled {
