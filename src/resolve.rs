@@ -67,7 +67,8 @@ pub trait Content: Send + Sync {
     async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
     -> Walk;
 
-    /// What is served where a trust root of card signatures keeps its keys, within `limit`.
+    /// What is served where a trust root of card signatures keeps its keys, within `limit`. Where there are redirects
+    /// to follow, none of them may lead to another origin.
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
         self.card(url, limit).await
     }

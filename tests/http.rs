@@ -362,17 +362,37 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     assert_eq!(said["conclusion"], verdict["conclusion"]);
     assert_eq!((&said["world"], &said["state"]), (&json!("sandbox"), &json!("trusted")));
     assert_eq!(card["supportedInterfaces"][0]["url"], verdict["identity"]["entry"]);
+    assert_eq!(card["supportedInterfaces"][0]["protocolBinding"], "x402");
     assert_eq!(card["skills"][0]["id"], verdict["identity"]["verbs"][0]);
     assert!(answer.header("cache-control").starts_with("private, max-age="), "{}", answer.header("cache-control"));
     for when in ["checked_at", "fresh_until"] {
         assert_eq!(said[when], verdict["freshness"][when]);
     }
     assert_eq!(card["signatures"], Value::Null, "nothing of the sandbox is signed");
+    assert_eq!((&said["warnings"], &said["status"]), (&Value::Null, &json!("active")));
+    let retiring = daemon.get(&path("deprecated.eth")).await.json();
+    let said = &retiring["capabilities"]["extensions"][0]["params"];
+    assert_eq!((&said["warnings"], &said["status"]), (&json!(["status-deprecated"]), &json!("deprecated")));
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
     let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
     weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
+}
+
+/// The cards of 1.1.0 have neither a name for people nor a description, and commons agents are called on the web.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_card_does_not_say_is_projected_from_the_verdict() {
+    let daemon = Daemon::start(|config| config.rules.profile = "agent-cards/1.1.0".to_owned()).await;
+    let card = daemon.get("/v1/agents/next-line.eth/.well-known/agent-card.json").await.json();
+    assert_eq!(card["name"], "next-line.eth");
+    assert_eq!(card["description"], "The agent next-line.eth of CommandLayer's class commons; its verbs: summarize.");
+    let interface = &card["supportedInterfaces"][0];
+    assert_eq!(interface["url"], "https://runtime.commandlayer.org/execute");
+    assert_eq!(
+        (&interface["protocolBinding"], &card["skills"][0]["tags"]),
+        (&json!("https"), &json!(["commons", "https"]))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

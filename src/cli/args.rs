@@ -371,7 +371,7 @@ pub(super) struct DiscoverArgs {
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
     pub(super) flavour: Option<Flavour>,
-    /// One of the host's own systems (Orloj)
+    /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(super) system: Option<SystemName>,
     /// Ask for the names that CommandLayer cards state, on the chain
@@ -870,7 +870,8 @@ the server is configured to do, under the card's own names:
   provider: {organization: Orloj, url: https://orloj.example}
 
 What is not told is left out, except: protocolVersion is then 1.0 (with the members
-of A2A 1.0), schemes [bearer], which spec.a2a.auth: public takes away.
+of A2A 1.0, unless no scheme can be told in them: apiKey and oauth2 cannot), schemes
+[bearer], which spec.a2a.auth: public takes away.
 Exit codes: 0 written, 2 usage, or resources that make no card.")]
 pub(super) struct GenerateArgs {
     /// YAML with resources, several documents or not; - is standard input; repeatable
