@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
 
 use self::target::Place;
 pub use self::target::{SystemName, Target, TargetError};
@@ -177,12 +178,14 @@ pub struct EnsBound {
 ///
 /// All URLs are asked at the same time, each within the time limit of one question.
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profile) -> Discovery {
+    let deadline = Instant::now() + resolver.time_limit();
     let places = question.target.places(question.flavour);
     let answers = join_all(places.iter().map(|place| resolver.document(place.url.as_str()))).await;
     let answered = places.into_iter().zip(answers).map(|(place, answer)| Answered::of(place, answer)).collect();
     let (mut discovery, cards) = judged(question, answered, profile);
     if question.bind {
-        discovery.ens_bound = bound(resolver, &cards, &discovery).await;
+        // A host that takes all the time for its documents leaves none for their names.
+        discovery.ens_bound = timeout_at(deadline, bound(resolver, &cards, &discovery)).await.ok().flatten();
         if discovery.ens_bound.is_none() {
             discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
         }

@@ -376,6 +376,11 @@ impl Resolver {
         self.0.content.walk(cid, path, &[], Budget::cat(), self.0.config.timeout).await
     }
 
+    /// How long one question may take.
+    pub fn time_limit(&self) -> Duration {
+        self.0.config.timeout
+    }
+
     /// The document at a foreign URL, judged by nothing.
     ///
     /// # Errors
