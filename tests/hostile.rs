@@ -5,6 +5,8 @@
 
 #[path = "hostile/chain.rs"]
 mod chain;
+#[path = "hostile/content.rs"]
+mod content;
 #[path = "support/disguise.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod disguise;

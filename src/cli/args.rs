@@ -224,7 +224,7 @@ pub(super) struct ProjectArgs {
     /// The ENS name
     pub(super) name: String,
     /// The card system to write
-    #[arg(long, value_name = "FLAVOUR", value_enum, default_value_t)]
+    #[arg(long, value_name = "FLAVOUR", value_enum, default_value_t, ignore_case = true)]
     pub(super) to: Projection,
     #[command(flatten)]
     pub(super) out: OutArgs,
@@ -339,7 +339,7 @@ pub(super) struct LintArgs {
     #[arg(required = true, value_name = "FILE|URL|-")]
     pub(super) documents: Vec<PathBuf>,
     /// Judge as a card of this system, whatever the shape says
-    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
     pub(super) flavour: Option<Flavour>,
     /// The card of the version before, for the rules on changes
     #[arg(long, value_name = "FILE")]
@@ -369,7 +369,7 @@ pub(super) struct DiscoverArgs {
     #[arg(value_name = "HOST|URL")]
     pub(super) target: Target,
     /// Look for cards of this system only, and judge by its rules
-    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
+    #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
     pub(super) flavour: Option<Flavour>,
     /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
@@ -393,10 +393,10 @@ pub(super) struct ConvertArgs {
     #[arg(value_name = "FILE|-")]
     pub(super) document: PathBuf,
     /// The card system to write
-    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
     pub(super) to: Flavour,
     /// The card system to read, where the shape does not tell
-    #[arg(long, value_name = "FLAVOUR", value_parser = flavour())]
+    #[arg(long, value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
     pub(super) from: Option<Flavour>,
     #[command(flatten)]
     pub(super) output: ConvertOutputArgs,
@@ -426,7 +426,8 @@ pub(super) enum ConvertFormat {
 
 /// The card systems by their stable names.
 fn flavour() -> impl TypedValueParser<Value = Flavour> {
-    PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug())).try_map(|slug| slug.parse::<Flavour>())
+    let slugs = PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug()));
+    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<Flavour>())
 }
 
 /// Where findings go, and in which form.
@@ -585,7 +586,7 @@ With `Accept: application/jose` and a key, a verdict comes signed.
 Limits are keys of the configuration file, under [http] and [gate].")]
 pub(super) struct ServeArgs {
     /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub(super) listen: Option<SocketAddr>,
     /// Read and check the configuration, say what is wrong with it, and end
     #[arg(long)]
@@ -960,6 +961,10 @@ pub(super) struct CompletionsArgs {
 }
 
 /// An age, which unlike a time limit may be of years.
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected address and port, such as 127.0.0.1:8402".to_owned())
+}
+
 fn parse_age(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
 }

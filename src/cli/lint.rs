@@ -372,6 +372,9 @@ fn advice(answer: &Answer) -> String {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
+    if report.flavour.is_none() {
+        return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
+    }
     format!("{name} is not a valid {rules}: mend {defects}{warnings} before you publish it{near}.")
 }
 

@@ -206,6 +206,10 @@ impl TrustedKeys {
 /// # Errors
 /// [`KeyError::NotJwks`].
 pub(crate) fn key_list(bytes: &[u8]) -> Result<Vec<Value>, KeyError> {
+    if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+        let detail = "it is PEM; `clresolve key public FILE` makes a key set of a key".to_owned();
+        return Err(KeyError::NotJwks { detail });
+    }
     let mut set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
     let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
         return Err(KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
