@@ -14,7 +14,8 @@ use crate::text::excerpt;
 /// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// Most violations that are reported of one document. The verdict is the same after the first one.
+/// Most violations that [`Schema::violations`] reports of one document: enough for a person, where each one weighs the
+/// same. Where some only warn, [`Schema::all_violations`] is to be asked.
 pub const MAX_VIOLATIONS: usize = 64;
 
 /// A schema, checked for strictness and compiled once.
@@ -60,7 +61,12 @@ impl Schema {
         if self.accepts(instance) {
             return Vec::new();
         }
-        self.validator.iter_errors(instance).flat_map(|error| Violation::of(&error)).take(MAX_VIOLATIONS).collect()
+        self.all_violations(instance).take(MAX_VIOLATIONS).collect()
+    }
+
+    /// All that `instance` violates, one by one; as many as the document has values can be wrong.
+    pub fn all_violations<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = Violation> + 'i {
+        self.validator.iter_errors(instance).flat_map(|error| Violation::of(&error))
     }
 }
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::card::Card;
 use crate::card::json::kind;
-use crate::check::Findings;
+use crate::check::{Findings, MAX_REASONS_PER_CODE};
 use crate::reason::{Code, Reason};
-use crate::schema::{Schema, Violation};
+use crate::schema::{MAX_VIOLATIONS, Schema, Violation};
 use crate::text::excerpt;
 
 /// A schema of this crate, compiled once.
@@ -51,12 +51,20 @@ impl Line {
 }
 
 /// Adds what `schema` objects to in `card`; of several lines that speak of an objection, the first one counts.
+///
+/// Some rules only warn, so objections are bounded for each line by itself: many of one never hide another.
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
     let (mut ruled, mut general) = (Vec::new(), Vec::new());
-    for violation in schema.violations(card.document()) {
-        match lines.iter().find(|line| line.speaks_of(&violation)) {
-            Some(line) => ruled.push((line, violation)),
-            None => general.push(violation),
+    let mut counts = vec![0; lines.len()];
+    for violation in schema.all_violations(card.document()) {
+        match lines.iter().position(|line| line.speaks_of(&violation)) {
+            Some(at) if counts[at] < MAX_REASONS_PER_CODE => {
+                counts[at] += 1;
+                ruled.push((&lines[at], violation));
+            }
+            Some(_) => {}
+            None if general.len() < MAX_VIOLATIONS => general.push(violation),
+            None => {}
         }
     }
     for (line, violation) in ruled {
