@@ -235,6 +235,38 @@ fn codes_have_the_prefix_of_their_system() {
 
 /// AE-22, strictly.
 #[test]
+fn many_warnings_hide_no_failure() {
+    let mut document: Value = serde_json::from_str(&rows(Flavour::Orloj).card).expect("JSON");
+    let skill = |at: usize| serde_json::json!({"id": format!("t{at}"), "name": "t", "description": ""});
+    document["skills"] = (0..200).map(skill).collect();
+    document["version"] = 5.into();
+    let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Orloj), &Rules::of(&profile()));
+    assert!(!report.valid && codes(&report).contains(&Code::OrVersionType), "{:?}", codes(&report));
+
+    document["version"] = "1".into();
+    document["skills"].as_array_mut().expect("a list").push(serde_json::json!({"id": 5}));
+    let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Orloj), &Rules::of(&profile()));
+    assert!(!report.valid && codes(&report).contains(&Code::OrSkillIncomplete), "{:?}", codes(&report));
+}
+
+#[test]
+fn aevum_pacr_members_are_reported_and_decide_nothing() {
+    for (name, value) in [
+        ("interaction_count", "-1"),
+        ("interaction_count", "\"x\""),
+        ("avg_latency_ms", "-1"),
+        ("influence_rank", "{}"),
+    ] {
+        let mut document: Value = serde_json::from_str(&rows(Flavour::Aevum).card).expect("JSON");
+        document["metadata"] =
+            serde_json::json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
+        let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Aevum), &Rules::of(&profile()));
+        assert!(report.valid, "{name} {value}");
+        assert_eq!(codes(&report), BTreeSet::from([Code::AePacrSelfDeclared]), "{name} {value}");
+    }
+}
+
+#[test]
 fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
     let text = fs::read_to_string(path).expect("a profile");
