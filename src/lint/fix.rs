@@ -33,7 +33,10 @@ pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> R
     }
     fixed.order(flavour.order());
     if let Some(pointer) = flavour.changed_at() {
-        fixed.stamp(pointer, is_reversed(&card, flavour, rules), now);
+        let now = now.round(Unit::Second).unwrap_or(now);
+        if !fixed.changes.is_empty() || (is_reversed(&card, flavour, rules) && mends_reversal(&card, pointer, now)) {
+            fixed.set(pointer, &now.to_string());
+        }
     }
     Ok(fixed)
 }
@@ -48,6 +51,12 @@ pub fn ordered(text: &str, flavour: Flavour) -> Option<String> {
 /// Whether the rules say that the card was changed before it was made.
 fn is_reversed(card: &Card, flavour: Flavour, rules: &Rules<'_>) -> bool {
     flavour.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
+}
+
+/// Whether the rules would be content with `now`: not with a card that is made in the future.
+fn mends_reversal(card: &Card, pointer: &str, now: Timestamp) -> bool {
+    let created = pointer.replace("updated_at", "created_at");
+    card.at(&created).and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok()).is_some_and(|t| t <= now)
 }
 
 impl Fixed {
@@ -84,15 +93,6 @@ impl Fixed {
         text.push_str(&self.text[end..]);
         self.text = text;
         self.changes.push("put the members in the order of the specification".to_owned());
-    }
-
-    /// Sets the time of the last change where the text was changed or the time `is_reversed`.
-    fn stamp(&mut self, pointer: &str, is_reversed: bool, now: Timestamp) {
-        if self.changes.is_empty() && !is_reversed {
-            return;
-        }
-        let now = now.round(Unit::Second).unwrap_or(now);
-        self.set(pointer, &now.to_string());
     }
 }
 
@@ -162,6 +162,16 @@ mod tests {
         let fixed = fixed(&text);
         assert!(fixed.text.contains("\"updated_at\": \"2026-01-02T03:04:06Z\""), "{}", fixed.text);
         assert_eq!(fixed.changes.len(), 1);
+    }
+
+    #[test]
+    fn a_card_that_is_made_in_the_future_stays_as_it_is() {
+        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let text = ordered()
+            .replace(&format!("\"updated_at\": \"{created}\""), "\"updated_at\": \"2029-01-01T00:00:00Z\"")
+            .replace(&format!("\"created_at\": \"{created}\""), "\"created_at\": \"2030-01-01T00:00:00Z\"");
+        assert!(text.contains("2029-") && text.contains("2030-"), "{text}");
+        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
     }
 
     proptest::proptest! {
