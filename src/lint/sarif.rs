@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Finding, Report};
 use crate::card::locate;
 use crate::reason::{Code, Effect};
+use crate::text::is_unsafe;
 
 /// The schema that the document names.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -73,14 +74,29 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Va
     })
 }
 
+/// The sentence and the values: as plain text, in which nothing of a card's author is a link or a placeholder.
 fn message(finding: &Finding) -> String {
-    let mut message = finding.message.clone();
+    let mut message = plain(&finding.message);
     for (label, value) in [("Expected", &finding.expected), ("Observed", &finding.observed)] {
         if let Some(value) = value {
-            message.push_str(&format!(" {label}: {value}"));
+            message.push_str(&format!(" {label}: {}", plain(value)));
         }
     }
     message
+}
+
+/// Text as SARIF 2.1.0 wants it in a message (3.11.5 and 3.11.6), without characters that show nothing.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '[' | ']' => plain.extend(['\\', c]),
+            '{' | '}' => plain.extend([c, c]),
+            c if is_unsafe(c) => plain.push(char::REPLACEMENT_CHARACTER),
+            c => plain.push(c),
+        }
+    }
+    plain
 }
 
 fn region(finding: &Finding, text: &str) -> Option<Value> {
@@ -118,5 +134,18 @@ mod tests {
         assert_eq!(place["artifactLocation"]["uri"], "cards/a.json");
         assert_eq!(place["region"], json!({"startLine": 2, "startColumn": 10, "endLine": 2, "endColumn": 17}));
         assert_eq!(result["level"], "error");
+    }
+
+    #[test]
+    fn nothing_of_the_card_is_a_link_or_a_placeholder() {
+        assert_eq!(
+            plain("[click](https://evil.example/x) {0} \\ \u{202e}\n"),
+            "\\[click\\](https://evil.example/x) {{0}} \\\\ \u{fffd}\u{fffd}"
+        );
+        let text = r#"{"supportedInterfaces": [{"url": "[a](https://evil.example/) {0}"}]}"#;
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let report = lint(text.as_bytes(), Some(Flavour::A2a), &Rules::of(&profile));
+        let log = sarif([("a.json", text, &report)])["runs"][0]["results"].to_string();
+        assert!(log.contains("evil.example") && !log.contains("[a](") && !log.contains(" {0}"), "{log}");
     }
 }
