@@ -99,8 +99,12 @@ pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     }
 }
 
-/// The other profiles under which the bytes are a valid CommandLayer card.
-pub fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
+/// The other profiles under which the bytes are a valid CommandLayer card, where `report` says that under `profile` they
+/// are an invalid one; none for all else.
+pub fn near_misses(bytes: &[u8], report: &Report, profile: &Profile, profiles: &Profiles) -> Vec<String> {
+    if report.valid || report.flavour != Some(Flavour::CommandLayer) {
+        return Vec::new();
+    }
     let others = profiles.iter().filter(|other| other.id() != profile.id());
     let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
@@ -264,7 +268,8 @@ mod tests {
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = Profiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near = near_misses(card.to_string().as_bytes(), &profile, &profiles);
+        let bytes = card.to_string().into_bytes();
+        let near = near_misses(&bytes, &judged(&bytes), &profile, &profiles);
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

@@ -388,6 +388,11 @@ async fn cards_of_every_system_are_linted() {
     assert_eq!(body["findings"], json!([]));
     let bad = lint("", "application/json; charset=utf-8", b"{\"agent_id\": 5".to_vec()).await.json();
     assert_eq!((&bad["valid"], &bad["findings"][0]["code"]), (&json!(false), &json!("card-not-json")));
+    let mut released: Value = serde_json::from_slice(&card).expect("JSON");
+    let entry = format!("{}.0.0", released["entry"].as_str().expect("a text"));
+    released["entry"] = entry.into();
+    let near = lint("", "application/json", released.to_string().into_bytes()).await.json();
+    assert_eq!((&body["near_misses"], &near["near_misses"]), (&json!([]), &json!(["agent-cards/1.0.0+released"])));
     let named = lint("?as=anypoint&profile=agent-cards/1.1.0", "application/json", card.clone()).await.json();
     assert_eq!(named["flavour"], "anypoint");
 

@@ -309,3 +309,36 @@ fn published_cards_pass_under_the_profile_of_their_line() {
         assert_eq!(code(&output), expected, "{path} under {profile}:\n{}", out(&output));
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_read_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, last) = (folder.path().join("a.json"), folder.path().join("b.json"));
+    for file in [&first, &last] {
+        std::fs::write(file, CARD).expect("it is written");
+    }
+    let none = folder.path().join("none.json");
+    let arguments = |more: &[&str]| {
+        let files = [&first, &none, &last].map(|file| file.to_str().expect("UTF-8").to_owned());
+        let more: Vec<String> = more.iter().map(|&argument| argument.to_owned()).collect();
+        [vec!["lint".to_owned()], files.to_vec(), more].concat()
+    };
+    let output = run(arguments(&["-o", "json"]));
+    assert_eq!((code(&output), json(&output).as_array().map(Vec::len)), (2, Some(2)));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read"));
+    let output = run(arguments(&["-o", "sarif"]));
+    assert_eq!((code(&output), &json(&output)["version"]), (2, &Value::from("2.1.0")));
+}
+
+#[test]
+fn nothing_is_mended_where_one_document_cannot_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.json");
+    let card = CARD.replace("\"slug\": \"summarizeagent\"", "\"slug\": \"Summarize\"");
+    std::fs::write(&file, &card).expect("it is written");
+    for other in ["-", "HTTPS://a.example/b.json"] {
+        let output = run([OsStr::new("lint"), OsStr::new("--fix"), file.as_os_str(), OsStr::new(other)]);
+        assert_eq!(code(&output), 2, "{other}");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is read"), card);
+    }
+}

@@ -49,17 +49,17 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let previous = args.previous.as_deref().map(previous).transpose()?;
         let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
         if args.fix {
+            args.documents.iter().try_for_each(|document| mendable(document))?;
             for document in &args.documents {
                 mend(document, args.flavour, &rules)?;
             }
         }
         let mut judged = Judged::new(output, args.output.format, args.documents.len() > 1);
         for document in &args.documents {
-            let Some(bytes) = bytes(document, &world).await? else {
-                judged.missing = true;
-                continue;
-            };
-            judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?;
+            match bytes(document, &world).await {
+                Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
+                Err(gap) => judged.missed(gap),
+            }
         }
         judged.finish()
     })
@@ -71,19 +71,27 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
 }
 
-/// What is to be judged. A URL that gives nothing is told, and the other cards are judged.
-async fn bytes(document: &Path, world: &World) -> anyhow::Result<Option<Vec<u8>>> {
-    let Some(url) = document.to_str().filter(|text| text.starts_with("https://")) else {
-        return read(document).map(Some);
+/// How a command ends that found nothing to judge at one of its places, which is told; the other cards are judged.
+type Gap = Exit;
+
+/// What is to be judged.
+async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Gap> {
+    let Some(url) = url(document) else {
+        return read(document).map_err(|error| {
+            anstream::eprintln!("clresolve: {error:#}");
+            Exit::Usage
+        });
     };
-    let shown = shown(document);
-    match world.resolver.document(url).await {
-        Ok(body) => Ok(Some(body.bytes.into())),
-        Err(error) => {
-            anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
-            Ok(None)
-        }
-    }
+    world.resolver.document(url).await.map(|body| body.bytes.into()).map_err(|error| {
+        let shown = shown(document);
+        anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
+        Exit::Indeterminate
+    })
+}
+
+/// The document's URL, where it is none of a file.
+fn url(document: &Path) -> Option<&str> {
+    document.to_str().filter(|text| text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")))
 }
 
 /// The file, or the URL without what may be a secret.
@@ -93,10 +101,7 @@ fn shown(document: &Path) -> String {
 
 fn answer(bytes: &[u8], document: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
     let report = lint::lint(bytes, named, rules);
-    let near_misses = match report.flavour {
-        Some(Flavour::CommandLayer) if !report.valid => lint::near_misses(bytes, rules.profile, profiles),
-        _ => Vec::new(),
-    };
+    let near_misses = lint::near_misses(bytes, &report, rules.profile, profiles);
     let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &report);
     Answer { file: None, report, near_misses, text, name: shown(document) }
 }
@@ -112,12 +117,18 @@ fn without_secrets(mut text: String, report: &Report) -> String {
     text
 }
 
-/// Writes the card anew where something could be mended, and says what.
-fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
-    if file == Path::new("-") || file.to_str().is_some_and(|text| text.starts_with("https://")) {
+/// Whether the document is one that can be written anew; asked of all before the first is.
+fn mendable(document: &Path) -> anyhow::Result<()> {
+    if document == Path::new("-") || url(document).is_some() {
         bail!("--fix: expected a file, which it writes anew; standard input and URLs cannot be mended");
     }
-    let bytes = read(file)?;
+    Ok(())
+}
+
+/// Writes the card anew where something could be mended, and says what. A file that cannot be read is told when it is
+/// to be judged.
+fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
+    let Ok(bytes) = read(file) else { return Ok(()) };
     let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
     let Ok(fixed) = lint::fix(text, flavour, rules, SystemClock.now()) else { return Ok(()) };
@@ -166,8 +177,8 @@ struct Judged {
     sarif: Option<Vec<Answer>>,
     are_several: bool,
     are_valid: bool,
-    /// Whether a URL gave nothing.
-    missing: bool,
+    /// The gravest of the places that gave nothing.
+    gap: Option<Gap>,
 }
 
 impl Judged {
@@ -178,7 +189,7 @@ impl Judged {
             None => (Some(Vec::new()), Format::Json),
         };
         let results = Results::new(output, format, are_several && sarif.is_none());
-        Self { results, palette, sarif, are_several, are_valid: true, missing: false }
+        Self { results, palette, sarif, are_several, are_valid: true, gap: None }
     }
 
     fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
@@ -194,6 +205,10 @@ impl Judged {
         })
     }
 
+    fn missed(&mut self, gap: Gap) {
+        self.gap = self.gap.max(Some(gap));
+    }
+
     fn finish(mut self) -> anyhow::Result<Exit> {
         if let Some(answers) = &self.sarif {
             let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
@@ -201,20 +216,33 @@ impl Judged {
             self.results.push(&lint::sarif(reports), |_| String::new())?;
         }
         self.results.finish()?;
-        Ok(match (self.are_valid, self.missing) {
-            (false, _) => Exit::Untrusted,
-            (true, true) => Exit::Indeterminate,
-            (true, false) => Exit::Trusted,
-        })
+        let judged = if self.are_valid { Exit::Trusted } else { Exit::Untrusted };
+        Ok(self.gap.map_or(judged, |gap| gap.max(judged)))
     }
 }
 
-/// A path as a URI reference.
+/// A path as a URI reference, in which no colon makes a scheme of its first segment; a URL as it is.
 fn uri(path: &str) -> String {
     use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-    const RESERVED: &AsciiSet =
-        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'\\').add(b'^').add(b'`');
-    utf8_percent_encode(path, RESERVED).to_string()
+    const RESERVED: &AsciiSet = &CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'#')
+        .add(b'%')
+        .add(b'<')
+        .add(b'>')
+        .add(b'?')
+        .add(b'[')
+        .add(b'\\')
+        .add(b']')
+        .add(b'^')
+        .add(b'`')
+        .add(b'{')
+        .add(b'|')
+        .add(b'}');
+    let encoded = utf8_percent_encode(path, RESERVED).to_string();
+    let has_colon = path.split('/').next().is_some_and(|segment| segment.contains(':'));
+    if has_colon && url(Path::new(path)).is_none() { format!("./{encoded}") } else { encoded }
 }
 
 impl LintFormat {
@@ -396,6 +424,19 @@ mod tests {
         let text = shown(&card);
         assert!(text.lines().all(|line| line.chars().count() < 900), "{text}");
         assert!(!text.contains(['\u{202e}', '\u{7f}']) && text.contains("..."), "{text}");
+    }
+
+    #[test]
+    fn paths_become_uri_references() {
+        for (path, reference) in [
+            ("cards/a.json", "cards/a.json"),
+            ("x{1}|[2].json", "x%7B1%7D%7C%5B2%5D.json"),
+            ("a:b.json", "./a:b.json"),
+            ("b/a:b.json", "b/a:b.json"),
+            ("https://a.example/b.json", "https://a.example/b.json"),
+        ] {
+            assert_eq!(uri(path), reference);
+        }
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
 use url::form_urlencoded;
 
 use super::Shared;
 use super::body::{self, Refused};
 use crate::card::Limits;
 use crate::flavour::{Flavour, Rules};
-use crate::lint::lint;
+use crate::lint::{self, Report};
 use crate::profile::Profile;
 use crate::reason::Refusal;
 
@@ -21,16 +22,28 @@ struct Asked {
     profile: Arc<Profile>,
 }
 
-pub(super) async fn card(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    judged(&shared, request).await.unwrap_or_else(body::refused)
+/// What `clresolve lint -o json` says too.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    report: Report,
+    near_misses: Vec<String>,
 }
 
-async fn judged(shared: &Shared, request: Request) -> Result<Response, Refused> {
-    let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), shared)?;
-    let bytes = body::json(request, Limits::CARD.bytes, shared).await?;
+pub(super) async fn card(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    judged(shared, request).await.unwrap_or_else(body::refused)
+}
+
+async fn judged(shared: Arc<Shared>, request: Request) -> Result<Response, Refused> {
+    let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), &shared)?;
+    let bytes = body::json(request, Limits::CARD.bytes, &shared).await?;
     // A card of the greatest size takes some milliseconds, which other requests are not to wait for.
-    let report = tokio::task::spawn_blocking(move || lint(&bytes, flavour, &Rules::of(&profile))).await;
-    Ok(Json(report.map_err(|_| (Refusal::InternalError, None))?).into_response())
+    let answer = tokio::task::spawn_blocking(move || {
+        let report = lint::lint(&bytes, flavour, &Rules::of(&profile));
+        let near_misses = lint::near_misses(&bytes, &report, &profile, shared.resolver.profiles());
+        Answer { report, near_misses }
+    });
+    Ok(Json(answer.await.map_err(|_| (Refusal::InternalError, None))?).into_response())
 }
 
 fn asked(query: &str, shared: &Shared) -> Result<Asked, Refused> {
