@@ -286,6 +286,9 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
 #[test]
 fn the_shape_tells_also_of_broken_cards() {
     for (flavour, text) in [
+        (Flavour::Orloj, r#"{"name": "b", "url": "/v1/agent-systems/b/a2a"}"#),
+        (Flavour::Orloj, r#"{"name": "b", "url": "https://a.example/v1/agent-systems/b/a2a/"}"#),
+        (Flavour::Anypoint, r#"{"name": "x", "skills": [{}, {"mcp_tool": "y"}]}"#),
         (Flavour::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
         (Flavour::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
         (Flavour::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),

@@ -115,15 +115,13 @@ const MAX_LISTED: usize = 8;
 
 /// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
 fn tells(card: &Card) -> Vec<&'static str> {
-    let has = |holder: &str, members: &[&str]| {
-        let holder = card.at(holder);
-        members.iter().any(|member| holder.and_then(|holder| holder.get(member)).is_some())
-    };
+    let has = |holder: &Value, members: &[&str]| members.iter().any(|member| holder.get(member).is_some());
+    let capabilities = &["languages", "input_modes", "output_modes", "state_management"];
     let shown = [
         ("invocation", card.get("invocation").is_some()),
-        ("capabilities", has("/capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
-        ("skills", has("/skills/0", &["mcp_server", "mcp_tool"])),
-        ("examples", has("/examples/0", &["skill"])),
+        ("capabilities", card.get("capabilities").is_some_and(|held| has(held, capabilities))),
+        ("skills", items(card, "skills").any(|skill| has(skill, &["mcp_server", "mcp_tool"]))),
+        ("examples", items(card, "examples").any(|example| has(example, &["skill"]))),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }

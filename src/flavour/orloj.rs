@@ -77,10 +77,15 @@ const LINES: &[Line] = &[
     line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
-/// The endpoint's path has a form of its own (OR-3).
+/// The endpoint's path has a form of its own (OR-3), also where the endpoint is no absolute URI (OR-2).
 fn tells(card: &Card) -> Vec<&'static str> {
-    let url = card.text("/url").and_then(|url| Url::parse(url).ok());
-    if url.is_some_and(|url| system_of(&url).is_some()) { vec!["url"] } else { Vec::new() }
+    if card.text("/url").is_some_and(is_of_a_system) { vec!["url"] } else { Vec::new() }
+}
+
+fn is_of_a_system(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default().trim().trim_end_matches('/');
+    let system = path.rsplit_once("/v1/agent-systems/").and_then(|(_, below)| below.strip_suffix("/a2a"));
+    system.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 /// The version of A2A that the server says it speaks; the page of the card names no version of its own.
