@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::form::Document;
 use crate::card::json::{self, JsonError, Limits};
-use crate::chain::{Witness, WitnessError};
+use crate::chain::{BlockSelector, Witness, WitnessError};
 use crate::cid::WalkedBlocks;
 use crate::digest::Digest;
 use crate::name::EnsName;
@@ -266,6 +266,14 @@ impl Bundle {
     /// The name that it is about.
     pub fn name(&self) -> &EnsName {
         &self.document.question.name
+    }
+
+    /// The height of the block, where the run was told which block to read.
+    pub fn numbered_block(&self) -> Option<u64> {
+        match self.document.question.block.parse() {
+            Ok(BlockSelector::Number(height)) => Some(height),
+            _ => None,
+        }
     }
 
     /// `anchor.world` of the verdict; `sandbox` for that of the embedded world.

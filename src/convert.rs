@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::card::{Card, pointer};
-use crate::flavour::mapping::{self, Field, Form, Mapping, SkillField};
+use crate::flavour::mapping::{self, Field, Form, Mapping, SchemeForm, SkillField};
 use crate::flavour::{Flavour, Rules};
 use crate::lint::{Report, lint};
 use crate::text::excerpt;
@@ -179,7 +179,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
         Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
         Form::Flag => value.as_bool().map(|flag| one(flag.into())),
         Form::Object => value.as_object().map(|_| one(value.clone())),
-        Form::List => value.as_array().map(|_| one(value.clone())),
+        Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
         Form::Older(current) => current(value).map(one),
         Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
         Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
@@ -216,14 +216,23 @@ fn write(said: &Said, form: Form) -> Option<Written> {
     };
     match (said, form) {
         (Said::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
-        (Said::One { value, at }, Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List) => {
-            Some(Written { value: value.clone(), carries: vec![at.clone()] })
-        }
+        (
+            Said::One { value, at },
+            Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List | Form::Requirements,
+        ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
         (Said::Many(said), Form::Word(words)) => {
-            said.iter().find_map(|(common, at)| Some(Written { value: own(common, words)?, carries: vec![at.clone()] }))
+            let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
+            // A word that stands for several common ones does not say which of them was said.
+            let tells = words.iter().filter(|(own, _)| value == *own).count() == 1;
+            Some(Written { value, carries: Vec::from_iter(tells.then(|| at.clone())) })
         }
         (Said::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
-        (Said::Many(said), Form::WordList(words)) => listed(said, |common| own(common, words)),
+        (Said::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
+        // Each is enough: what is needed is one of a list.
+        (Said::Many(said), Form::Requirements) => listed_once(said, |word| {
+            mapping::scheme_of(word, SchemeForm::OneOf)?;
+            Some(json!({"schemes": {word: {"list": []}}}))
+        }),
         (Said::Many(said), Form::Schemes(form)) => {
             let scheme =
                 |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
@@ -237,6 +246,21 @@ fn write(said: &Said, form: Form) -> Option<Written> {
 fn listed(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
     let (list, carries): (Vec<_>, Vec<_>) = said.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
     (!list.is_empty()).then_some(Written { value: list.into(), carries })
+}
+
+/// As [`listed`], each value once.
+fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let mut written = listed(said, own)?;
+    if let Value::Array(list) = &mut written.value {
+        let mut seen = Vec::new();
+        list.retain(|value| {
+            !seen.contains(value) && {
+                seen.push(value.clone());
+                true
+            }
+        });
+    }
+    Some(written)
 }
 
 /// Puts a value at a pointer of ours, with the objects and lists around it.
@@ -313,8 +337,6 @@ impl Losses {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::check::tests::good;
     use crate::profile::{DEFAULT, Profiles};
@@ -344,6 +366,7 @@ mod tests {
             "defaultInputModes": ["text/plain"], "defaultOutputModes": ["application/json"],
             "supportedInterfaces": [{"url": "https://t.example"}],
             "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+            "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
         });
         assert_eq!(conversion.card, expected);
         let expected =
@@ -369,6 +392,7 @@ mod tests {
         assert_eq!(lost(&conversion), ["/agent_id", "/endpoint/protocol"]);
         let card = json!({"supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC"}]});
         let back = converted(&card, Flavour::A2a, Flavour::Aevum);
+        assert_eq!(lost(&back), ["/supportedInterfaces/0/protocolBinding"]);
         assert_eq!(back.card, json!({"endpoint": {"protocol": "google_a2a", "url": "https://a.example"}}));
     }
 
@@ -407,6 +431,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_demanded_of_callers_stays_demanded() {
+        let card = json!({
+            "url": "https://o.example/v1/agent-systems/a/a2a", "authentication": {"schemes": ["basic", "api_key"]},
+        });
+        let conversion = converted(&card, Flavour::Orloj, Flavour::A2a);
+        assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"basic": {"list": []}}}]));
+        assert_eq!(lost(&conversion), ["/authentication/schemes/1"]);
+        assert!(conversion.loses_security());
+        // A scheme that a card only offers is not demanded by the new one either.
+        let older = json!({"url": "https://a.example", "securitySchemes": {"a": {"type": "mutualTLS"}}});
+        let upgraded = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(upgraded.card["securitySchemes"], json!({"a": {"mtlsSecurityScheme": {}}}));
+        assert_eq!(upgraded.card.get("securityRequirements"), None);
+        let two = json!({"url": "https://a.example", "securitySchemes": {
+            "a": {"type": "http", "scheme": "bearer"}, "b": {"type": "http", "scheme": "Bearer", "description": "d"},
+        }});
+        let conversion = converted(&two, Flavour::A2a, Flavour::Orloj);
+        assert_eq!(conversion.card["authentication"]["schemes"], json!(["bearer"]));
+        assert_eq!(lost(&conversion), ["/securitySchemes/b/description", "/securitySchemes/b/type"]);
+    }
+
+    #[test]
     fn of_two_values_for_one_place_the_other_is_lost() {
         let card = json!({"supportedInterfaces": [], "skills": [{"id": "a", "name": "b"}, {"id": "c", "name": "c"}]});
         let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
@@ -433,7 +479,7 @@ mod tests {
             Form::Flag => Value::Bool(true),
             Form::Texts => json!([text(&|_| true), text(&|_| true)]),
             Form::Object => json!({"a": text(&|_| true)}),
-            Form::List => json!([{"a": text(&|_| true)}]),
+            Form::List | Form::Requirements => json!([{"a": text(&|_| true)}]),
             Form::Older(_) => json!([{"a": [text(&|_| true)]}]),
             Form::Word(words) => words[0].0.into(),
             Form::WordList(words) => json!([words[0].0, text(&|_| true)]),

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
 
 use self::target::Place;
 pub use self::target::{SystemName, Target, TargetError};
@@ -29,6 +30,9 @@ use crate::verdict::{State, Tool};
 
 /// `schema` of a discovery.
 pub const SCHEMA: &str = "clresolve.discovery/1";
+
+/// What helps where a host shows no card of its own.
+const NAME_A_SYSTEM: &str = "A host of several systems shows their cards below /v1/agent-systems/ alone: name one (--system, or system= in the query).";
 
 /// Most names that are asked for in one discovery; a host that serves more cards than this has one at every path.
 const MAX_NAMES: usize = 4;
@@ -96,7 +100,7 @@ pub enum Outcome {
 /// One URL that was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asked {
-    /// The URL.
+    /// The URL; of a document without its query, which may hold a secret.
     pub url: String,
     /// The systems whose cards are looked for there.
     pub systems: Vec<Flavour>,
@@ -104,7 +108,7 @@ pub struct Asked {
     pub outcome: PlaceOutcome,
     /// What is to be said of it: always where there is no document, else only where it is served in a wrong way.
     pub codes: Vec<Code>,
-    /// The cause in words, where there is no document.
+    /// The cause in words, where there is no document, or not that of the system that was asked for.
     pub detail: Option<String>,
     /// Where redirects led, without query.
     pub redirected_to: Option<String>,
@@ -174,12 +178,14 @@ pub struct EnsBound {
 ///
 /// All URLs are asked at the same time, each within the time limit of one question.
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profile) -> Discovery {
+    let deadline = Instant::now() + resolver.time_limit();
     let places = question.target.places(question.flavour);
     let answers = join_all(places.iter().map(|place| resolver.document(place.url.as_str()))).await;
     let answered = places.into_iter().zip(answers).map(|(place, answer)| Answered::of(place, answer)).collect();
     let (mut discovery, cards) = judged(question, answered, profile);
     if question.bind {
-        discovery.ens_bound = bound(resolver, &cards, &discovery).await;
+        // A host that takes all the time for its documents leaves none for their names.
+        discovery.ens_bound = timeout_at(deadline, bound(resolver, &cards, &discovery)).await.ok().flatten();
         if discovery.ens_bound.is_none() {
             discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
         }
@@ -263,12 +269,24 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
     match discovery.cards.len() {
         0 => {
             let code = question.meant().map_or(Code::DiscoveryNoCard, |flavour| flavour.whereabouts().unreachable);
-            discovery.reasons.push(Reason::new(code));
+            discovery.reasons.push(no_card(code, &question.target, &discovery.places));
         }
         1 => {}
         n => discovery.reasons.push(Reason::new(Code::DiscoveryCardsDiffer).observed(format!("{n} cards"))),
     }
     (discovery, cards)
+}
+
+/// A host that says that it has no root card may have several systems (OR-4).
+fn no_card(code: Code, target: &Target, places: &[Asked]) -> Reason {
+    let reason = Reason::new(code);
+    let leaves_out =
+        |place: &Asked| place.outcome == PlaceOutcome::Absent && target.leaves_out_systems_of(&place.systems);
+    if !places.iter().any(leaves_out) {
+        return reason;
+    }
+    let message = format!("{} {NAME_A_SYSTEM}", reason.message);
+    reason.message(message)
 }
 
 fn kind(bytes: &[u8], named: Option<Flavour>, profile: &Profile) -> Kind {
@@ -289,11 +307,16 @@ fn served(place: &Place, body: &Body, sha256: Digest, kind: &Kind, meant: Option
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = flavour.and_then(|flavour| flavour.whereabouts().content_type).filter(|_| !is_plain_json);
     let stale = flavour.or(meant).and_then(|flavour| flavour.whereabouts().stale).filter(|_| body.stale);
+    let other = match (&place.system, kind) {
+        (Some(system), Kind::Card(_, Some(card))) if !system.is_of(card) => Some(Code::OrUrlNameMismatch),
+        _ => None,
+    };
     Asked {
+        detail: other.map(|_| "the card is not that of the system that was asked for".to_owned()),
         redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
         content_type: body.content_type.clone(),
         sha256: Some(sha256),
-        codes: content_type.into_iter().chain(stale).collect(),
+        codes: content_type.into_iter().chain(stale).chain(other).collect(),
         ..asked(place, PlaceOutcome::Found)
     }
 }
@@ -325,7 +348,7 @@ fn not_served(place: &Place, answer: &Result<Body, FetchError>, meant: Option<Fl
 
 fn asked(place: &Place, outcome: PlaceOutcome) -> Asked {
     Asked {
-        url: place.url.to_string(),
+        url: place.shown(),
         systems: place.systems.clone(),
         outcome,
         codes: Vec::new(),

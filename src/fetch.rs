@@ -62,6 +62,9 @@ pub enum Refusal {
     /// The operator switched this kind of fetch off.
     #[error("this kind of fetch is switched off")]
     Disabled,
+    /// A redirect away from the origin that alone may answer.
+    #[error("a redirect may not lead to another origin here")]
+    AnotherOrigin,
     /// A name that is private by its form (`localhost`, `.internal`, a single label).
     #[error("the host name is not public")]
     HostNotPublic,

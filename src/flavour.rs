@@ -293,6 +293,11 @@ mod tests {
             detected(r#"{"supportedInterfaces": [], "url": "https://a.example/v1/agent-systems/b/a2a"}"#),
             Detection::One(Flavour::Orloj)
         );
+        let broken = r#"{"supportedInterfaces": [], "url": "/v1/agent-systems/b/a2a"}"#;
+        assert_eq!(detected(broken), Detection::One(Flavour::Orloj));
+        let urlless = r#"{"name": "b", "skills": [{"id": "a"}, {"id": "c", "inputSchema": {}}]}"#;
+        assert_eq!(detected(urlless), Detection::One(Flavour::Orloj));
+        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(Flavour::Anypoint));
         assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), Detection::None);
     }
 

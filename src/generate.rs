@@ -2,8 +2,8 @@
 //! are given as text, nobody is asked.
 //!
 //! A card is a list of what it may show, read member by member; everything else of a resource, whatever it is called,
-//! cannot reach it. What of a shown member looks like a credential is refused, and what clresolve could not read as a
-//! card is not made.
+//! cannot reach it. What of a shown member looks like a credential is refused, and a card that breaks a rule for such
+//! cards is not made.
 //!
 //! ```
 //! use clresolve::generate::{Cards, Source};
@@ -21,16 +21,21 @@ mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use self::resource::MAX_BYTES;
-use self::resource::{Agent, AgentSystem, DEFAULT_NAMESPACE, Held, Key};
+use self::resource::{Agent, AgentSystem, Held, Key};
+pub(crate) use self::resource::{DEFAULT_NAMESPACE, is_name};
 use crate::card::Card;
 use crate::check;
 pub use crate::config::BaseUrl;
+use crate::flavour::{Flavour, Rules};
+use crate::profile::{self, Profile, Profiles};
+use crate::reason::{Effect, Reason};
 use crate::text::{Foreign, clipped, excerpt, inert_json};
 
 /// The A2A version of a server that is not told another.
@@ -47,6 +52,11 @@ const MAX_SKILLS: usize = 512;
 
 /// Schemes of an endpoint that are those of HTTP's Authorization header, as the members of A2A 1.0 name them.
 const HTTP_SCHEMES: [&str; 3] = ["bearer", "basic", "digest"];
+
+/// The rules that cards of every system are judged by; Orloj's own are the same under each profile.
+static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
+    Profiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
+});
 
 /// What stands in a segment of a path as it is; the rest is percent-encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -142,6 +152,22 @@ pub enum GenerateError {
         what: String,
         /// JSON Pointer into the card.
         pointer: String,
+    },
+    /// The card would break a rule for such cards.
+    #[error(
+        "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
+        reason.message,
+        shown(reason.observed.as_deref().unwrap_or_default()),
+        shown(reason.place.as_deref().unwrap_or_default()),
+        reason.code
+    )]
+    Invalidated {
+        /// The system's resource.
+        place: Place,
+        /// The system.
+        system: String,
+        /// The rule, and what would break it.
+        reason: Box<Reason>,
     },
     /// The card would be too large or too deep to be read as one.
     #[error("{place}: the card of {system} could not be read as one: {detail}; shorten what it is made of")]
@@ -359,6 +385,7 @@ impl<'h> Maker<'h> {
         let url = self.url()?;
         let protocol_version = server.protocol_version.as_deref().unwrap_or(DEFAULT_PROTOCOL_VERSION);
         let schemes = self.schemes();
+        let a2a_1 = if is_version_1(protocol_version) { self.a2a_1(&url, protocol_version, &schemes) } else { None };
         let description = self.description(&agents);
         if self.system.version.is_none() {
             self.note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());
@@ -370,7 +397,7 @@ impl<'h> Maker<'h> {
             url: &url,
             version: self.system.version.as_deref(),
             protocol_version,
-            a2a_1: is_version_1(protocol_version).then(|| A2a1::new(&url, protocol_version, &schemes)),
+            a2a_1,
             capabilities: Capabilities {
                 streaming: server.streaming,
                 push_notifications: server.push_notifications,
@@ -419,11 +446,11 @@ impl<'h> Maker<'h> {
     fn url(&self) -> Result<String, GenerateError> {
         let (namespace, name) = self.key;
         let base = self.held.server.base_url.as_ref().ok_or(GenerateError::BaseUrlMissing)?;
-        let path = format!("{base}/v1/agent-systems/{}/a2a", utf8_percent_encode(name, SEGMENT));
+        let path = format!("{base}/v1/agent-systems/{}/a2a", escaped(name));
         if namespace == DEFAULT_NAMESPACE {
             return Ok(path);
         }
-        Ok(format!("{path}?namespace={}", utf8_percent_encode(namespace, SEGMENT)))
+        Ok(format!("{path}?namespace={}", escaped(namespace)))
     }
 
     /// What the endpoint asks for. A system that is not public asks for a bearer token unless the server says otherwise.
@@ -432,6 +459,27 @@ impl<'h> Maker<'h> {
             return Vec::new();
         }
         self.held.server.schemes.clone().unwrap_or_else(|| vec!["bearer".to_owned()])
+    }
+
+    /// The members of A2A 1.0. They say of some schemes nothing without more than the server's configuration tells (an API
+    /// key's place, the flows of OAuth 2); without any scheme they would say that nothing is asked, so they are left out.
+    fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
+        let (mut told, mut untold): (BTreeMap<String, Value>, Vec<String>) = Default::default();
+        for scheme in schemes {
+            match security_scheme(scheme) {
+                Some((name, said)) => drop(told.insert(name, said)),
+                None => untold.push(shown(scheme)),
+            }
+        }
+        let names = untold.join(", ");
+        if told.is_empty() && !untold.is_empty() {
+            self.note(format!("the members of A2A 1.0 are left out, since they cannot tell {names} by its name alone"));
+            return None;
+        }
+        if !untold.is_empty() {
+            self.note(format!("to readers of A2A 1.0 it does not tell {names}, which takes more than its name"));
+        }
+        Some(A2a1::new(url, protocol_version, told))
     }
 
     /// A skill for each tool of the agents, each once.
@@ -465,17 +513,18 @@ impl<'h> Maker<'h> {
         Ok(skills)
     }
 
-    /// No credential is shown, and whoever reads cards as strictly as this program can read this one.
+    /// No credential is shown, whoever reads cards as strictly as this program can read this one, and its own rules hold.
     fn checked(&self, text: &str) -> Result<Value, GenerateError> {
         let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
-        match check::secrets(&card).into_iter().next() {
+        let (place, system) = (self.system.place.clone(), shown(&self.key.1));
+        if let Some(reason) = check::secrets(&card).into_iter().next() {
+            let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
+            return Err(GenerateError::Secret { place, system, what, pointer });
+        }
+        let findings = Flavour::Orloj.check(&card, &Rules::of(&PROFILE));
+        match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
             None => Ok(card.document().clone()),
-            Some(reason) => Err(GenerateError::Secret {
-                place: self.system.place.clone(),
-                system: shown(&self.key.1),
-                what: reason.observed.unwrap_or_default(),
-                pointer: reason.place.unwrap_or_default(),
-            }),
+            Some(reason) => Err(GenerateError::Invalidated { place, system, reason: Box::new(reason) }),
         }
     }
 
@@ -495,24 +544,32 @@ impl<'h> Maker<'h> {
 }
 
 impl<'h> A2a1<'h> {
-    fn new(url: &'h str, protocol_version: &'h str, schemes: &[String]) -> Self {
-        let named: Vec<(String, String)> = schemes
-            .iter()
-            .map(|scheme| scheme.to_ascii_lowercase())
-            .filter(|scheme| HTTP_SCHEMES.contains(&scheme.as_str()))
-            .map(|scheme| (format!("{scheme}Auth"), scheme))
-            .collect();
-        let scheme = |scheme: &str| serde_json::json!({"httpAuthSecurityScheme": {"scheme": scheme}});
+    fn new(url: &'h str, protocol_version: &'h str, schemes: BTreeMap<String, Value>) -> Self {
         // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for "nothing is asked".
         let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
             supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
             default_input_modes: ["text/plain"],
             default_output_modes: ["text/plain", "application/json"],
-            security_requirements: named.iter().map(|(name, _)| requirement(name)).collect(),
-            security_schemes: named.iter().map(|(name, known)| (name.clone(), scheme(known))).collect(),
+            security_requirements: schemes.keys().map(|name| requirement(name)).collect(),
+            security_schemes: schemes.into_iter().collect(),
         }
     }
+}
+
+/// A name as a segment of a path, or as a value of a query.
+pub(crate) fn escaped(name: &str) -> impl fmt::Display {
+    utf8_percent_encode(name, SEGMENT)
+}
+
+/// A scheme of the endpoint as A2A 1.0 has it, where its name says all of it.
+fn security_scheme(scheme: &str) -> Option<(String, Value)> {
+    let word = scheme.to_ascii_lowercase();
+    if HTTP_SCHEMES.contains(&word.as_str()) {
+        return Some((format!("{word}Auth"), serde_json::json!({"httpAuthSecurityScheme": {"scheme": word}})));
+    }
+    let is_mutual_tls = ["mtls", "mutualtls"].contains(&word.as_str());
+    is_mutual_tls.then(|| ("mutualTls".to_owned(), serde_json::json!({"mtlsSecurityScheme": {}})))
 }
 
 /// The beginning of a prompt, on one line.

@@ -99,12 +99,28 @@ pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     }
 }
 
-/// The other profiles under which the bytes are a valid CommandLayer card, where `report` says that under `profile` they
-/// are an invalid one; none for all else.
-pub fn near_misses(bytes: &[u8], report: &Report, profile: &Profile, profiles: &Profiles) -> Vec<String> {
-    if report.valid || report.flavour != Some(Flavour::CommandLayer) {
-        return Vec::new();
-    }
+/// A report, and what other rules would say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The report.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
+    pub near_misses: Vec<String>,
+}
+
+/// As [`lint()`], and tells the profiles among `profiles` under which the card would be valid.
+pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+    let report = lint(bytes, flavour, rules);
+    let near_misses = match report.flavour {
+        Some(Flavour::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+        _ => Vec::new(),
+    };
+    Judgement { report, near_misses }
+}
+
+/// The other profiles under which the bytes are a valid CommandLayer card.
+fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != profile.id());
     let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
@@ -268,8 +284,7 @@ mod tests {
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = Profiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let bytes = card.to_string().into_bytes();
-        let near = near_misses(&bytes, &judged(&bytes), &profile, &profiles);
+        let near = near_misses(card.to_string().as_bytes(), &profile, &profiles);
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

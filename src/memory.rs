@@ -28,6 +28,9 @@ const HISTORIES: TableDefinition<PlaceKey, &[u8]> = TableDefinition::new("histor
 /// The places in the order in which they are forgotten.
 const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
 
+/// Most names forgotten for one that is new, so that no single one pays for a bound that was lowered.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
 /// Names below one domain may hold this part of the memory. A wildcard or a registrar of subnames makes names for
 /// nothing; beyond their part they push out one another.
 const DOMAIN_SHARE: u64 = 16;
@@ -302,17 +305,18 @@ impl<'t> Rows<'t> {
         Ok(removed.is_some())
     }
 
-    /// Makes room for one more name, where there is none.
+    /// Makes room for one more name, where there is none. A memory that was larger once shrinks a few names at a time.
     fn make_room(&mut self, place: &Place, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
-        let first = if self.siblings(place)? >= share {
-            self.first_to_forget(|row| row.place.is_sibling(place))?
-        } else if self.len()? >= names {
-            self.first_to_forget(|_| true)?
-        } else {
-            None
-        };
-        if let Some(row) = first {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let first = if self.siblings(place)? >= share {
+                self.first_to_forget(|row| row.place.is_sibling(place))?
+            } else if self.len()? >= names {
+                self.first_to_forget(|_| true)?
+            } else {
+                None
+            };
+            let Some(row) = first else { break };
             self.order.remove(row.key()).map_err(failed)?;
             self.histories.remove(row.place.key()).map_err(failed)?;
         }
@@ -584,6 +588,18 @@ mod tests {
             }
         }
         assert!(refused > 0, "no change was found");
+    }
+
+    #[test]
+    fn a_memory_whose_bound_was_lowered_shrinks() {
+        let folder = folder();
+        let seen = |store: &Store, number: u64| see(store, &format!("name{number}.eth"), 100 + number);
+        let large = store(&folder, 40);
+        (0..40).for_each(|number| seen(&large, number));
+        drop(large);
+        let small = store(&folder, 10);
+        (100..110).for_each(|number| seen(&small, number));
+        assert!(small.count().expect("it can be read") <= 10);
     }
 
     proptest! {

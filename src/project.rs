@@ -4,6 +4,8 @@
 //! verdicts are projected. The card ages as the verdict does: `fresh_until` stands in the extension, since A2A cards have
 //! no expiry of their own.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::card::Card;
@@ -15,9 +17,6 @@ use crate::verdict::{Identity, Resolution, Verdict};
 
 /// Identifier of the extension that carries the verdict.
 pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
-
-/// How the one interface is spoken: the x402 entry, no binding of A2A.
-pub const BINDING: &str = "x402";
 
 /// The version of A2A whose card this is.
 pub const PROTOCOL_VERSION: &str = "1.0";
@@ -36,20 +35,24 @@ pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'s
     }
     let card = resolution.card.as_ref().and_then(|bytes| Card::parse(bytes).ok());
     let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
-    let text = |pointer: &str| card.text(pointer).unwrap_or_default();
+    let entry = identity.entry.as_deref().unwrap_or_default();
+    let (Some(name), Some(binding)) = (name(&card, verdict), binding(entry)) else {
+        return Err(Refusal::InternalError.slug());
+    };
+    let description = card.text("/description").map_or_else(|| description(name, identity), str::to_owned);
     Ok(json!({
-        "name": text("/display_name"),
-        "description": text("/description"),
+        "name": name,
+        "description": description,
         "supportedInterfaces": [{
-            "url": identity.entry,
-            "protocolBinding": BINDING,
+            "url": entry,
+            "protocolBinding": binding,
             "protocolVersion": PROTOCOL_VERSION,
         }],
         "version": identity.version,
         "capabilities": {"extensions": [extension(verdict, identity)]},
         "defaultInputModes": media_types(&card, "/capabilities/input_types"),
         "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
-        "skills": identity.verbs.iter().map(|verb| skill(verb, verdict, identity)).collect::<Vec<_>>(),
+        "skills": identity.verbs.iter().map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
 
@@ -70,13 +73,36 @@ pub fn signed_a2a_card(
     }
 }
 
-/// What was proven, so that who knows clresolve can ask again, or compare.
+/// `display_name`; the cards of 1.1.0 have none, and go by the name that was proven.
+fn name<'c>(card: &'c Card, verdict: &'c Verdict) -> Option<&'c str> {
+    card.text("/display_name").or(verdict.name.normalized.as_deref())
+}
+
+/// What is known of an agent whose card does not describe it.
+fn description(name: &str, identity: &Identity) -> String {
+    let class = identity.class.as_deref().unwrap_or_default();
+    format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
+}
+
+/// How the one interface is spoken, by the entry's scheme: `x402` or, where a profile names an entry on the web, `https`.
+/// Neither is a binding of A2A, and none of those is claimed.
+fn binding(entry: &str) -> Option<&str> {
+    entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
+}
+
+/// What was proven, so that who knows clresolve can ask again, or compare. All that a trusted verdict objects to is a
+/// warning; who reads the card alone must see that there is one.
 fn extension(verdict: &Verdict, identity: &Identity) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
     say("conclusion", verdict.conclusion.as_str().into());
+    let warnings: BTreeSet<&str> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    if !warnings.is_empty() {
+        say("warnings", json!(warnings));
+    }
+    say("status", json!(identity.status));
     say("name", json!(verdict.name.normalized));
     say("owner", json!(identity.owner));
     say("card", json!(identity.card));
@@ -109,7 +135,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// A verb of the manifests as a skill.
-fn skill(verb: &str, verdict: &Verdict, identity: &Identity) -> Value {
+fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &Identity) -> Value {
     let class = identity.class.as_deref().unwrap_or_default();
     let layer = format!("protocol-{class}/");
     let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
@@ -118,7 +144,7 @@ fn skill(verb: &str, verdict: &Verdict, identity: &Identity) -> Value {
         "id": verb,
         "name": verb,
         "description": format!("The {class} verb {verb}; requests and receipts follow its schemas ({}).", manifests.join(", ")),
-        "tags": [class, BINDING],
+        "tags": [class, binding],
     })
 }
 

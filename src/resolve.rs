@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 pub use self::roots::RootSource;
+pub use self::setup::local_profiles;
 use crate::bundle::{Bundle, BundleError, OfChain};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
@@ -33,7 +34,7 @@ use crate::config::Config;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{
-    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
+    BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
 use crate::fetch::https::Body;
 use crate::fetch::{FetchError, Forbidden, Lookup, Refusal, SystemLookup};
@@ -66,16 +67,17 @@ pub trait Content: Send + Sync {
     async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
     -> Walk;
 
-    /// What is served where a trust root of card signatures keeps its keys, within `limit`.
+    /// What is served where a trust root of card signatures keeps its keys, within `limit`. Where there are redirects
+    /// to follow, none of them may lead to another origin.
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
         self.card(url, limit).await
     }
 
-    /// The bytes at a schema location (an `https` URL, or an `ipfs` one, walked and proven).
+    /// What the URL of a schema serves.
     ///
     /// # Errors
     /// The cause in words.
-    async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String>;
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String>;
 
     /// The document at a URL that somebody names, with what its host says of it. Without such an implementation none is
     /// fetched.
@@ -92,8 +94,8 @@ pub trait Content: Send + Sync {
 pub struct Walk {
     /// What was found.
     pub walked: Walked,
-    /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
-    pub liars: Vec<(String, String)>,
+    /// Who lied.
+    pub liars: Liars,
     /// The blocks that were proven on the way.
     pub blocks: WalkedBlocks,
 }
@@ -374,6 +376,11 @@ impl Resolver {
         self.0.content.walk(cid, path, &[], Budget::cat(), self.0.config.timeout).await
     }
 
+    /// How long one question may take.
+    pub fn time_limit(&self) -> Duration {
+        self.0.config.timeout
+    }
+
     /// The document at a foreign URL, judged by nothing.
     ///
     /// # Errors
@@ -516,7 +523,10 @@ impl Inner {
 
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
-            evidence.schemas = self.schemas(&evidence, deadline).await;
+            if let Some((schemas, liars)) = self.schemas(&evidence, deadline).await {
+                evidence.schemas = Some(schemas);
+                evidence.liars.extend(liars);
+            }
             milliseconds.insert(Step::Schemas, elapsed(started));
         }
         Run { evidence, milliseconds }
@@ -599,10 +609,10 @@ impl Inner {
             tokio::join!(fetch, self.walk(cid.as_ref(), &path, None, limit))
         };
         let ipfs_ms = elapsed(started);
-        let limit = limit.saturating_sub(started.elapsed());
-        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, limit).await;
+        let left = || limit.saturating_sub(started.elapsed());
+        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, left()).await;
         let mirror = match other {
-            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), limit).await,
+            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
             None => Walk::not_asked(),
         };
         let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
@@ -654,7 +664,7 @@ impl Inner {
     }
 
     /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
-    async fn schemas(&self, evidence: &Evidence, deadline: Instant) -> Option<SchemaEvidence> {
+    async fn schemas(&self, evidence: &Evidence, deadline: Instant) -> Option<(SchemaEvidence, Liars)> {
         let card = Card::parse(evidence.card_bytes()?).ok()?;
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE);
         let bound = |side: Side| {
@@ -662,26 +672,42 @@ impl Inner {
             let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror)).map(str::to_owned);
             async move {
                 let (canonical, mirror) = tokio::join!(
-                    async {
-                        match &canonical {
-                            Some(location) => self.content.schema(location, limit).await,
-                            None => Err("the card names no location".to_owned()),
-                        }
-                    },
-                    async {
-                        match &mirror {
-                            Some(location) => Some(self.content.schema(location, limit).await),
-                            None => None,
-                        }
-                    }
+                    OptionFuture::from(canonical.as_deref().map(|location| self.schema(location, limit))),
+                    OptionFuture::from(mirror.as_deref().map(|location| self.schema(location, limit))),
                 );
-                BoundSchema { canonical, mirror }
+                let unnamed = || (Err("the card names no location".to_owned()), Liars::new());
+                let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
+                let mirror = mirror.map(|(bytes, others)| {
+                    liars.extend(others);
+                    bytes
+                });
+                (BoundSchema { canonical, mirror }, liars)
             }
         };
-        let (request, receipt) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
-        Some(SchemaEvidence { request, receipt })
+        let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
+        Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
+    }
+
+    /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and who lied on the way.
+    async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
+        if !location.starts_with("ipfs://") {
+            return (self.content.schema(location, limit).await, Liars::new());
+        }
+        let Mirror { cid, path } = match Mirror::parse(location) {
+            Ok(mirror) => mirror,
+            Err(error) => return (Err(error.to_string()), Liars::new()),
+        };
+        let Walk { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
+        let bytes = match walked {
+            Walked::Proven { bytes, .. } => Ok(bytes),
+            other => Err(other.to_string()),
+        };
+        (bytes, liars)
     }
 }
+
+/// Gateways (labels) that sent a wrong block, with the CID that was asked for.
+pub type Liars = Vec<(String, String)>;
 
 /// What the sources of the card gave.
 struct Sources {

@@ -18,8 +18,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::card::json::{JsonError, Limits, parse};
+use crate::chain::Grade;
 use crate::config::SignConfig;
 use crate::name::EnsName;
+use crate::reason::Code;
 use crate::verdict::{Depth, SCHEMA, Verdict};
 
 mod file;
@@ -175,6 +177,8 @@ pub struct Expected {
     pub world: String,
     /// The issuer; with `None` any whose key is trusted.
     pub issuer: Option<String>,
+    /// The least grade of proof; with `None` whatever the gate lets pass: anything but one stranger's word.
+    pub proof: Option<Grade>,
 }
 
 /// A signed verdict that was checked.
@@ -287,8 +291,16 @@ fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyErr
     same(What::Profile, &expected.profile, Some(&verdict.profile.id))?;
     same(What::Chain, &expected.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
     same(What::World, &expected.world, anchor.map(|anchor| anchor.world.as_str()))?;
-    match (expected.depth, verdict.profile.depth) {
-        (Depth::Schemas, Depth::Identity) => Err(VerifyError::Shallow),
+    if (expected.depth, verdict.profile.depth) == (Depth::Schemas, Depth::Identity) {
+        return Err(VerifyError::Shallow);
+    }
+    // Where nothing could be read nothing is vouched for either, and the verdict says so.
+    let Some(anchor) = anchor else { return Ok(()) };
+    match expected.proof {
+        Some(least) if anchor.proof.grade < least => Err(VerifyError::ProofTooWeak),
+        None if verdict.reasons.iter().any(|reason| reason.code == Code::SingleRpc) => {
+            Err(VerifyError::OneStrangersWord)
+        }
         _ => Ok(()),
     }
 }
@@ -392,9 +404,15 @@ pub enum VerifyError {
         /// What the verdict has; empty where it has none.
         observed: String,
     },
+    /// One endpoint of somebody else's said so, and nobody else was asked.
+    #[error("one stranger's word (single-rpc) is behind it; where that is enough, ask for proof single-rpc")]
+    OneStrangersWord,
     /// The payload is not strict JSON.
     #[error("the payload is not strict JSON: {0}")]
     Payload(JsonError),
+    /// It is vouched for less than was asked for.
+    #[error("it is vouched for by less than was asked for")]
+    ProofTooWeak,
     /// It comes from the embedded world.
     #[error("it comes from the sandbox, whose verdicts prove nothing")]
     Sandbox,

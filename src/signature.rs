@@ -99,6 +99,16 @@ pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError>
     Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
 }
 
+/// Whether the card has a signature whose header names this key already; it may be of an earlier state of the card.
+pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
+    let kid = |entry: &Value| {
+        let header = BASE64URL.decode(entry["protected"].as_str()?).ok()?;
+        serde_json::from_slice::<Value>(&header).ok()?["kid"].as_str().map(str::to_owned)
+    };
+    let entries = card[SIGNATURES].as_array().map_or(&[][..], Vec::as_slice);
+    entries.iter().take(MAX_SIGNATURES).any(|entry| kid(entry).as_deref() == Some(key.key_id()))
+}
+
 /// Why a card is not signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -587,6 +587,28 @@ fn the_program_verifies_without_a_network_interface() {
 }
 
 #[test]
+fn a_bundle_of_the_past_is_refused_unless_its_block_is_named() {
+    let program = || {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        program.env_remove("CLRESOLVE_CONFIG");
+        program
+    };
+    let mut export = program();
+    export.args(["bundle", "export", "record-pending.eth", "--sandbox", "--block", "1"]);
+    let past = fed(&mut export, b"").stdout;
+    assert_eq!(serde_json::from_slice::<Value>(&past).expect("JSON")["verdict"]["state"], "trusted");
+    let verify = |further: &[&str]| fed(program().args(["bundle", "verify", "-"]).args(further), &past);
+    for further in [&[] as &[&str], &["--max-age", "10m"], &["--block", "2"], &["--block", "finalized"]] {
+        let refused = verify(further);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.starts_with("bundle-past-block: "), "{further:?} {said}");
+    }
+    let meant = verify(&["--block", "1"]);
+    let said = String::from_utf8_lossy(&meant.stdout);
+    assert!(meant.status.code() == Some(0) && said.contains("block 1 (1) of "), "{said}");
+}
+
+#[test]
 fn the_program_says_what_is_shown_and_what_is_not() {
     let run = |arguments: &[&str], input: &[u8]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));

@@ -1034,6 +1034,65 @@ async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
     assert_eq!(reading.contradicted_by, []);
 }
 
+/// Chains of the same agent: the first ends with the first of these blocks, each further one has one block more; all
+/// blocks are finalized.
+fn ever_longer(times: &[&str]) -> Vec<Arc<SandboxChain>> {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&agent()).unwrap();
+    let mut chains = Vec::new();
+    for at in times {
+        builder.seal(time(at)).unwrap();
+        builder.finalize().unwrap();
+        chains.push(Arc::new(builder.build().unwrap()));
+    }
+    chains
+}
+
+#[tokio::test]
+async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
+    let chains = ever_longer(&[NOON, "2026-11-20T14:00:00Z"]);
+    let (servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[0], &chains[0]]).await;
+    servers[3].set_fault(RpcFault::Stall);
+
+    let reading = patient(Duration::from_millis(1), endpoints).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.block, chains[0].finalized());
+    assert!(!reading.endpoints.contains(&"d".to_owned()));
+}
+
+/// A door through which one endpoint answers once, and then never.
+struct OnceOnly {
+    door: Arc<dyn HttpPost>,
+    silent: Url,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl HttpPost for OnceOnly {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        if *url == self.silent && self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            std::future::pending::<()>().await;
+        }
+        self.door.post(url, body, cap, timeout).await
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
+    let chains = ever_longer(&[NOON, "2026-11-20T12:06:24Z", "2026-11-20T12:12:48Z"]);
+    let (_servers, endpoints) = endpoints_of(&[&chains[2], &chains[1], &chains[0]]).await;
+    let door = OnceOnly { door: http(), silent: endpoints[0].url.clone(), asked: AtomicUsize::new(0) };
+    let timeout = Duration::from_secs(3600);
+    let hedge_after = Duration::from_millis(1);
+    let config = ChainConfig { demand: Demand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.block, chains[0].finalized());
+    assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
+}
+
 /// A door through which one endpoint answers only after two others have.
 struct LastLast {
     door: Arc<dyn HttpPost>,

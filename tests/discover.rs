@@ -236,14 +236,73 @@ async fn without_a_root_card_the_path_of_the_system_is_tried() {
 }
 
 #[tokio::test]
+async fn a_system_of_another_namespace_is_asked_for_in_it_and_no_other_one_passes_for_it() {
+    let world = World::new(|path| match path {
+        "/v1/agent-systems/research/.well-known/agent-card.json?namespace=team-a" => {
+            ok(ORLOJ.replace("/research/a2a", "/research/a2a?namespace=team-a").as_bytes())
+        }
+        SYSTEM | "/v1/agent-systems/research/.well-known/agent-card.json?namespace=team-b" => ok(ORLOJ.as_bytes()),
+        "/v1/agent-systems/other/.well-known/agent-card.json" => ok(ORLOJ.as_bytes()),
+        "/v1/agent-systems/aevum/.well-known/agent-card.json" => ok(AEVUM.as_bytes()),
+        _ => nothing(),
+    })
+    .await;
+    let mismatch = &[Code::OrUrlNameMismatch][..];
+    for (name, query, expected) in [
+        ("research", "", &[][..]),
+        ("research", "?namespace=team-a", &[]),
+        ("research", "?namespace=team-b", mismatch),
+        ("other", "", mismatch),
+        ("aevum", "", mismatch),
+    ] {
+        let discovery = world.ask(&at(&format!("https://agent.example/v1/agent-systems/{name}{query}"))).await;
+        let path = format!("/v1/agent-systems/{name}/.well-known/agent-card.json{query}");
+        assert_eq!(place(&discovery, &path), (PlaceOutcome::Found, expected), "{discovery:#?}");
+        let own = discovery.places.iter().find(|place| place.outcome == PlaceOutcome::Found).expect("asserted");
+        assert_eq!(own.detail.is_some(), !expected.is_empty());
+        let document = world.ask(&at(&format!("https://agent.example{path}"))).await;
+        assert_eq!(place(&document, &path), (PlaceOutcome::Found, expected), "{document:#?}");
+    }
+    let typed = Target::parse(HOST).unwrap().with_system(SystemName::parse("team-a/research").unwrap()).unwrap();
+    let discovery = world.ask(&Question::new(typed)).await;
+    assert_eq!(discovery.asked, "https://agent.example/v1/agent-systems/research?namespace=team-a");
+    assert_eq!((discovery.outcome, discovery.cards.len()), (Outcome::Valid, 1));
+}
+
+#[tokio::test]
+async fn a_host_without_a_root_card_is_said_to_have_perhaps_several_systems() {
+    let world = World::new(|_| nothing()).await;
+    for question in [at(HOST), of(HOST, Flavour::Orloj)] {
+        let discovery = world.ask(&question).await;
+        assert!(discovery.reasons[0].message.contains("name one (--system"), "{discovery:#?}");
+    }
+    for question in [of(HOST, Flavour::Aevum), at("https://agent.example/v1/agent-systems/research")] {
+        let discovery = world.ask(&question).await;
+        assert!(!discovery.reasons[0].message.contains("--system"), "{discovery:#?}");
+    }
+    let down = World::new(|_| status("503 Service Unavailable")).await;
+    assert!(!down.walk().await.reasons[0].message.contains("--system"));
+}
+
+#[tokio::test]
+async fn the_query_of_a_document_is_sent_and_not_told() {
+    let world = World::new(|path| if path == "/a.json?token=SECRET" { ok(A2A.as_bytes()) } else { nothing() }).await;
+    let discovery = world.ask(&at("https://agent.example/a.json?token=SECRET")).await;
+    assert_eq!((discovery.outcome, discovery.asked.as_str()), (Outcome::Valid, "https://agent.example/a.json"));
+    let text = serde_json::to_string(&discovery).expect("JSON");
+    assert!(!text.contains("SECRET"), "{text}");
+}
+
+#[tokio::test]
 async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     let asked = AtomicUsize::new(0);
     let world = World::new(move |path| match path {
         SYSTEM => {
             let turn = asked.fetch_add(1, Ordering::SeqCst);
-            let age = ["0", "300", "301"][turn % 3];
-            let headers =
-                format!("Content-Type: application/json\r\nCache-Control: public, max-age=300\r\nAge: {age}\r\n");
+            let (age, lifetime) = [(0, 0), (299, 300), (300, 300)][turn % 3];
+            let headers = format!(
+                "Content-Type: application/json\r\nCache-Control: public, max-age={lifetime}\r\nAge: {age}\r\n"
+            );
             served(&headers, &ORLOJ.replace("1.0.0", &format!("1.0.{turn}")))
         }
         _ => nothing(),

@@ -58,7 +58,7 @@ async fn world(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Ser
 }
 
 async fn get(egress: &Egress, url: &str) -> Result<Body, FetchError> {
-    https::get(egress, url, Limits { bytes: CARD_LIMIT, total: AMPLE }).await
+    https::get(egress, url, Limits { total: AMPLE, ..Limits::card() }).await
 }
 
 /// What comes of a card whose server answers so.
@@ -90,7 +90,7 @@ async fn gets_a_card() {
         stale: false,
     };
     assert_eq!(body, expected);
-    let endless = Limits { bytes: 2, total: Duration::MAX };
+    let endless = Limits { bytes: 2, total: Duration::MAX, ..Limits::card() };
     assert_eq!(https::get(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
     assert_eq!(server.paths(), ["/a/card.json?x=1", "/"]);
     assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: cards.example\r\n"));
@@ -434,7 +434,7 @@ async fn stalls_end_at_the_time_limit() {
     let heads = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"];
     for head in heads {
         let (_server, egress) = world(move |_| Answer::Stall(head.into())).await;
-        let got = https::get(&egress, "https://cards.example/", Limits { bytes: CARD_LIMIT, total: SHORT }).await;
+        let got = https::get(&egress, "https://cards.example/", Limits { total: SHORT, ..Limits::card() }).await;
         assert_eq!(got, Err(unavailable(Cause::Timeout)), "{head:?}");
     }
 

@@ -176,6 +176,20 @@ fn rows_give_their_codes_and_no_others() {
 }
 
 #[test]
+fn no_crowd_of_warnings_hides_a_failure() {
+    let mut card: Value = serde_json::from_str(&rows(Flavour::Orloj).card).expect("JSON");
+    let skill = |number| serde_json::json!({"id": format!("t{number}"), "name": "t", "description": ""});
+    card["skills"] = (0..200).map(skill).collect();
+    card["version"] = 5.into();
+    let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &Rules::of(&profile()));
+    assert!(codes(&judged(&card)).contains(&Code::OrVersionType));
+    card["version"] = "1".into();
+    assert!(judged(&card).valid);
+    card["skills"].as_array_mut().expect("a list").push(serde_json::json!({"id": 5}));
+    assert!(!judged(&card).valid);
+}
+
+#[test]
 fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
     for (flavour, ..) in SYSTEMS {
@@ -235,38 +249,6 @@ fn codes_have_the_prefix_of_their_system() {
 
 /// AE-22, strictly.
 #[test]
-fn many_warnings_hide_no_failure() {
-    let mut document: Value = serde_json::from_str(&rows(Flavour::Orloj).card).expect("JSON");
-    let skill = |at: usize| serde_json::json!({"id": format!("t{at}"), "name": "t", "description": ""});
-    document["skills"] = (0..200).map(skill).collect();
-    document["version"] = 5.into();
-    let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Orloj), &Rules::of(&profile()));
-    assert!(!report.valid && codes(&report).contains(&Code::OrVersionType), "{:?}", codes(&report));
-
-    document["version"] = "1".into();
-    document["skills"].as_array_mut().expect("a list").push(serde_json::json!({"id": 5}));
-    let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Orloj), &Rules::of(&profile()));
-    assert!(!report.valid && codes(&report).contains(&Code::OrSkillIncomplete), "{:?}", codes(&report));
-}
-
-#[test]
-fn aevum_pacr_members_are_reported_and_decide_nothing() {
-    for (name, value) in [
-        ("interaction_count", "-1"),
-        ("interaction_count", "\"x\""),
-        ("avg_latency_ms", "-1"),
-        ("influence_rank", "{}"),
-    ] {
-        let mut document: Value = serde_json::from_str(&rows(Flavour::Aevum).card).expect("JSON");
-        document["metadata"] =
-            serde_json::json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
-        let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Aevum), &Rules::of(&profile()));
-        assert!(report.valid, "{name} {value}");
-        assert_eq!(codes(&report), BTreeSet::from([Code::AePacrSelfDeclared]), "{name} {value}");
-    }
-}
-
-#[test]
 fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
     let text = fs::read_to_string(path).expect("a profile");
@@ -286,9 +268,6 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
 #[test]
 fn the_shape_tells_also_of_broken_cards() {
     for (flavour, text) in [
-        (Flavour::Orloj, r#"{"name": "b", "url": "/v1/agent-systems/b/a2a"}"#),
-        (Flavour::Orloj, r#"{"name": "b", "url": "https://a.example/v1/agent-systems/b/a2a/"}"#),
-        (Flavour::Anypoint, r#"{"name": "x", "skills": [{}, {"mcp_tool": "y"}]}"#),
         (Flavour::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
         (Flavour::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
         (Flavour::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),
@@ -454,14 +433,14 @@ fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTre
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
 }
 
-/// The schema knows no floor of costs, takes any object for a schema, judges what only the ledger can say, and refuses members that it does not know.
+/// The schema knows no floor of costs, takes any object for a schema, and refuses members that it does not know.
 #[test]
 fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22"]);
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-22"]);
 }
 
-/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL whose host cannot be.
+/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host or with a port that is none.
 #[test]
 fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", Flavour::Anypoint) else { return };

@@ -362,17 +362,37 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     assert_eq!(said["conclusion"], verdict["conclusion"]);
     assert_eq!((&said["world"], &said["state"]), (&json!("sandbox"), &json!("trusted")));
     assert_eq!(card["supportedInterfaces"][0]["url"], verdict["identity"]["entry"]);
+    assert_eq!(card["supportedInterfaces"][0]["protocolBinding"], "x402");
     assert_eq!(card["skills"][0]["id"], verdict["identity"]["verbs"][0]);
     assert!(answer.header("cache-control").starts_with("private, max-age="), "{}", answer.header("cache-control"));
     for when in ["checked_at", "fresh_until"] {
         assert_eq!(said[when], verdict["freshness"][when]);
     }
     assert_eq!(card["signatures"], Value::Null, "nothing of the sandbox is signed");
+    assert_eq!((&said["warnings"], &said["status"]), (&Value::Null, &json!("active")));
+    let retiring = daemon.get(&path("deprecated.eth")).await.json();
+    let said = &retiring["capabilities"]["extensions"][0]["params"];
+    assert_eq!((&said["warnings"], &said["status"]), (&json!(["status-deprecated"]), &json!("deprecated")));
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
     let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
     weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
+}
+
+/// The cards of 1.1.0 have neither a name for people nor a description, and commons agents are called on the web.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_card_does_not_say_is_projected_from_the_verdict() {
+    let daemon = Daemon::start(|config| config.rules.profile = "agent-cards/1.1.0".to_owned()).await;
+    let card = daemon.get("/v1/agents/next-line.eth/.well-known/agent-card.json").await.json();
+    assert_eq!(card["name"], "next-line.eth");
+    assert_eq!(card["description"], "The agent next-line.eth of CommandLayer's class commons; its verbs: summarize.");
+    let interface = &card["supportedInterfaces"][0];
+    assert_eq!(interface["url"], "https://runtime.commandlayer.org/execute");
+    assert_eq!(
+        (&interface["protocolBinding"], &card["skills"][0]["tags"]),
+        (&json!("https"), &json!(["commons", "https"]))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -385,14 +405,12 @@ async fn cards_of_every_system_are_linted() {
     let report = lint("", "application/json", card.clone()).await;
     let body = report.json();
     assert_eq!((report.status, &body["flavour"], &body["valid"]), (200, &json!("commandlayer"), &json!(true)));
-    assert_eq!(body["findings"], json!([]));
+    assert_eq!((&body["findings"], &body["near_misses"]), (&json!([]), &json!([])));
+    let released = String::from_utf8_lossy(&card).replace("/summarize/v1\"", "/summarize/v1.0.0\"");
+    let near = lint("", "application/json", released.into_bytes()).await.json();
+    assert_eq!(near["near_misses"], json!(["agent-cards/1.0.0+released"]));
     let bad = lint("", "application/json; charset=utf-8", b"{\"agent_id\": 5".to_vec()).await.json();
     assert_eq!((&bad["valid"], &bad["findings"][0]["code"]), (&json!(false), &json!("card-not-json")));
-    let mut released: Value = serde_json::from_slice(&card).expect("JSON");
-    let entry = format!("{}.0.0", released["entry"].as_str().expect("a text"));
-    released["entry"] = entry.into();
-    let near = lint("", "application/json", released.to_string().into_bytes()).await.json();
-    assert_eq!((&body["near_misses"], &near["near_misses"]), (&json!([]), &json!(["agent-cards/1.0.0+released"])));
     let named = lint("?as=anypoint&profile=agent-cards/1.1.0", "application/json", card.clone()).await.json();
     assert_eq!(named["flavour"], "anypoint");
 
@@ -966,6 +984,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         chain: "eip155:31337".to_owned(),
         world: "lab".to_owned(),
         issuer: Some("https://clresolve.example".to_owned()),
+        proof: None,
     };
     let (first, second, third) = (
         accepting(&verdict, "application/jose").await,
@@ -998,7 +1017,10 @@ async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
     let daemon = Daemon::start(|_| {}).await;
     let signed = daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).header("accept", "application/jose");
     answer(signed).await.is_problem(406, "not-acceptable");
-    daemon.get("/.well-known/jwks.json").await.is_problem(404, "route-unknown");
+    let keys = daemon.get("/.well-known/jwks.json").await;
+    keys.is_problem(404, "route-unknown");
+    let said = keys.json()["detail"].as_str().expect("a detail").to_owned();
+    assert!(said.contains("switched off; sign.key"), "{said}");
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = patient(&sandbox);
     config.sign.key = Some("k.pem".into());

@@ -218,6 +218,23 @@ fn several_cards_give_a_list_and_the_worst_exit() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = folder.path().join("good.json");
+    std::fs::write(&good, CARD).expect("it can be written");
+    let (good, gone) = (good.to_str().expect("UTF-8"), folder.path().join("gone.json"));
+    let output = run(["lint", gone.to_str().expect("UTF-8"), good, "-o", "json"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(json(&output).as_array().map(Vec::len), Some(1), "a whole list");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("gone.json"));
+    // Nothing is mended where one of the documents cannot be.
+    let reversed = CARD.replace("\"updated_at\": \"2025", "\"updated_at\": \"2024");
+    std::fs::write(good, &reversed).expect("it can be written");
+    assert_eq!(code(&run(["lint", "--fix", good, "-"])), 2);
+    assert_eq!(std::fs::read_to_string(good).expect("it is there"), reversed);
+}
+
+#[test]
 fn sarif_names_rule_file_and_region() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("my card.json");
@@ -307,38 +324,5 @@ fn published_cards_pass_under_the_profile_of_their_line() {
     ] {
         let output = run([OsStr::new("lint"), corpus.join(path).as_os_str(), "--profile".as_ref(), profile.as_ref()]);
         assert_eq!(code(&output), expected, "{path} under {profile}:\n{}", out(&output));
-    }
-}
-
-#[test]
-fn a_file_that_cannot_be_read_stops_no_other() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (first, last) = (folder.path().join("a.json"), folder.path().join("b.json"));
-    for file in [&first, &last] {
-        std::fs::write(file, CARD).expect("it is written");
-    }
-    let none = folder.path().join("none.json");
-    let arguments = |more: &[&str]| {
-        let files = [&first, &none, &last].map(|file| file.to_str().expect("UTF-8").to_owned());
-        let more: Vec<String> = more.iter().map(|&argument| argument.to_owned()).collect();
-        [vec!["lint".to_owned()], files.to_vec(), more].concat()
-    };
-    let output = run(arguments(&["-o", "json"]));
-    assert_eq!((code(&output), json(&output).as_array().map(Vec::len)), (2, Some(2)));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read"));
-    let output = run(arguments(&["-o", "sarif"]));
-    assert_eq!((code(&output), &json(&output)["version"]), (2, &Value::from("2.1.0")));
-}
-
-#[test]
-fn nothing_is_mended_where_one_document_cannot_be() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("a.json");
-    let card = CARD.replace("\"slug\": \"summarizeagent\"", "\"slug\": \"Summarize\"");
-    std::fs::write(&file, &card).expect("it is written");
-    for other in ["-", "HTTPS://a.example/b.json"] {
-        let output = run([OsStr::new("lint"), OsStr::new("--fix"), file.as_os_str(), OsStr::new(other)]);
-        assert_eq!(code(&output), 2, "{other}");
-        assert_eq!(std::fs::read_to_string(&file).expect("it is read"), card);
     }
 }

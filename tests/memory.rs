@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use clresolve::chain::BlockSelector;
+use clresolve::memory::Memory;
 use clresolve::resolve::{Resolver, SetupError};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::world::World;
@@ -134,6 +135,13 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     assert_eq!((denied.status.code(), &said["code"]), (Some(1), &"card-changed-silently".into()));
     assert_eq!((&said["decision"], &said["state"]), (&"deny".into(), &"trusted".into()));
     assert_eq!(clresolve(&[NAME], &file).status.code(), Some(0), "the verdict stays what it is");
+
+    // A memory that another process holds tells nothing, and what it might have told is to be denied.
+    let held = Memory::open(&folder.path().join("memory"), 10).expect("nobody else has it now");
+    let denied = clresolve(&["gate", NAME, "-o", "json"], &file);
+    let said: serde_json::Value = serde_json::from_slice(&denied.stdout).expect("JSON");
+    assert_eq!((denied.status.code(), &said["code"]), (Some(1), &"memory-unavailable".into()));
+    drop(held);
 
     assert_eq!(clresolve(&["memory", "forget", NAME], &file).status.code(), Some(0));
     let allowed = clresolve(&["gate", NAME, "summarize"], &file);

@@ -8,8 +8,10 @@ use std::process::{Command, Output, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::bundle::{Bundle, BundleError, Signature};
+use clresolve::chain::Grade;
 use clresolve::config::{Config, Layer};
 use clresolve::name::EnsName;
+use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
     Expected, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TrustedKeys,
@@ -84,6 +86,7 @@ fn expected() -> Expected {
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         issuer: Some(ISSUER.to_owned()),
+        proof: None,
     }
 }
 
@@ -153,6 +156,22 @@ fn an_old_one_and_one_for_another_question_are_refused() {
     assert_eq!(asked(|e| e.depth = Depth::Schemas), VerifyError::Shallow);
     let issuer = VerifyError::Issuer { expected: "x".to_owned(), observed: ISSUER.to_owned() };
     assert_eq!(asked(|e| e.issuer = Some("x".to_owned())), issuer);
+    assert_eq!(asked(|e| e.proof = Some(Grade::Quorum)), VerifyError::ProofTooWeak);
+}
+
+/// As [`verdict`], and a stranger's word is all that stands behind it.
+fn strangers_word(now: i64) -> Verdict {
+    let mut verdict = verdict(now);
+    verdict.reasons = vec![Reason::new(Code::SingleRpc)];
+    verdict.sealed()
+}
+
+#[test]
+fn one_strangers_word_is_enough_for_who_says_so() {
+    let jws = signed(&strangers_word(NOW), NOW);
+    assert_eq!(refused(&jws), VerifyError::OneStrangersWord);
+    let enough = Expected { proof: Some(Grade::SingleRpc), ..expected() };
+    assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
 }
 
 #[test]
@@ -469,8 +488,10 @@ fn the_sandbox_and_whoever_has_no_key_sign_nothing() {
     let key = desk.path("k.pem");
     let signing = ["-o", "jws", "--sign-key", &key, "--sign-issuer", ISSUER];
     let (out, err) = ends(&clresolve(&[&["--sandbox", NAME], signing.as_slice()].concat(), ""), 2);
-    assert!(out.is_empty() && err.contains("sign.key: the sandbox signs nothing"), "{err}");
+    assert!(out.is_empty() && err.contains("the sandbox signs nothing"), "{err}");
     let (_, err) = ends(&clresolve(&["--sandbox", NAME, "-o", "jws"], ""), 2);
+    assert!(err.contains("the sandbox signs nothing"), "{err}");
+    let (_, err) = ends(&clresolve(&["a.eth", "--rpc", "http://127.0.0.1:1", "-o", "jws"], ""), 2);
     assert!(err.contains("clresolve key new"), "{err}");
     let (_, err) = ends(&clresolve(&["a.eth", "--rpc", "http://127.0.0.1:1", "-o", "jws", "--sign-key", &key], ""), 2);
     assert!(err.contains("sign.issuer"), "{err}");
@@ -514,6 +535,7 @@ fn try_recipe(program: &Path, language: &str, extension: &str) {
     }
     let old = now - 1000;
     is_refused(&run(&desk.signed(&verdict(old), old), good));
+    is_refused(&run(&desk.signed(&strangers_word(now), now), good));
     is_refused(&run(&desk.signed(&verdict(now + 1000), now + 1000), good));
     // By a key that is not trusted, of another type, unsigned, and changed.
     is_refused(&run(&signed(&verdict(now), now), good));
@@ -741,4 +763,24 @@ fn the_program_says_who_signed_a_bundle() {
         let (found, text) = verify(further);
         assert!(found == Some(1) && text.starts_with(class), "{text}");
     }
+}
+
+#[test]
+fn rules_that_a_configuration_adds_from_files_are_known_to_it() {
+    let world = Devnet::start();
+    let (path, rules) = (world.desk.path("devnet.toml"), world.desk.path("mine.json"));
+    let builtin = include_str!("../manifests/profiles/agent-cards-1.0.0.json");
+    fs::write(&rules, builtin.replacen("\"agent-cards/1.0.0\"", "\"mine/1\"", 1)).expect("written");
+    let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
+    config.rules.manifests.clear();
+    config.rules.profile_files = vec![rules.into()];
+    config.rules.profile = "mine/1".to_owned();
+    config.save(Path::new(&path)).expect("written");
+    let (document, _) = ends(&world.run(&["bundle", "export", NAME], false), 0);
+    let state = serde_json::from_str::<Value>(&document).expect("JSON")["verdict"]["state"].clone();
+    let (_, text) = ends(&clresolve(&["bundle", "verify", "-"], &document), 1);
+    assert!(text.starts_with("bundle-rules-unknown: "), "{text}");
+    let known = clresolve(&["bundle", "verify", "-", "--config", &path], &document);
+    let (out, err) = ends(&known, if state == "trusted" { 0 } else { 1 });
+    assert!(out.contains("rules: mine/1 and its manifests"), "{out}{err}");
 }

@@ -1,6 +1,10 @@
 //! Signatures of A2A cards: the corpus, every refusal with its code, what a changed byte does, roots, the commands, and
 //! the A2A SDKs in JavaScript and Python.
 
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "the fetch tests use all of it")]
+mod server;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
@@ -526,8 +530,13 @@ fn key_sets_are_read_strictly() {
     assert_eq!(with("d", json!(SEED)), Some(RootError::Keys(KeyError::Private)));
     assert_eq!(with("x", json!("AA")), Some(RootError::Keys(KeyError::NotJwk)));
     let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
-    assert_eq!(jwks(&[ec]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(RootError::Keys(KeyError::NotJwk)));
     assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    let enc = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"});
+    assert_eq!(jwks(&[ec.clone(), enc.clone()]).err(), Some(RootError::Keys(KeyError::NotJwk)), "none is of use");
+    verified(&verify(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
+    let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
+    assert_eq!(jwks(&[jwk(), private]).err(), Some(RootError::Keys(KeyError::Private)));
     assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
     for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
         assert!(matches!(Root::from_jwks("r", bytes).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
@@ -584,6 +593,12 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
     assert_eq!(judged(&limited, "k1"), Verified);
     let embedded = json!({"id": "did:web:example.com", "assertionMethod": [method("#k3")]});
     assert_eq!(judged(&embedded, "did:web:example.com#k3"), Verified);
+
+    let malformed = json!({"id": "#k0", "publicKeyJwk": {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}});
+    let mixed = json!({"id": "did:web:example.com", "verificationMethod": [malformed, method("#k1")]});
+    assert_eq!(judged(&mixed, "k1"), Verified);
+    let none = json!({"id": "did:web:example.com", "verificationMethod": [malformed]});
+    assert_eq!(read(&none).err(), Some(RootError::Keys(KeyError::NotJwk)));
 
     assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(RootError::OtherDid));
     assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(RootError::OtherDid));
@@ -766,6 +781,48 @@ async fn roots_are_got_through_the_foreign_door() {
         let root = resolver.trust_root(&source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(Code::SignatureRootUnusable), "{source:?}");
     }
+}
+
+/// A root is the origin that the verifier names: keys of another one would be trusted in its name.
+#[tokio::test]
+async fn no_redirect_lets_another_origin_answer_for_a_root() {
+    let set = json!({"keys": [jwk()]}).to_string();
+    let document = json!({"id": "did:web:moved.example", "verificationMethod": [{"id": "#k", "publicKeyJwk": jwk()}]});
+    let handler = move |head: &str| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        match (path, head.to_ascii_lowercase().contains("host: evil.example")) {
+            ("/away.json" | "/.well-known/did.json", false) => server::redirect(&format!("https://evil.example{path}")),
+            ("/port.json", false) => server::redirect("https://moved.example:8443/set.json"),
+            ("/near.json", false) => server::redirect("/set.json"),
+            ("/set.json" | "/away.json", _) => server::ok(set.as_bytes()),
+            ("/.well-known/did.json", true) => server::ok(document.to_string().as_bytes()),
+            _ => server::status("404 Not Found"),
+        }
+    };
+    let host = server::Server::tls(&["moved.example", "evil.example"], handler).await;
+    let mut config = Config::default();
+    for origin in ["moved.example:443", "moved.example:8443", "evil.example:443"] {
+        config.network.connect_to.push(host.detour(origin).parse().expect("a detour"));
+    }
+    config.network.ca_pems = vec![String::from_utf8(host.root.to_vec()).expect("PEM")];
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    let url = |path: &str| RootSource::Url(format!("https://moved.example{path}"));
+
+    let near = resolver.trust_root(&url("/near.json")).await;
+    verified(&verify(&header(json!({})), &near.into()));
+    let did = RootSource::Did("did:web:moved.example".parse().expect("a DID"));
+    for (source, origin) in [
+        (url("/away.json"), "https://evil.example"),
+        (url("/port.json"), "https://moved.example:8443"),
+        (did, "https://evil.example"),
+    ] {
+        let root = resolver.trust_root(&source).await;
+        let reason = root.failure().expect("no keys");
+        assert_eq!(reason.code, Code::SignatureRootUnusable, "{source:?}");
+        let why = format!("redirect hop 1: {origin}: a redirect may not lead to another origin here");
+        assert_eq!(reason.observed.as_deref(), Some(why.as_str()));
+    }
+    assert!(!host.heads().iter().any(|head| head.to_ascii_lowercase().contains("evil.example")), "{:?}", host.heads());
 }
 
 /// A folder with files, and the program beside it.

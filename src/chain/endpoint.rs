@@ -1,6 +1,7 @@
 //! One RPC endpoint: what it says about a name in one exchange, checked as far as a single answer can be.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -48,17 +49,28 @@ pub struct Endpoint {
 impl Endpoint {
     /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
     /// below one public suffix for one rather than one for several; host and port where the host is an IP address or
-    /// `localhost`, since there the port tells nodes and tunnels apart.
+    /// `localhost`, since there the port tells nodes and tunnels apart. All addresses of this machine are `localhost`.
     pub fn operator_of(url: &Url) -> String {
-        let name = match url.host() {
-            Some(Host::Domain(name)) => name.trim_end_matches('.'),
-            _ => "",
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(address.to_canonical()),
+            Some(Host::Domain(_)) | None => None,
+        };
+        let name = match address {
+            Some(address) if address.is_loopback() => "localhost",
+            Some(_) => "",
+            None => url.host_str().unwrap_or_default().trim_end_matches('.'),
         };
         let dots: Vec<usize> = name.rmatch_indices('.').map(|(at, _)| at).collect();
         match dots.as_slice() {
             [] => {
                 let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
-                format!("{}{port}", url.host_str().unwrap_or_default())
+                let address = match address.filter(|_| name.is_empty()) {
+                    Some(IpAddr::V4(address)) => address.to_string(),
+                    Some(IpAddr::V6(address)) => format!("[{address}]"),
+                    None => String::new(),
+                };
+                format!("{name}{address}{port}")
             }
             [_] => name.to_owned(),
             [_, before, ..] => name[before + 1..].to_owned(),

@@ -175,17 +175,15 @@ impl RpcChain {
         let mut poll = Poll::new(self, asked, selector);
         let mut fallback = None;
         let agreement = loop {
-            let mut is_unclear = false;
+            let mut lacking = None;
             let in_sight = match poll.tally.standing() {
                 Standing::Settled(agreement) => break Some(agreement),
-                Standing::Provisional(agreement, lacking) => {
+                Standing::Provisional(agreement, lacks) => {
                     fallback = Some(agreement);
-                    match lacking {
+                    lacking = Some(lacks).filter(|_| self.agree() > 1);
+                    match lacks {
                         Lacking::Youth => 1,
-                        Lacking::Latest => {
-                            is_unclear = self.agree() > 1;
-                            usize::MAX
-                        }
+                        Lacking::Latest => usize::MAX,
                     }
                 }
                 Standing::Open { most, again } => {
@@ -200,12 +198,15 @@ impl RpcChain {
                     break;
                 }
             }
-            let patience = self.patience().filter(|_| poll.has_next());
-            match hedge::next(&mut poll.under_way, patience).await {
+            let is_worth_it = poll.has_next() || poll.tally.awaits() || lacking == Some(Lacking::Youth);
+            match hedge::next(&mut poll.under_way, self.patience().filter(|_| is_worth_it)).await {
                 Next::Answer(heard) => poll.hear(heard),
-                Next::Stall => _ = poll.ask_next(),
+                Next::Stall if poll.ask_next() => {}
+                // One endpoint that claims a much newer block makes nobody wait for one that stalls.
+                Next::Stall if lacking == Some(Lacking::Youth) => break fallback,
+                Next::Stall => poll.tally.stop_awaiting(),
                 // One that objects to the newest block and one that fails withhold no name while others can be asked.
-                Next::Nobody if is_unclear && poll.ask_next() => {}
+                Next::Nobody if lacking == Some(Lacking::Latest) && poll.ask_next() => {}
                 Next::Nobody => break fallback,
             }
         };

@@ -146,6 +146,20 @@ impl<W: Word> Tally<W> {
         self.with(seat, |voice| voice.silent.push(block));
     }
 
+    /// Whether an endpoint has not said anything yet about a block of others.
+    pub(super) fn awaits(&self) -> bool {
+        self.voices.iter().any(|voice| voice.awaited().next().is_some())
+    }
+
+    /// Counts on none of those that are still to say something about a block of others: a lower block may do. What comes
+    /// from them after all is heard.
+    pub(super) fn stop_awaiting(&mut self) {
+        for voice in &mut self.voices {
+            let awaited: Vec<Block> = voice.awaited().copied().collect();
+            voice.silent.extend(awaited);
+        }
+    }
+
     fn with(&mut self, seat: usize, change: impl FnOnce(&mut Voice<W>)) {
         if let Some(voice) = self.voices.iter_mut().find(|voice| voice.seat == seat) {
             change(voice);
@@ -300,6 +314,14 @@ struct Camp<'t, W> {
 impl<W> Voice<W> {
     fn word(&self, block: &Block) -> Option<&W> {
         self.words.iter().find(|(of, _)| of == block).map(|(_, word)| word)
+    }
+
+    /// Blocks of others that it was asked about, and has said nothing about.
+    fn awaited(&self) -> impl Iterator<Item = &Block> {
+        self.again.iter().filter(|block| {
+            let is_denied = self.instead.iter().any(|other| other.number == block.number);
+            self.word(block).is_none() && !is_denied && !self.silent.contains(block)
+        })
     }
 
     /// Whether it is further on, and may yet vouch for `block`.

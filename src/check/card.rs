@@ -206,7 +206,10 @@ fn instant(text: &str) -> Option<Timestamp> {
 
 /// CL-1, CL-23: what the base schema objects to and no rule has a code for.
 fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
-    for violation in profile.base_schema().violations(card.document()) {
+    for violation in profile.base_schema().every_violation(card.document()) {
+        if found.full(Code::CardSchemaInvalid) {
+            break;
+        }
         if !has_own_code(&violation, card, profile, found) {
             let reason =
                 Reason::new(Code::CardSchemaInvalid).observed(violation.detail).at(excerpt(&violation.pointer));

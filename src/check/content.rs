@@ -106,13 +106,18 @@ impl<'c> Walk<'c, '_> {
         self.path.pop();
     }
 
-    /// The name of the member that holds the value, also when it holds it in a list.
+    /// The name of the member that holds the value, also when it holds it in a list. In a JSON Schema a value of a
+    /// property belongs to that property, and what `dependentRequired` lists are names themselves.
     fn member(&self) -> &'c str {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
             Segment::Member(name) => Some(*name),
             Segment::Item(_) => None,
         });
-        names.next().unwrap_or("")
+        match (names.next(), names.next(), names.next()) {
+            (Some("default" | "const" | "enum" | "examples"), Some(property), Some("properties")) => property,
+            (Some(_), Some("dependentRequired"), _) => "",
+            (name, ..) => name.unwrap_or(""),
+        }
     }
 
     /// Whether the value stands in a member of `meta` that is there for the publisher's contact.

@@ -1,5 +1,7 @@
 //! Step `continuity`: the run against what is remembered of the name. Warnings, none of which changes a state.
 
+use semver::Version;
+
 use crate::card::Card;
 use crate::digest::Digest;
 use crate::evidence::Evidence;
@@ -40,7 +42,9 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
     // What was first seen after the block in question is no past of it.
     let past: Vec<&SeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
     let digest = Digest::of(bytes).to_string();
-    let changed = past.iter().find(|seen| seen.version == version && seen.card != digest).map(|seen| {
+    let Some(now) = as_version(version) else { return Vec::new() };
+    let is_same = |seen: &SeenVersion| as_version(&seen.version).as_ref() == Some(&now);
+    let changed = past.iter().find(|seen| is_same(seen) && seen.card != digest).map(|seen| {
         Reason::new(Code::CardChangedSilently)
             .at("/version")
             .message(format!(
@@ -50,11 +54,10 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
             .expected(&seen.card)
             .observed(&digest)
     });
-    changed.into_iter().chain(rollback(version, &past)).collect()
+    changed.into_iter().chain(rollback(version, &now, &past)).collect()
 }
 
-fn rollback(version: &str, past: &[&SeenVersion]) -> Option<Reason> {
-    let now = as_version(version)?;
+fn rollback(version: &str, now: &Version, past: &[&SeenVersion]) -> Option<Reason> {
     let parsed = past.iter().filter_map(|seen| Some((as_version(&seen.version)?, seen)));
     let (highest, seen) = parsed.max_by(|(a, _), (b, _)| a.cmp_precedence(b))?;
     now.cmp_precedence(&highest).is_lt().then(|| {

@@ -371,7 +371,7 @@ pub(super) struct DiscoverArgs {
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour())]
     pub(super) flavour: Option<Flavour>,
-    /// One of the host's own systems (Orloj)
+    /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(super) system: Option<SystemName>,
     /// Ask for the names that CommandLayer cards state, on the chain
@@ -519,8 +519,10 @@ and that the verdict follows; of a bundle made with --proof state-proof also the
 records, computed again under that header. All else is the word of whoever made the
 bundle, and is listed. Who that is only a signature tells, and only with --jwks. It
 must be about --name and, as for `verdict verify`, about the profile, depth and chain
-of the configuration; and it must not have expired, unless --max-age says how old a
-bundle may be. Without --jwks the world options change nothing.
+of the configuration, vouched for as --proof demands; and it must not have expired, unless --max-age says how old a
+bundle may be. A bundle about a numbered block is about the past: --block must name
+it. Rules that --config adds from files are known. The other world options change
+nothing without --jwks.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -701,7 +703,8 @@ pub(super) enum VerdictCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Profile, depth and, unless --chain names it, the chain and its world are those of
-the configuration: agent-cards/1.0.0, identity, and mainnet by default.
+the configuration: agent-cards/1.0.0, identity, and mainnet by default. --proof names
+the least grade; without it one stranger's word is refused, as the gate does.
 Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate), 4 for
 an --expect-* that is not met, 1 for a signed verdict that is refused, 2 usage.")]
 pub(super) struct VerdictVerifyArgs {
@@ -867,7 +870,8 @@ the server is configured to do, under the card's own names:
   provider: {organization: Orloj, url: https://orloj.example}
 
 What is not told is left out, except: protocolVersion is then 1.0 (with the members
-of A2A 1.0), schemes [bearer], which spec.a2a.auth: public takes away.
+of A2A 1.0, unless no scheme can be told in them: apiKey and oauth2 cannot), schemes
+[bearer], which spec.a2a.auth: public takes away.
 Exit codes: 0 written, 2 usage, or resources that make no card.")]
 pub(super) struct GenerateArgs {
     /// YAML with resources, several documents or not; - is standard input; repeatable

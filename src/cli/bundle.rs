@@ -18,10 +18,11 @@ use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{World, configuration};
 use crate::bundle::{Bundle, BundleError, MAX_BYTES, Signature, Verified};
+use crate::chain::BlockSelector;
 use crate::config::Layer;
 use crate::name::EnsName;
 use crate::profile::Profiles;
-use crate::resolve::{ExportError, Question};
+use crate::resolve::{ExportError, Question, local_profiles};
 use crate::sandbox::{Sandbox, WORLD};
 use crate::sign::{Expected, Signer, TrustedKeys};
 use crate::text::Foreign;
@@ -76,8 +77,10 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let output = Output::new(args.output.out)?;
     let bytes = read(&args.document)?;
     let mut results = Results::new(output, args.output.format, false);
-    let demands = Demands { name, max_age: args.max_age, signer };
-    let (verified, signature) = match verified(&bytes, &demands, Timestamp::now()) {
+    let config = configuration(&args.world, Layer::default())?;
+    let demands = Demands { name, max_age: args.max_age, block: args.world.block, signer };
+    let profiles = local_profiles(&config)?;
+    let (verified, signature) = match verified(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
             anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
@@ -122,6 +125,8 @@ impl From<BundleError> for Refusal {
 struct Demands {
     name: Option<EnsName>,
     max_age: Option<Duration>,
+    /// The block that it may be about although the run was told to read it.
+    block: Option<BlockSelector>,
     signer: Option<(TrustedKeys, Expected)>,
 }
 
@@ -134,13 +139,27 @@ enum Signed {
     By(Signature),
 }
 
-fn verified(bytes: &[u8], demands: &Demands, now: Timestamp) -> Result<(Verified, Signed), Refusal> {
+fn verified(
+    bytes: &[u8],
+    profiles: &Profiles,
+    demands: &Demands,
+    now: Timestamp,
+) -> Result<(Verified, Signed), Refusal> {
     let bundle = Bundle::read(bytes)?;
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
         return Err(Refusal { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
     }
-    let profiles = if bundle.world() == WORLD { Sandbox::profiles() } else { Profiles::builtin() };
-    let verified = bundle.verify(&profiles)?;
+    if let Some(height) = bundle.numbered_block()
+        && demands.block != Some(BlockSelector::Number(height))
+    {
+        let message =
+            format!("it is about block {height}, whatever came after it; --block {height} says that this is meant");
+        return Err(Refusal { class: "bundle-past-block", message });
+    }
+    let verified = match bundle.world() {
+        WORLD => bundle.verify(&Sandbox::profiles())?,
+        _ => bundle.verify(profiles)?,
+    };
     let signed = match &demands.signer {
         Some((keys, expected)) => Signed::By(unexpired(bundle.check_signature(keys, expected, now)?, demands)?),
         None if bundle.is_signed() => Signed::Unchecked,
@@ -223,7 +242,9 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
     let mut text = render::short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
     if let Some(anchor) = &verdict.anchor {
-        let _ = writeln!(text, "world {}, chain {}", Foreign::new(&anchor.world), Foreign::new(&anchor.chain));
+        let (world, chain, block) = (Foreign::new(&anchor.world), Foreign::new(&anchor.chain), &anchor.block);
+        let (tag, time) = (Foreign::new(&block.tag), Foreign::new(&block.timestamp));
+        let _ = writeln!(text, "world {world}, chain {chain}, block {} ({tag}) of {time}", block.number);
     }
     let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, Foreign::new(&verdict.freshness.fresh_until));
     match signed {
@@ -268,7 +289,7 @@ mod tests {
             expires: Timestamp::UNIX_EPOCH,
             is_expired,
         };
-        let demands = |max_age| Demands { name: None, max_age, signer: None };
+        let demands = |max_age| Demands { name: None, max_age, block: None, signer: None };
         let class = |is_expired, max_age| unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
         assert_eq!(class(true, None), Some("bundle-expired"));
         assert_eq!(class(true, Some(Duration::from_secs(60))), None);

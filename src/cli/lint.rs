@@ -18,7 +18,7 @@ use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::flavour::{Flavour, Rules};
-use crate::lint::{self, Finding, MAX_BYTES, Report};
+use crate::lint::{self, Finding, Judgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
 use crate::text::{self, Foreign, is_unsafe};
@@ -31,9 +31,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    report: Report,
-    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
-    near_misses: Vec<String>,
+    judgement: Judgement,
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -49,7 +47,9 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let previous = args.previous.as_deref().map(previous).transpose()?;
         let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
         if args.fix {
-            args.documents.iter().try_for_each(|document| mendable(document))?;
+            if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
+                bail!("--fix: expected files, which it writes anew; {} cannot be mended", Foreign::new(&shown(other)));
+            }
             for document in &args.documents {
                 mend(document, args.flavour, &rules)?;
             }
@@ -58,7 +58,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         for document in &args.documents {
             match bytes(document, &world).await {
                 Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
-                Err(gap) => judged.missed(gap),
+                Err(missing) => judged.missing = judged.missing.max(missing),
             }
         }
         judged.finish()
@@ -71,27 +71,29 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
 }
 
-/// How a command ends that found nothing to judge at one of its places, which is told; the other cards are judged.
-type Gap = Exit;
-
-/// What is to be judged.
-async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Gap> {
+/// What is to be judged. What gives nothing is told, with the code that this is worth, and the other cards are judged.
+async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
     let Some(url) = url(document) else {
         return read(document).map_err(|error| {
             anstream::eprintln!("clresolve: {error:#}");
             Exit::Usage
         });
     };
-    world.resolver.document(url).await.map(|body| body.bytes.into()).map_err(|error| {
-        let shown = shown(document);
+    let document = world.resolver.document(url).await;
+    document.map(|body| body.bytes.into()).map_err(|error| {
+        let shown = text::without_secrets(url);
         anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
         Exit::Indeterminate
     })
 }
 
-/// The document's URL, where it is none of a file.
 fn url(document: &Path) -> Option<&str> {
-    document.to_str().filter(|text| text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")))
+    document.to_str().filter(|text| text.starts_with("https://"))
+}
+
+/// Neither standard input nor a URL.
+fn is_file(document: &Path) -> bool {
+    document != Path::new("-") && url(document).is_none()
 }
 
 /// The file, or the URL without what may be a secret.
@@ -100,10 +102,9 @@ fn shown(document: &Path) -> String {
 }
 
 fn answer(bytes: &[u8], document: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
-    let report = lint::lint(bytes, named, rules);
-    let near_misses = lint::near_misses(bytes, &report, rules.profile, profiles);
-    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &report);
-    Answer { file: None, report, near_misses, text, name: shown(document) }
+    let judgement = lint::judge(bytes, named, rules, profiles);
+    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
+    Answer { file: None, judgement, text, name: shown(document) }
 }
 
 /// The text with stars for credentials, byte by byte, so that places stay: reports are kept.
@@ -117,17 +118,9 @@ fn without_secrets(mut text: String, report: &Report) -> String {
     text
 }
 
-/// Whether the document is one that can be written anew; asked of all before the first is.
-fn mendable(document: &Path) -> anyhow::Result<()> {
-    if document == Path::new("-") || url(document).is_some() {
-        bail!("--fix: expected a file, which it writes anew; standard input and URLs cannot be mended");
-    }
-    Ok(())
-}
-
-/// Writes the card anew where something could be mended, and says what. A file that cannot be read is told when it is
-/// to be judged.
+/// Writes the card anew where something could be mended, and says what.
 fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
+    // What cannot be read is told when it is to be judged.
     let Ok(bytes) = read(file) else { return Ok(()) };
     let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
@@ -177,8 +170,8 @@ struct Judged {
     sarif: Option<Vec<Answer>>,
     are_several: bool,
     are_valid: bool,
-    /// The gravest of the places that gave nothing.
-    gap: Option<Gap>,
+    /// What documents that gave nothing are worth.
+    missing: Exit,
 }
 
 impl Judged {
@@ -189,11 +182,11 @@ impl Judged {
             None => (Some(Vec::new()), Format::Json),
         };
         let results = Results::new(output, format, are_several && sarif.is_none());
-        Self { results, palette, sarif, are_several, are_valid: true, gap: None }
+        Self { results, palette, sarif, are_several, are_valid: true, missing: Exit::Trusted }
     }
 
     fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
-        self.are_valid &= answer.report.valid;
+        self.are_valid &= answer.judgement.report.valid;
         if let Some(answers) = &mut self.sarif {
             answers.push(answer);
             return Ok(());
@@ -205,23 +198,19 @@ impl Judged {
         })
     }
 
-    fn missed(&mut self, gap: Gap) {
-        self.gap = self.gap.max(Some(gap));
-    }
-
     fn finish(mut self) -> anyhow::Result<Exit> {
         if let Some(answers) = &self.sarif {
             let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
-            let reports = answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.report));
+            let reports =
+                answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.judgement.report));
             self.results.push(&lint::sarif(reports), |_| String::new())?;
         }
         self.results.finish()?;
-        let judged = if self.are_valid { Exit::Trusted } else { Exit::Untrusted };
-        Ok(self.gap.map_or(judged, |gap| gap.max(judged)))
+        Ok(if self.are_valid { self.missing } else { self.missing.max(Exit::Untrusted) })
     }
 }
 
-/// A path as a URI reference, in which no colon makes a scheme of its first segment; a URL as it is.
+/// A path as a URI reference.
 fn uri(path: &str) -> String {
     use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
     const RESERVED: &AsciiSet = &CONTROLS
@@ -232,17 +221,18 @@ fn uri(path: &str) -> String {
         .add(b'<')
         .add(b'>')
         .add(b'?')
-        .add(b'[')
         .add(b'\\')
-        .add(b']')
         .add(b'^')
         .add(b'`')
         .add(b'{')
         .add(b'|')
-        .add(b'}');
-    let encoded = utf8_percent_encode(path, RESERVED).to_string();
-    let has_colon = path.split('/').next().is_some_and(|segment| segment.contains(':'));
-    if has_colon && url(Path::new(path)).is_none() { format!("./{encoded}") } else { encoded }
+        .add(b'}')
+        .add(b'[')
+        .add(b']');
+    let path = utf8_percent_encode(path, RESERVED).to_string();
+    // A colon in the first segment would end a scheme.
+    let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':')) && !path.starts_with("https://");
+    if has_scheme { format!("./{path}") } else { path }
 }
 
 impl LintFormat {
@@ -261,7 +251,7 @@ impl LintFormat {
 /// A line for each finding, as compilers write them.
 fn short(answer: &Answer, palette: &Palette) -> String {
     let mut text = String::new();
-    for finding in &answer.report.findings {
+    for finding in &answer.judgement.report.findings {
         let style = palette.effect(finding.effect);
         let (place, effect) = (place(finding, &answer.name), word(finding.effect));
         let _ =
@@ -274,11 +264,11 @@ fn short(answer: &Answer, palette: &Palette) -> String {
 fn people(answer: &Answer, palette: &Palette) -> String {
     let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
     let mut text = String::new();
-    for finding in &answer.report.findings {
+    for finding in &answer.judgement.report.findings {
         text.push_str(&drawn(finding, answer, &renderer));
         text.push_str("\n\n");
     }
-    let style = palette.state(if answer.report.valid { State::Trusted } else { State::Untrusted });
+    let style = palette.state(if answer.judgement.report.valid { State::Trusted } else { State::Untrusted });
     let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
     text
 }
@@ -355,7 +345,7 @@ fn place(finding: &Finding, name: &str) -> String {
 
 /// One sentence that says what to do.
 fn advice(answer: &Answer) -> String {
-    let (name, report) = (Foreign::new(&answer.name), &answer.report);
+    let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.flavour) {
         (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
         (None, Some(flavour)) => flavour.title().to_owned(),
@@ -378,7 +368,7 @@ fn advice(answer: &Answer) -> String {
         1 => "1 defect".to_owned(),
         n => format!("{n} defects"),
     };
-    let near = match answer.near_misses.first() {
+    let near = match answer.judgement.near_misses.first() {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
@@ -402,7 +392,10 @@ mod tests {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
         let report = lint::lint(card.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
         let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
-        people(&Answer { file: None, report, near_misses: Vec::new(), text, name }, &Palette::plain())
+        people(
+            &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },
+            &Palette::plain(),
+        )
     }
 
     #[test]
@@ -424,19 +417,6 @@ mod tests {
         let text = shown(&card);
         assert!(text.lines().all(|line| line.chars().count() < 900), "{text}");
         assert!(!text.contains(['\u{202e}', '\u{7f}']) && text.contains("..."), "{text}");
-    }
-
-    #[test]
-    fn paths_become_uri_references() {
-        for (path, reference) in [
-            ("cards/a.json", "cards/a.json"),
-            ("x{1}|[2].json", "x%7B1%7D%7C%5B2%5D.json"),
-            ("a:b.json", "./a:b.json"),
-            ("b/a:b.json", "b/a:b.json"),
-            ("https://a.example/b.json", "https://a.example/b.json"),
-        ] {
-            assert_eq!(uri(path), reference);
-        }
     }
 
     #[test]

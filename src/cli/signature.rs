@@ -17,7 +17,9 @@ use crate::flavour::{Detection, Flavour, detect};
 use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
-use crate::signature::{CardKey, Checked, Outcome, Root, SignatureState, TrustRoots, Verification, sign_text, verify};
+use crate::signature::{
+    CardKey, Checked, Outcome, Root, SignatureState, TrustRoots, Verification, names_key, sign_text, verify,
+};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -36,8 +38,14 @@ pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
         key = key.at(jku);
     }
     let text = String::from_utf8(read(&args.card)?).context("the card is not UTF-8")?;
-    let is_a2a = |card: Card| matches!(detect(&card), Detection::One(Flavour::A2a | Flavour::Orloj));
-    if !Card::parse(text.as_bytes()).is_ok_and(is_a2a) {
+    let card = Card::parse(text.as_bytes()).ok();
+    if card.as_ref().is_some_and(|card| names_key(card.document(), &key)) {
+        anstream::eprintln!(
+            "clresolve: the card has a signature of this key already, which stays; take it out if the card has changed since"
+        );
+    }
+    let is_a2a = |card: &Card| matches!(detect(card), Detection::One(Flavour::A2a | Flavour::Orloj));
+    if !card.as_ref().is_some_and(is_a2a) {
         anstream::eprintln!(
             "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve project NAME` makes one of a trusted name)"
         );

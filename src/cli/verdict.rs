@@ -11,8 +11,9 @@ use super::exit::Exit;
 use super::output::{Output, Results};
 use super::verify::{exit_of, report_unmet};
 use super::{render, world};
+use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, ProofDemand};
 use crate::name::EnsName;
 use crate::sign::{Expected, MAX_JWS_BYTES, TrustedKeys, Verified, verify};
 use crate::text::Foreign;
@@ -56,6 +57,11 @@ pub(super) fn expected(
         chain: format!("eip155:{chain}"),
         world,
         issuer,
+        proof: config.chain.proof.map(|proof| match proof {
+            ProofDemand::SingleRpc => Grade::SingleRpc,
+            ProofDemand::Quorum => Grade::Quorum,
+            ProofDemand::StateProof => Grade::StateProof,
+        }),
     })
 }
 

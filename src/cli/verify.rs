@@ -1,6 +1,6 @@
 //! `verify`: names to verdicts.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, stream};
 
 use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
@@ -34,6 +34,9 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
         anstream::eprintln!("clresolve: {hint}");
     }
     let progress = Progress::start(waiting_for(&args.names));
+    if args.world.sandbox && args.output.format == VerdictFormat::Jws {
+        bail!("-o jws: the sandbox signs nothing");
+    }
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let (signer, format) = match args.output.format {
         VerdictFormat::Jws => (Some(signer(&world)?), Format::Short),

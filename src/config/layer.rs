@@ -228,6 +228,9 @@ impl Config {
         if self.gate.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
+        if self.gate.denies_by_memory() && self.memory.path.is_none() {
+            return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
+        }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
             return Err(conflict(
                 "rpc",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Grade, parse_duration};
-use crate::reason::{Code, Effect, Refusal};
+use crate::reason::{Code, Effect, Refusal, Step};
 use crate::text::Foreign;
 use crate::verdict::{State, Verdict};
 
@@ -96,7 +96,8 @@ impl GateConfig {
     /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it.
     ///
     /// A verdict that is not trusted, one stranger's word, too weak a proof, a warning among [`GateConfig::deny`] and a
-    /// verb that the card does not implement are refused, in this order. The verdict itself stays what it is.
+    /// verb that the card does not implement are refused, in this order; so is a memory that could not be asked where
+    /// what only it knows is to be denied. The verdict itself stays what it is.
     pub fn objection(&self, verdict: &Verdict, verb: Option<&str>) -> Option<&'static str> {
         if verdict.state != State::Trusted {
             let first = verdict.reasons.first().map(|reason| reason.code.slug());
@@ -109,12 +110,19 @@ impl GateConfig {
         if self.min_proof.is_some_and(|least| anchor.proof.grade < least) {
             return Some(Refusal::ProofTooWeak.slug());
         }
-        if let Some(denied) = verdict.reasons.iter().find(|reason| self.deny.contains(&reason.code)) {
+        let is_denied =
+            |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
+        if let Some(denied) = verdict.reasons.iter().find(|reason| is_denied(reason.code)) {
             return Some(denied.code.slug());
         }
         let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
         let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
         (!implemented).then_some(Refusal::VerbNotImplemented.slug())
+    }
+
+    /// Whether something is denied that only a memory of earlier verdicts can tell.
+    pub(super) fn denies_by_memory(&self) -> bool {
+        self.deny.iter().any(|code| code.entry().step == Step::Continuity)
     }
 }
 
@@ -345,6 +353,9 @@ discover = true
 [gate]
 deadline = "100ms"
 deny = ["record-recent"]
+
+[memory]
+path = "memory"
 "#;
 
     #[test]
@@ -361,6 +372,15 @@ deny = ["record-recent"]
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
+    }
+
+    #[test]
+    fn what_only_a_memory_tells_is_denied_with_a_memory_alone() {
+        let without = Layer::from_toml("[gate]\ndeny = [\"version-rollback\"]", "f.toml").unwrap();
+        let error = Config::default().with([without]).unwrap_err();
+        assert!(error.to_string().contains("set memory.path"), "{error}");
+        let other = Layer::from_toml("[gate]\ndeny = [\"status-deprecated\"]", "f.toml").unwrap();
+        assert!(Config::default().with([other]).is_ok());
     }
 
     #[test]

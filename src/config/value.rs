@@ -286,8 +286,14 @@ mod tests {
             ("http://one.co.uk", "co.uk"),
             ("http://node:8545", "node:8545"),
             ("http://localhost", "localhost:80"),
-            ("http://127.0.0.1:8545", "127.0.0.1:8545"),
-            ("http://[::1]:8545", "[::1]:8545"),
+            ("http://localhost.:8545", "localhost:8545"),
+            ("http://127.0.0.1:8545", "localhost:8545"),
+            ("http://127.1.2.3:8545", "localhost:8545"),
+            ("http://[::1]:8545", "localhost:8545"),
+            ("http://[::ffff:127.0.0.1]:8545", "localhost:8545"),
+            ("http://[::ffff:192.0.2.1]:8545", "192.0.2.1:8545"),
+            ("http://192.0.2.1:8545", "192.0.2.1:8545"),
+            ("http://[2001:db8::1]:8545", "[2001:db8::1]:8545"),
         ] {
             assert_eq!(url.parse::<Endpoint>().unwrap().operator, operator);
         }

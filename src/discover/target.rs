@@ -2,16 +2,22 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::card::Card;
 use crate::flavour::{Flavour, fits};
+use crate::generate::{DEFAULT_NAMESPACE, escaped, is_name};
 use crate::text::excerpt;
 
 /// Longest text that is read as a target, in bytes: as long as the URLs that are asked.
 const MAX_BYTES: usize = 2048;
 
-/// Longest name of a system, in bytes: that of a Kubernetes object, which such names are.
-const MAX_NAME_BYTES: usize = 253;
+/// Below what the systems of a host are.
+const SYSTEMS: &str = "/v1/agent-systems/";
+
+/// The parameter of a query that says in which namespace a system is.
+const NAMESPACE: &str = "namespace";
 
 /// What stands in a path for the name of a system.
 const NAME: &str = "{name}";
@@ -34,9 +40,12 @@ enum What {
     Document(Url),
 }
 
-/// The name of one of a host's systems: letters, digits, `-`, `_` and `.`, so that it is one segment of a path as it is.
+/// The name of one of a host's systems, and the namespace that it is in, where one is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SystemName(String);
+pub struct SystemName {
+    namespace: Option<String>,
+    name: String,
+}
 
 /// Why a text is no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,10 +61,10 @@ pub enum TargetError {
     #[error("the URL has user info: cards are discovered without credentials")]
     UserInfo,
     /// The URL has a path that is neither a document nor a system.
-    #[error("expected no path, a document that ends in .json, or /v1/agent-systems/NAME")]
+    #[error("expected no path, a document that ends in .json, or /v1/agent-systems/NAME, with no query but namespace")]
     Path,
     /// Not the name of a system.
-    #[error("expected the name of a system: letters, digits, -, _ and .")]
+    #[error("expected NAME or NAMESPACE/NAME of a system, without spaces and further slashes")]
     SystemName,
     /// A system is named of what is one document.
     #[error("a system is named, but the URL is that of one document")]
@@ -70,6 +79,24 @@ pub(super) struct Place {
     pub(super) systems: Vec<Flavour>,
     /// Whether the path is that of one of the host's systems.
     pub(super) is_of_system: bool,
+    /// The one whose card is to be there.
+    pub(super) system: Option<SystemName>,
+}
+
+impl Place {
+    /// The URL for people, without a query that may hold a secret: what is sent to a host is not told to others.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+}
+
+fn shown(url: &Url) -> String {
+    if SystemName::of_url(url).is_ok() {
+        return url.to_string();
+    }
+    let mut url = url.clone();
+    url.set_query(None);
+    url.to_string()
 }
 
 impl Target {
@@ -97,8 +124,8 @@ impl Target {
         let origin = url.join("/").map_err(|_| TargetError::NotUrl)?;
         let what = if url.path().ends_with(".json") {
             What::Document(url)
-        } else if let Some(rest) = url.path().strip_prefix("/v1/agent-systems/") {
-            What::System(SystemName::parse(rest.split('/').next().unwrap_or_default())?)
+        } else if url.path().starts_with(SYSTEMS) {
+            What::System(SystemName::of_url(&url)?)
         } else if url.path() == "/" && url.query().is_none() {
             What::Host
         } else {
@@ -125,8 +152,12 @@ impl Target {
 
     /// The system that is meant where one of the host's own is named.
     pub(super) fn names_system_of(&self) -> Option<Flavour> {
-        let has_systems = |flavour: &Flavour| flavour.whereabouts().paths.iter().any(|form| form.contains(NAME));
         matches!(self.what, What::System(_)).then(|| Flavour::ALL.iter().copied().find(has_systems))?
+    }
+
+    /// Whether a host is looked at whose systems, if it has any, are not.
+    pub(super) fn leaves_out_systems_of(&self, place: &[Flavour]) -> bool {
+        matches!(self.what, What::Host) && place.iter().any(has_systems)
     }
 
     /// What is asked, each URL once, in their order.
@@ -139,11 +170,19 @@ impl Target {
             match places.iter_mut().find(|place| place.url == url) {
                 Some(place) if place.systems.contains(&flavour) => {}
                 Some(place) => place.systems.push(flavour),
-                None => places.push(Place { url, systems: vec![flavour], is_of_system }),
+                None => {
+                    let system = SystemName::of_url(&url).ok().filter(|_| is_of_system);
+                    places.push(Place { url, systems: vec![flavour], is_of_system, system });
+                }
             }
         }
         if let (What::Document(url), true) = (&self.what, places.is_empty()) {
-            places.push(Place { url: url.clone(), systems: only.into_iter().collect(), is_of_system: false });
+            places.push(Place {
+                url: url.clone(),
+                systems: only.into_iter().collect(),
+                is_of_system: false,
+                system: None,
+            });
         }
         places.sort_by(|a, b| a.url.cmp(&b.url));
         places
@@ -156,7 +195,13 @@ impl Target {
             What::Host if form.contains(['{', '*']) => None,
             What::System(_) if form.contains('*') => None,
             What::Host => self.origin.join(form).ok(),
-            What::System(name) => self.origin.join(&form.replace(NAME, &name.0)).ok(),
+            What::System(name) => {
+                let mut url = self.origin.join(&form.replace(NAME, &escaped(&name.name).to_string())).ok()?;
+                if let (Some(namespace), true) = (&name.namespace, form.contains(NAME)) {
+                    url.set_query(Some(&format!("{NAMESPACE}={}", escaped(namespace))));
+                }
+                Some(url)
+            }
         }
     }
 }
@@ -165,24 +210,68 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             What::Host => f.write_str(&self.origin()),
-            What::System(name) => write!(f, "{}/v1/agent-systems/{}", self.origin(), name.0),
-            What::Document(url) => f.write_str(&excerpt(url.as_str())),
+            What::System(name) => write!(f, "{}{SYSTEMS}{name}", self.origin()),
+            What::Document(url) => f.write_str(&excerpt(&shown(url))),
         }
     }
 }
 
 impl SystemName {
-    /// Reads a name.
+    /// Reads `NAME` or `NAMESPACE/NAME`: whatever Orloj's resources can be called.
     ///
     /// # Errors
     /// [`TargetError::SystemName`].
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        let is_dots = text.bytes().all(|byte| byte == b'.');
-        if text.is_empty() || text.len() > MAX_NAME_BYTES || !is_plain || is_dots {
+        match text.split_once('/') {
+            Some((namespace, name)) => Self::new(Some(namespace), name),
+            None => Self::new(None, text),
+        }
+    }
+
+    fn new(namespace: Option<&str>, name: &str) -> Result<Self, TargetError> {
+        if !is_name(name) || !namespace.is_none_or(is_name) {
             return Err(TargetError::SystemName);
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
+    }
+
+    /// The system that a URL is that of, or that of its endpoint or its card.
+    fn of_url(url: &Url) -> Result<Self, TargetError> {
+        let below = url.path().strip_prefix(SYSTEMS).ok_or(TargetError::Path)?;
+        let (segment, rest) = below.split_once('/').unwrap_or((below, ""));
+        if !["", "a2a", ".well-known/agent-card.json"].contains(&rest) {
+            return Err(TargetError::Path);
+        }
+        let mut parameters = url.query_pairs();
+        let namespace = match (parameters.next(), parameters.next()) {
+            (None, _) => None,
+            (Some((key, namespace)), None) if key == NAMESPACE => Some(namespace),
+            _ => return Err(TargetError::Path),
+        };
+        let name = percent_decode_str(segment).decode_utf8().map_err(|_| TargetError::SystemName)?;
+        Self::new(namespace.as_deref(), &name)
+    }
+
+    /// Whether a card says that it is this system's: by its name, and by the namespace in its endpoint, which Orloj's
+    /// server leaves out for the default one.
+    pub(super) fn is_of(&self, card: &Card) -> bool {
+        let endpoint = card.text("/url").and_then(|url| Url::parse(url).ok());
+        let stated = endpoint.as_ref().and_then(|url| url.query_pairs().find(|(key, _)| key == NAMESPACE));
+        let stated = stated.as_ref().map_or(DEFAULT_NAMESPACE, |(_, namespace)| namespace);
+        let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        card.text("/name") == Some(&self.name) && (endpoint.is_none() || stated == namespace)
+    }
+}
+
+fn has_systems(flavour: &Flavour) -> bool {
+    flavour.whereabouts().paths.iter().any(|form| form.contains(NAME))
+}
+
+/// As the end of a URL.
+impl fmt::Display for SystemName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", escaped(&self.name))?;
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "?{NAMESPACE}={}", escaped(namespace)))
     }
 }
 
@@ -235,6 +324,17 @@ mod tests {
         let named = Target::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
         assert_eq!(named.places(Some(Flavour::Orloj)).len(), 2);
         assert_eq!(named.names_system_of(), Some(Flavour::Orloj));
+        for (typed, asked) in [
+            ("fin/b", "b/.well-known/agent-card.json?namespace=fin"),
+            ("ä+c", "%C3%A4%2Bc/.well-known/agent-card.json"),
+        ] {
+            let named = Target::parse("a.example").unwrap().with_system(typed.parse().unwrap()).unwrap();
+            let asked = format!("https://a.example/v1/agent-systems/{asked}");
+            assert_eq!(named.places(Some(Flavour::Orloj))[1].url.as_str(), asked);
+            assert_eq!(named.places(Some(Flavour::Orloj))[0].url.query(), None, "the root card has no namespace");
+            assert_eq!(Target::parse(&named.to_string()), Ok(named), "what is shown can be typed");
+            assert_eq!(places(&asked, None), [asked]);
+        }
         let document = Target::parse(own).unwrap();
         assert_eq!(places(own, None), [own]);
         assert_eq!(document.with_system("b".parse().unwrap()), Err(TargetError::SystemOfDocument));
@@ -265,11 +365,16 @@ mod tests {
             ("https://a.example/x", TargetError::Path),
             ("https://a.example/?x=1", TargetError::Path),
             ("https://a.example/v1/agent-systems/", TargetError::SystemName),
+            ("https://a.example/v1/agent-systems/a/b", TargetError::Path),
+            ("https://a.example/v1/agent-systems/a?x=1", TargetError::Path),
+            ("https://a.example/v1/agent-systems/a?namespace=b&x=1", TargetError::Path),
+            ("https://a.example/v1/agent-systems/a?namespace=", TargetError::SystemName),
+            ("https://a.example/v1/agent-systems/%ff", TargetError::SystemName),
             ("https://a.example/v1/agent-systems/a%2fb/a2a", TargetError::SystemName),
         ] {
             assert_eq!(Target::parse(text), Err(error), "{text}");
         }
-        for name in ["", "..", "a/b", "a b", "é"] {
+        for name in ["", "..", "a/b/c", "/b", "a/", "a b", "a\u{202e}b"] {
             assert_eq!(SystemName::parse(name), Err(TargetError::SystemName), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use semver::Version;
+use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 
 use super::Evidence;
@@ -14,8 +14,9 @@ use crate::records::{Key, Record, RecordSet};
 /// their own, under which nothing can be slipped in: it is below the highest, and that is a rollback.
 pub const MAX_VERSIONS: usize = 32;
 
-/// Longest version remembered, in bytes; a longer one is nobody's honest version.
-const MAX_VERSION_BYTES: usize = 64;
+/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
+/// honest one, the digest is.
+const MAX_PRERELEASE_BYTES: usize = 64;
 
 /// How many blocks pass before it is written down again that nothing has changed: about an hour.
 const SIGHTING_STEP: u64 = 300;
@@ -79,7 +80,7 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeenVersion {
-    /// The card's `version`, a semantic version.
+    /// The card's `version` as [`as_version`] reads it.
     pub version: String,
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
@@ -115,18 +116,23 @@ impl Sighting {
         let records = record_digests(&evidence.found()?.records);
         let bytes = evidence.card_bytes()?;
         let card = Card::parse(bytes).ok()?;
-        let version = card.version().filter(|text| as_version(text).is_some());
-        let card = version.map(|version| (version.to_owned(), Digest::of(bytes).to_string()));
+        let version = card.version().and_then(as_version);
+        let card = version.map(|version| (version.to_string(), Digest::of(bytes).to_string()));
         Some(Self { block, card, records })
     }
 }
 
-/// The version that `text` is, when it is one that can be remembered.
+/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
+/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
 pub fn as_version(text: &str) -> Option<Version> {
-    if text.len() > MAX_VERSION_BYTES {
-        return None;
-    }
-    Version::parse(text).ok()
+    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
+    let pre = if pre.len() > MAX_PRERELEASE_BYTES {
+        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
+        Prerelease::new(&digest).expect("letters, digits and a hyphen")
+    } else {
+        pre
+    };
+    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
 }
 
 /// The digest of each record of the Agent-Card specification, by key.
@@ -244,8 +250,16 @@ pub(crate) mod tests {
     #[test]
     fn a_version_that_is_none_is_not_remembered() {
         assert_eq!(as_version("1.0"), None);
-        assert_eq!(as_version(&format!("1.0.0-{}", "a".repeat(MAX_VERSION_BYTES))), None);
         assert!(as_version("1.0.0-rc.1").is_some());
+    }
+
+    #[test]
+    fn no_spelling_of_a_version_escapes_the_memory() {
+        assert_eq!(as_version("1.0.0+build.7"), as_version("1.0.0"));
+        assert_eq!(as_version(&format!("1.0.0+{}", "a".repeat(1000))), as_version("1.0.0"));
+        let long = |last| as_version(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
+        assert!(long("b") == long("b") && long("b") != long("c") && long("b").to_string().len() < 100);
+        assert!(long("b") < as_version("1.0.0").expect("a version"));
     }
 
     proptest! {

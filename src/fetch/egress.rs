@@ -183,7 +183,7 @@ pub(super) fn deadline_in(limit: Duration) -> Instant {
 pub(super) const CONFIGURED: &str = "the configured endpoint";
 
 /// Scheme, host and port, for messages.
-fn origin_text(url: &Url) -> String {
+pub(super) fn origin_text(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     excerpt(&format!("{}://{host}{port}", url.scheme()))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use reqwest::header;
 use url::Url;
 
-use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in};
+use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
 use super::{Cause, FetchError, Forbidden, Refusal};
 use crate::text::excerpt;
 
@@ -22,21 +22,38 @@ pub const URL_LIMIT: usize = 2048;
 /// Time limit of a whole fetch, redirects included, where the caller has no other.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How much of a document is read, and how long it may take.
+/// How much of a document is read, how long it may take, and where redirects may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the body, on the wire and decoded.
     pub bytes: usize,
     /// Time for everything, redirects included.
     pub total: Duration,
+    /// Who may be asked instead.
+    pub redirects: Redirects,
 }
 
 impl Limits {
     /// Those of an Agent-Card.
     #[must_use]
     pub const fn card() -> Self {
-        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT }
+        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere }
     }
+
+    /// Those of the keys of a trust root: the verifier names the origin, so no other one may answer for it.
+    #[must_use]
+    pub const fn keys() -> Self {
+        Self { redirects: Redirects::SameOrigin, ..Self::card() }
+    }
+}
+
+/// Where redirects may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirects {
+    /// To any URL that the guard lets through.
+    Anywhere,
+    /// To URLs of the scheme, host and port that were asked first.
+    SameOrigin,
 }
 
 /// A document as it was received, but for its content coding.
@@ -50,7 +67,8 @@ pub struct Body {
     pub hops: u8,
     /// The `Content-Type` header, cut short. Nothing is concluded from it.
     pub content_type: Option<String>,
-    /// Whether its own head says that a cache kept it for longer than it is fresh: `Age` is beyond `max-age` (RFC 9111).
+    /// Whether its own head says that a cache kept it for as long as it is fresh, or longer: `Age` has reached
+    /// `max-age` (RFC 9111, 4.2).
     pub stale: bool,
 }
 
@@ -61,7 +79,7 @@ pub struct Body {
 /// bytes, and [`FetchError::Unavailable`] for everything that leaves us without a whole 2xx body.
 pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, FetchError> {
     let deadline = deadline_in(limits.total);
-    let mut chain = Chain::start(url)?;
+    let mut chain = Chain::start(url, limits.redirects)?;
     loop {
         let call = Call::get("application/json, */*;q=0.5").gzip();
         let reply = egress.foreign(chain.current(), call, deadline).await.map_err(|e| chain.locate(e))?;
@@ -78,14 +96,15 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
     }
 }
 
-/// Whether `Age` is beyond the `max-age` of `Cache-Control`. Where either is missing or no number, nothing is known.
+/// Whether `Age` has reached the `max-age` of `Cache-Control`. An answer of age 0 comes from the host or was confirmed by it
+/// just now, whatever its lifetime. Where either is missing or no number, nothing is known.
 fn is_stale(age: Option<&str>, control: Option<&str>) -> bool {
     let seconds = |text: &str| text.trim().trim_matches('"').parse::<u64>().ok();
     let max_age = control.unwrap_or_default().split(',').find_map(|directive| {
         let (name, value) = directive.split_once('=')?;
         name.trim().eq_ignore_ascii_case("max-age").then(|| seconds(value))?
     });
-    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > max_age)
+    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > 0 && age >= max_age)
 }
 
 /// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).
@@ -99,14 +118,15 @@ fn check_status(status: u16) -> Result<(), Cause> {
 
 /// The URLs asked so far: at most [`MAX_HOPS`] and one more.
 struct Chain {
+    redirects: Redirects,
     visited: Vec<ForeignUrl>,
     current: ForeignUrl,
 }
 
 impl Chain {
-    fn start(url: &str) -> Result<Self, FetchError> {
+    fn start(url: &str, redirects: Redirects) -> Result<Self, FetchError> {
         let current = ForeignUrl::parse(url, URL_LIMIT).map_err(|why| forbidden(0, why))?;
-        Ok(Self { visited: Vec::new(), current })
+        Ok(Self { redirects, visited: Vec::new(), current })
     }
 
     fn current(&self) -> &ForeignUrl {
@@ -139,6 +159,10 @@ impl Chain {
             Refusal::NotUrl => leads_nowhere.into(),
             why => forbidden(hop, why),
         })?;
+        if self.redirects == Redirects::SameOrigin && next.as_url().origin() != self.current.as_url().origin() {
+            let target = origin_text(next.as_url());
+            return Err(Forbidden { hop, target, why: Refusal::AnotherOrigin }.into());
+        }
         if next == self.current || self.visited.contains(&next) {
             return Err(Cause::RedirectLoop.into());
         }

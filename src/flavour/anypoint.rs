@@ -1,8 +1,8 @@
 //! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-22.
 //!
 //! The letter decides: an endpoint is an HTTP(S) URL also where the protocol is websocket. A timestamp is ISO 8601 with
-//! a day at least: a date of the calendar, of the year or of the week, with or without a time and its zone. Members that
-//! the text does not list are allowed, and nothing is said of them.
+//! a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that the text does
+//! not list are allowed, and nothing is said of them.
 //!
 //! AN-19 is the sum of the patterns of AN-1 and AN-5. AN-20 is a matter of discovery. AN-22 (a name is unique within its
 //! organisation) is a promise of a directory: one card shows nothing of it, so it has no code.
@@ -115,13 +115,14 @@ const MAX_LISTED: usize = 8;
 
 /// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
 fn tells(card: &Card) -> Vec<&'static str> {
-    let has = |holder: &Value, members: &[&str]| members.iter().any(|member| holder.get(member).is_some());
-    let capabilities = &["languages", "input_modes", "output_modes", "state_management"];
+    let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
+    let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
+    let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));
     let shown = [
         ("invocation", card.get("invocation").is_some()),
-        ("capabilities", card.get("capabilities").is_some_and(|held| has(held, capabilities))),
-        ("skills", items(card, "skills").any(|skill| has(skill, &["mcp_server", "mcp_tool"]))),
-        ("examples", items(card, "examples").any(|example| has(example, &["skill"]))),
+        ("capabilities", has("capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
+        ("skills", one_has("skills", &["mcp_server", "mcp_tool"])),
+        ("examples", one_has("examples", &["skill"])),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
@@ -142,13 +143,14 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     found.weighed(rules.profile)
 }
 
-/// AN-8 and AN-15, beyond the pattern of the schema: a host and a port that can be.
+/// AN-8 and AN-15: what begins like a URL and is none.
 fn urls(card: &Card, found: &mut Findings) {
-    for (place, code) in [
+    let places = [
         ("/invocation/endpoint", Code::AnEndpointMalformed),
         ("/homepage", Code::AnUrlMalformed),
         ("/repository", Code::AnUrlMalformed),
-    ] {
+    ];
+    for (place, code) in places {
         if let Some(text) = card.at(place).and_then(Value::as_str)
             && Url::parse(text).is_err()
         {

@@ -39,7 +39,7 @@ pub(crate) enum Field {
     Authentication,
     /// A2A's whole security schemes, by name.
     SchemeMap,
-    /// Which of them a caller needs.
+    /// Which ways to authenticate a caller needs. Where a system knows no others, its [`Authentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,
@@ -88,6 +88,8 @@ pub(crate) enum Form {
     WordList(Words),
     /// A2A's map of security schemes.
     Schemes(SchemeForm),
+    /// A2A's list of what is needed of a caller.
+    Requirements,
 }
 
 /// Own words and common words. The first row that fits is taken, so several own words may share a common one.
@@ -133,7 +135,8 @@ pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static 
     let (kind, http) = match form {
         SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
         SchemeForm::OneOf => {
-            let (kind, inner) = scheme.as_object()?.iter().next()?;
+            let mut members = scheme.as_object()?.iter();
+            let (kind, inner) = members.next().filter(|_| members.len() == 0)?;
             (kind.as_str(), inner["scheme"].as_str())
         }
     };

@@ -12,6 +12,7 @@ mod model;
 use std::sync::LazyLock;
 
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 use url::Url;
 
 pub use self::model::{AgentCard, Authentication, Capabilities, Provider, Skill};
@@ -77,15 +78,16 @@ const LINES: &[Line] = &[
     line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
-/// The endpoint's path has a form of its own (OR-3), also where the endpoint is no absolute URI (OR-2).
+/// The endpoint's path has a form of its own (OR-3), also where the rest of it is broken, and no A2A card has the schema
+/// of a skill's input.
 fn tells(card: &Card) -> Vec<&'static str> {
-    if card.text("/url").is_some_and(is_of_a_system) { vec!["url"] } else { Vec::new() }
-}
-
-fn is_of_a_system(url: &str) -> bool {
-    let path = url.split(['?', '#']).next().unwrap_or_default().trim().trim_end_matches('/');
-    let system = path.rsplit_once("/v1/agent-systems/").and_then(|(_, below)| below.strip_suffix("/a2a"));
-    system.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    let has_path = |url: &str| url.contains("/v1/agent-systems/");
+    let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let shown = [
+        ("url", card.text("/url").is_some_and(has_path)),
+        ("skills", skills.iter().any(|skill| skill.get("inputSchema").is_some())),
+    ];
+    shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
 /// The version of A2A that the server says it speaks; the page of the card names no version of its own.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::card::Card;
 use crate::card::json::kind;
-use crate::check::{Findings, MAX_REASONS_PER_CODE};
+use crate::check::Findings;
 use crate::reason::{Code, Reason};
 use crate::schema::{MAX_VIOLATIONS, Schema, Violation};
 use crate::text::excerpt;
@@ -51,20 +51,16 @@ impl Line {
 }
 
 /// Adds what `schema` objects to in `card`; of several lines that speak of an objection, the first one counts.
-///
-/// Some rules only warn, so objections are bounded for each line by itself: many of one never hide another.
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
-    let (mut ruled, mut general) = (Vec::new(), Vec::new());
-    let mut counts = vec![0; lines.len()];
-    for violation in schema.all_violations(card.document()) {
-        match lines.iter().position(|line| line.speaks_of(&violation)) {
-            Some(at) if counts[at] < MAX_REASONS_PER_CODE => {
-                counts[at] += 1;
-                ruled.push((&lines[at], violation));
+    let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
+    // Some lines only warn: however many of their violations there are, none of another line may be missed.
+    for violation in schema.every_violation(card.document()) {
+        match lines.iter().find(|line| line.speaks_of(&violation)) {
+            Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
+                ruled.push((line, violation));
             }
-            Some(_) => {}
             None if general.len() < MAX_VIOLATIONS => general.push(violation),
-            None => {}
+            _ => {}
         }
     }
     for (line, violation) in ruled {

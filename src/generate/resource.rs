@@ -12,7 +12,7 @@ use crate::text::{Foreign, unsafe_character};
 const API_VERSION: &str = "orloj.dev/v1";
 
 /// The namespace of a resource that names none.
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// The annotation with a description.
 const DESCRIPTION: &str = "orloj.dev/description";
@@ -222,22 +222,26 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
                 return Err(scheme.refused("expected a scheme such as bearer"));
             }
-            list.push(name.to_owned());
+            if !list.iter().any(|known: &String| known.eq_ignore_ascii_case(name)) {
+                list.push(name.to_owned());
+            }
         }
         server.schemes = Some(list);
     }
     if let Some(provider) = document.get("provider")? {
-        let url = provider.get("url")?;
-        let is_url = |text: &str| url::Url::parse(text).is_ok_and(|url| url.has_host());
-        if let Some(field) = &url
-            && !is_url(field.text()?)
-        {
-            return Err(field.refused("expected a URL such as https://orloj.example"));
-        }
-        server.provider =
-            Some(Provider { organization: text(&provider, "organization")?, url: text(&provider, "url")? });
+        let url = provider.get("url")?.map(|url| web_address(&url)).transpose()?;
+        server.provider = Some(Provider { organization: text(&provider, "organization")?, url });
     }
     Ok(server)
+}
+
+/// A URL as it is typed where that is its own form, but for a slash at the end; else in its own form, which is ASCII.
+fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
+    let typed = field.text()?.trim();
+    let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
+    let url = url.ok_or_else(|| field.refused("expected a URL such as https://orloj.example"))?;
+    let is_own_form = typed.trim_end_matches('/') == url.as_str().trim_end_matches('/');
+    Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
 /// Namespace and name of a resource.
@@ -247,14 +251,17 @@ fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-/// A name that can stand in a path.
-fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
-    let name = field.text()?;
-    let good = (1..=MAX_NAME_BYTES).contains(&name.len())
+/// Whether a resource or a namespace can have this name: it can stand in a path.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
         && !name.contains(['/', ' '])
-        && unsafe_character(name).is_none();
-    if good {
+        && unsafe_character(name).is_none()
+}
+
+fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
+    let name = field.text()?;
+    if is_name(name) {
         return Ok(name);
     }
     Err(field.refused(format_args!("expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces and slashes")))

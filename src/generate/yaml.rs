@@ -27,9 +27,14 @@ const MAX_REPLAYED: usize = 50_000;
 /// Most anchors, aliases and merge keys; people who write resources use a handful.
 const MAX_ALIASES: usize = 1000;
 
+/// The largest whole number that readers of JSON agree on (RFC 7493, 2.2).
+const MAX_WHOLE: u64 = (1 << 53) - 1;
+
 /// A value and its line.
 pub(super) struct Node {
     line: u64,
+    /// Offset and length in bytes of where it is written, if that is known.
+    written: Option<(u64, u64)>,
     content: Content,
 }
 
@@ -37,6 +42,8 @@ enum Content {
     Null,
     Bool(bool),
     Number(Number),
+    /// A whole number that was read as another one, or that not every reader takes for the same.
+    DoubtfulNumber,
     Text(String),
     List(Vec<Node>),
     /// In the order of the file; no key stands there twice.
@@ -45,11 +52,45 @@ enum Content {
 
 /// The documents of a text that is called `file` in messages. Empty ones are skipped.
 pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
-    serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| {
+    let read = serde_saphyr::from_multiple_with_options(text, options());
+    let mut nodes: Vec<Node> = read.map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
         GenerateError::Yaml { place: Place::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
-    })
+    })?;
+    nodes.iter_mut().for_each(|node| node.doubt(text));
+    Ok(nodes)
+}
+
+impl Node {
+    /// Finds the numbers that are not what is written in `text`. The depth of a tree is bounded by its reader, so the
+    /// recursion is.
+    fn doubt(&mut self, text: &str) {
+        match &mut self.content {
+            Content::List(items) => items.iter_mut().for_each(|item| item.doubt(text)),
+            Content::Map(members) => members.iter_mut().for_each(|(_, member)| member.doubt(text)),
+            Content::Number(number) if is_doubtful(number, written(self.written, text)) => {
+                self.content = Content::DoubtfulNumber;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn written(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
+    let (at, length) = place?;
+    let at = usize::try_from(at).ok()?;
+    text.get(at..at.checked_add(usize::try_from(length).ok()?)?)
+}
+
+/// Whether a whole number is too large for some readers of JSON, or was read as a fraction: it is too large for the reader
+/// of YAML then, or has a zero before it, which means eight to some and ten to others.
+fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
+    if let Some(whole) = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
+        return whole > MAX_WHOLE;
+    }
+    let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b"+-_".contains(&byte));
+    number.as_f64().is_some_and(|number| number.fract() == 0.0) && written.is_none_or(is_whole)
 }
 
 fn options() -> Options {
@@ -78,8 +119,9 @@ fn options() -> Options {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let Spanned { value, referenced, .. } = Spanned::<Content>::deserialize(d)?;
-        Ok(Self { line: referenced.line(), content: value })
+        let Spanned { value, referenced, defined } = Spanned::<Content>::deserialize(d)?;
+        let span = defined.span();
+        Ok(Self { line: referenced.line(), written: span.byte_offset().zip(span.byte_len()), content: value })
     }
 }
 
@@ -204,7 +246,9 @@ impl<'n> Field<'n> {
     pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
         match &self.node.content {
             Content::Text(text) => Ok(text),
-            Content::Bool(_) | Content::Number(_) => Err(self.expected("text; put it in quotes")),
+            Content::Bool(_) | Content::Number(_) | Content::DoubtfulNumber => {
+                Err(self.expected("text; put it in quotes"))
+            }
             _ => Err(self.expected("text")),
         }
     }
@@ -232,8 +276,16 @@ impl<'n> Field<'n> {
     /// The members of a mapping as JSON.
     pub(super) fn object(&self) -> Result<Map<String, Value>, GenerateError> {
         match json(self.node) {
-            Value::Object(members) => Ok(members),
-            _ => Err(self.expected("a mapping")),
+            Ok(Value::Object(members)) => Ok(members),
+            Ok(_) => Err(self.expected("a mapping")),
+            Err(DoubtfulNumber { line }) => Err(GenerateError::Invalid {
+                place: Place::new(self.file, line),
+                detail: format!(
+                    "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
+                     ones; write it otherwise",
+                    Foreign::new(&self.path)
+                ),
+            }),
         }
     }
 
@@ -257,7 +309,7 @@ impl Content {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "true or false",
-            Self::Number(_) => "a number",
+            Self::Number(_) | Self::DoubtfulNumber => "a number",
             Self::Text(_) => "text",
             Self::List(_) => "a list",
             Self::Map(_) => "a mapping",
@@ -265,16 +317,25 @@ impl Content {
     }
 }
 
+/// There is such a number in this line.
+#[derive(Debug, PartialEq, Eq)]
+struct DoubtfulNumber {
+    line: u64,
+}
+
 /// The depth of a tree is bounded by its reader, so the recursion is.
-fn json(node: &Node) -> Value {
-    match &node.content {
+fn json(node: &Node) -> Result<Value, DoubtfulNumber> {
+    Ok(match &node.content {
         Content::Null => Value::Null,
         Content::Bool(flag) => Value::Bool(*flag),
         Content::Number(number) => Value::Number(number.clone()),
+        Content::DoubtfulNumber => return Err(DoubtfulNumber { line: node.line }),
         Content::Text(text) => Value::String(text.clone()),
-        Content::List(items) => items.iter().map(json).collect(),
-        Content::Map(members) => members.iter().map(|(key, node)| (key.clone(), json(node))).collect(),
-    }
+        Content::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
+        Content::Map(members) => Value::Object(
+            members.iter().map(|(key, node)| Ok((key.clone(), json(node)?))).collect::<Result<_, DoubtfulNumber>>()?,
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -298,7 +359,35 @@ mod tests {
         let document = Field::document("f.yaml", &nodes[0]);
         let list = document.demand("b").expect("b").items().expect("a list");
         assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
-        assert_eq!(json(&nodes[0]), serde_json::json!({"a": 1, "b": ["x", [true, null]]}));
+        assert_eq!(json(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
+    }
+
+    #[test]
+    fn numbers_are_what_is_written_or_in_doubt() {
+        let head = "# ü: a comment whose bytes are more than its characters\n---\nx: &x 010\n---\n";
+        for (text, value) in [
+            ("10", serde_json::json!(10)),
+            ("10.0", serde_json::json!(10.0)),
+            ("1e22", serde_json::json!(1e22)),
+            ("-0.5", serde_json::json!(-0.5)),
+            ("0x10", serde_json::json!(16)),
+            ("9007199254740991", serde_json::json!(9_007_199_254_740_991_u64)),
+            ("'010'", serde_json::json!("010")),
+        ] {
+            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json(&nodes[1]), Ok(serde_json::json!({ "a": value })), "{text}");
+        }
+        for text in
+            ["010", "-010", "00", "9007199254740992", "-9007199254740992", "18446744073709551616", "[1, {b: 010}]"]
+        {
+            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json(&nodes[1]), Err(DoubtfulNumber { line: 5 }), "{text}");
+        }
+        let nodes = documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
+        let document = Field::document("f", &nodes[0]);
+        let of = |name| json(document.demand(name).expect("there").node);
+        assert_eq!(of("b"), Err(DoubtfulNumber { line: 3 }), "where it is named");
+        assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
     }
 
     #[test]

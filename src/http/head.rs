@@ -124,8 +124,9 @@ fn is_target(target: &str) -> bool {
 
 fn path(target: &str) -> &str {
     let path = match target.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("", |start| &rest[start..]),
-        None => target,
+        // A path may hold a URL.
+        Some((scheme, rest)) if !scheme.contains(['/', '?', '#']) => rest.find('/').map_or("", |start| &rest[start..]),
+        _ => target,
     };
     path.split(['?', '#']).next().unwrap_or_default()
 }
@@ -200,6 +201,9 @@ mod tests {
             "GET nowhere HTTP/1.1",
             "GET http://x/v1/gate/a HTTP/1.1\r\n",
             "GET http://x",
+            "GET /v1/gate/a?u=http://x/livez HTTP/1.1\r\n",
+            "GET /v1/envoy/a/b/http://x/livez HTTP/1.1\r\n",
+            "GET http://x/v1/gate/http://y/livez HTTP/1.1\r\n",
             "GET //v1/gate/a HTTP/1.1",
             "GET /v1/%67ate/a HTTP/1.1",
             "GET /V1/Gate/a HTTP/1.1",
@@ -218,6 +222,7 @@ mod tests {
             "GET /v1/verdicts/yyyy",
             "GET /v1/verdicts/a?/v1/gate HTTP/1.1",
             "GET http://x/livez HTTP/1.1",
+            "GET /livez?u=http://x/v1/gate/a HTTP/1.1",
             "OPTIONS * HTTP/1.1",
             "CONNECT example.com:443 HTTP/1.1",
             "GET http://x HTTP/1.1\r\n",

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
-use serde::Serialize;
 use url::form_urlencoded;
 
 use super::Shared;
 use super::body::{self, Refused};
 use crate::card::Limits;
 use crate::flavour::{Flavour, Rules};
-use crate::lint::{self, Report};
+use crate::lint::judge;
 use crate::profile::Profile;
 use crate::reason::Refusal;
 
@@ -22,28 +21,18 @@ struct Asked {
     profile: Arc<Profile>,
 }
 
-/// What `clresolve lint -o json` says too.
-#[derive(Serialize)]
-struct Answer {
-    #[serde(flatten)]
-    report: Report,
-    near_misses: Vec<String>,
-}
-
 pub(super) async fn card(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    judged(shared, request).await.unwrap_or_else(body::refused)
+    judged(&shared, request).await.unwrap_or_else(body::refused)
 }
 
-async fn judged(shared: Arc<Shared>, request: Request) -> Result<Response, Refused> {
-    let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), &shared)?;
-    let bytes = body::json(request, Limits::CARD.bytes, &shared).await?;
+async fn judged(shared: &Shared, request: Request) -> Result<Response, Refused> {
+    let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), shared)?;
+    let bytes = body::json(request, Limits::CARD.bytes, shared).await?;
     // A card of the greatest size takes some milliseconds, which other requests are not to wait for.
-    let answer = tokio::task::spawn_blocking(move || {
-        let report = lint::lint(&bytes, flavour, &Rules::of(&profile));
-        let near_misses = lint::near_misses(&bytes, &report, &profile, shared.resolver.profiles());
-        Answer { report, near_misses }
-    });
-    Ok(Json(answer.await.map_err(|_| (Refusal::InternalError, None))?).into_response())
+    let resolver = shared.resolver.clone();
+    let work = move || judge(&bytes, flavour, &Rules::of(&profile), resolver.profiles());
+    let judgement = tokio::task::spawn_blocking(work).await;
+    Ok(Json(judgement.map_err(|_| (Refusal::InternalError, None))?).into_response())
 }
 
 fn asked(query: &str, shared: &Shared) -> Result<Asked, Refused> {

@@ -22,7 +22,25 @@ const OVERLOAD_PAUSE: &str = "1";
 
 /// No route, or none of the gate's: 404, or 403 below the gate's paths.
 pub(super) async fn no_route(uri: Uri) -> Response {
-    answer::refused(&uri, Refusal::RouteUnknown)
+    match switch(uri.path()) {
+        Some(switch) => {
+            let detail =
+                format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
+            refused(Refusal::RouteUnknown, Some(detail.into()))
+        }
+        None => answer::refused(&uri, Refusal::RouteUnknown),
+    }
+}
+
+/// What of the configuration switches on the routes that are not always there.
+fn switch(path: &str) -> Option<&'static str> {
+    match path {
+        "/v1/discover" => Some("http.discover"),
+        "/.well-known/jwks.json" => Some("sign.key"),
+        "/.well-known/agent-card.json" => Some("[orloj]"),
+        path if path.starts_with("/v1/agent-systems/") => Some("[orloj]"),
+        _ => None,
+    }
 }
 
 /// The route exists, but not for this method.

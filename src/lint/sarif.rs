@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Finding, Report};
 use crate::card::locate;
 use crate::reason::{Code, Effect};
-use crate::text::is_unsafe;
+use crate::text::Foreign;
 
 /// The schema that the document names.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -69,32 +69,34 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Va
         "ruleId": finding.code.slug(),
         "ruleIndex": rules.index(finding.code),
         "level": level(finding.effect),
-        "message": {"text": message(finding)},
+        "message": {"text": plain(&message(finding))},
         "locations": [location],
     })
 }
 
-/// The sentence and the values: as plain text, in which nothing of a card's author is a link or a placeholder.
 fn message(finding: &Finding) -> String {
-    let mut message = plain(&finding.message);
+    let mut message = finding.message.clone();
     for (label, value) in [("Expected", &finding.expected), ("Observed", &finding.observed)] {
         if let Some(value) = value {
-            message.push_str(&format!(" {label}: {}", plain(value)));
+            message.push_str(&format!(" {label}: {value}"));
         }
     }
     message
 }
 
-/// Text as SARIF 2.1.0 wants it in a message (3.11.5 and 3.11.6), without characters that show nothing.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
+/// Longest message, in characters of what is foreign in it and ours together.
+const MAX_MESSAGE_CHARACTERS: usize = 1000;
+
+/// Text in which nothing is a link or a placeholder (SARIF 2.1.0, 3.11.5 and 3.11.6) or acts on its reader.
+fn plain(message: &str) -> String {
+    let mut plain = String::new();
+    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
         match c {
-            '\\' | '[' | ']' => plain.extend(['\\', c]),
-            '{' | '}' => plain.extend([c, c]),
-            c if is_unsafe(c) => plain.push(char::REPLACEMENT_CHARACTER),
-            c => plain.push(c),
+            '[' | ']' => plain.push('\\'),
+            '{' | '}' => plain.push(c),
+            _ => {}
         }
+        plain.push(c);
     }
     plain
 }
@@ -120,6 +122,11 @@ mod tests {
     use crate::profile::{DEFAULT, Profiles};
 
     #[test]
+    fn nothing_foreign_is_a_link_a_placeholder_or_acts_on_the_reader() {
+        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
+    }
+
+    #[test]
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
@@ -134,18 +141,5 @@ mod tests {
         assert_eq!(place["artifactLocation"]["uri"], "cards/a.json");
         assert_eq!(place["region"], json!({"startLine": 2, "startColumn": 10, "endLine": 2, "endColumn": 17}));
         assert_eq!(result["level"], "error");
-    }
-
-    #[test]
-    fn nothing_of_the_card_is_a_link_or_a_placeholder() {
-        assert_eq!(
-            plain("[click](https://evil.example/x) {0} \\ \u{202e}\n"),
-            "\\[click\\](https://evil.example/x) {{0}} \\\\ \u{fffd}\u{fffd}"
-        );
-        let text = r#"{"supportedInterfaces": [{"url": "[a](https://evil.example/) {0}"}]}"#;
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint(text.as_bytes(), Some(Flavour::A2a), &Rules::of(&profile));
-        let log = sarif([("a.json", text, &report)])["runs"][0]["results"].to_string();
-        assert!(log.contains("evil.example") && !log.contains("[a](") && !log.contains(" {0}"), "{log}");
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
-use crate::evidence::{Mirror, ProvenBy, Source, Walked};
+use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError};
@@ -21,7 +21,8 @@ pub(super) struct Network {
 
 impl Network {
     async fn fetched(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        let document = https::get(&self.egress, url, Limits { total: limit, ..Limits::card() }).await;
+        let limits = if kind == Upstream::Keys { Limits::keys() } else { Limits::card() };
+        let document = https::get(&self.egress, url, Limits { total: limit, ..limits }).await;
         let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::Outcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
         document
@@ -53,16 +54,9 @@ impl Content for Network {
         Walk { walked, liars, blocks }
     }
 
-    async fn schema(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
-        if !location.starts_with("ipfs://") {
-            let document = self.fetched(Upstream::Schema, location, limit).await;
-            return document.map(|body| body.bytes).map_err(|error| error.to_string());
-        }
-        let Mirror { cid, path } = Mirror::parse(location).map_err(|error| error.to_string())?;
-        match self.walk(&cid, &path, &[], Budget::card(), limit).await.walked {
-            Walked::Proven { bytes, .. } => Ok(bytes),
-            other => Err(other.to_string()),
-        }
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String> {
+        let document = self.fetched(Upstream::Schema, url, limit).await;
+        document.map(|body| body.bytes).map_err(|error| error.to_string())
     }
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {

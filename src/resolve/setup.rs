@@ -117,10 +117,31 @@ pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profile
         let bytes = manifest(source, egress).await?;
         profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
     }
+    add_files(&mut profiles, config)?;
+    Ok(profiles)
+}
+
+/// The rules that a configuration names in files, beside those built in: nobody is asked.
+///
+/// # Errors
+/// When a file cannot be read or is no manifest or profile.
+pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
+    let mut profiles = Profiles::builtin();
+    for source in &config.rules.manifests {
+        if let ManifestSource::File(path) = source {
+            let bytes = read("manifest", path)?;
+            profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
+        }
+    }
+    add_files(&mut profiles, config)?;
+    Ok(profiles)
+}
+
+fn add_files(profiles: &mut Profiles, config: &Config) -> Result<(), SetupError> {
     for path in &config.rules.profile_files {
         profiles.add_profile(&read("profile_files", path)?).map_err(|error| invalid("profile_files", error))?;
     }
-    Ok(profiles)
+    Ok(())
 }
 
 /// The bytes of a manifest; those of a URL only with the digest that the configuration names.

@@ -3,7 +3,7 @@
 //! Of a 1.0 card members at their default value are left out first, unless they are required or explicitly optional.
 //! A member that the messages do not name is never left out, so it is signed like any other.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::message::{AGENT_CARD, Kind, Member, Presence};
 use crate::card::pointer;
@@ -47,15 +47,17 @@ pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonica
     Ok(serde_json_canonicalizer::to_vec(&card).expect("a JSON value has a canonical form: its keys are strings"))
 }
 
-/// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own.
+/// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
+/// interfaces does not make one of it, since such a list may be left out of what is signed.
 fn is_of_1_0(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
-    has("supportedInterfaces") || !(has("url") || has("protocolVersion"))
+    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !holds_nothing(list));
+    has_interfaces || !(has("url") || has("protocolVersion"))
 }
 
 /// The card has a number whose canonical form is that of another number too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the integer at {place} is beyond 2^53 - 1")]
+#[error("the number at {place} is beyond 2^53 - 1")]
 pub struct NoCanonicalForm {
     /// JSON Pointer of the number.
     pub place: String,
@@ -118,10 +120,13 @@ fn holds_nothing(value: &Value) -> bool {
     }
 }
 
-/// JSON Pointer of the first integer that is beyond [`MAX_INTEGER`] on either side. The signatures are not looked at.
+/// JSON Pointer of the first integer that is beyond [`MAX_INTEGER`] on either side, in whatever notation: one too long
+/// for 64 bits is a double by now, and so is `1e300`. The signatures are not looked at.
 fn unsafe_integer(card: &Value) -> Option<String> {
-    let is_unsafe = |number: &serde_json::Number| {
-        number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)).is_some_and(|n| n > MAX_INTEGER)
+    let is_unsafe = |number: &Number| match number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
+        Some(integer) => integer > MAX_INTEGER,
+        // A double beyond that bound has no fraction.
+        None => number.as_f64().is_none_or(|double| double.abs() > MAX_INTEGER as f64),
     };
     let mut open = vec![(Vec::<String>::new(), card)];
     while let Some((path, value)) = open.pop() {
@@ -162,11 +167,11 @@ mod tests {
     #[test]
     fn the_form_is_rfc_8785() {
         let value = json!({
-            "\u{20ac}": 1, "\r": 2, "\u{1f600}": 3, "\u{fb33}": 4, "1": [56.0, 1e30, 4.5, 2e-3, 1e-27, -0.0],
+            "\u{20ac}": 1, "\r": 2, "\u{1f600}": 3, "\u{fb33}": 4, "1": [56.0, 4.5, 2e-3, 1e-27, -0.0],
             "s": "\u{20ac}$\u{f}\nA'B\"\\\\\"/", "signatures": [1e300, 9_007_199_254_740_993_u64],
         });
         let expected = concat!(
-            "{\"\\r\":2,\"1\":[56,1e+30,4.5,0.002,1e-27,0],\"s\":\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",",
+            "{\"\\r\":2,\"1\":[56,4.5,0.002,1e-27,0],\"s\":\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",",
             "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
         );
         assert_eq!(text(&value, Form::Specification), expected);
@@ -223,6 +228,12 @@ mod tests {
         let card = json!({"url": "u", "skills": [], "capabilities": {"extensions": []}, "signatures": []});
         assert_eq!(text(&card, Form::Specification), r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#);
         assert_eq!(text(&card, Form::WithoutEmpty), text(&card, Form::Specification));
+        // Nothing that is added makes one of 1.0 of it, of which members may then be left out.
+        let mut grown = card.clone();
+        grown["supportedInterfaces"] = json!([]);
+        for form in [Form::Specification, Form::WithoutEmpty] {
+            assert_ne!(text(&grown, form), text(&card, form));
+        }
     }
 
     #[test]
@@ -248,6 +259,11 @@ mod tests {
         assert_eq!(at(json!(-9_007_199_254_740_991_i64)), None);
         assert_eq!(at(json!(9_007_199_254_740_992_u64)).as_deref(), Some("/x/1"));
         assert_eq!(at(json!(i64::MIN)).as_deref(), Some("/x/1"));
-        assert_eq!(at(json!(1e300)), None, "a number that is no integer is a double for everybody");
+        let read = |text: &str| at(serde_json::from_str(text).expect("JSON"));
+        for long in ["18446744073709551616", "-9223372036854775809", "1e300", "9007199254740992.0"] {
+            assert_eq!(read(long).as_deref(), Some("/x/1"), "{long}");
+        }
+        assert_eq!(read("9007199254740991.0"), None);
+        assert_eq!(read("4503599627370495.5"), None);
     }
 }

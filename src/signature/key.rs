@@ -153,6 +153,11 @@ impl PublicKey {
         self.names.is_empty() || is_thumbprint || self.names.iter().any(|name| name == kid)
     }
 
+    /// Whether signatures can hold under the key.
+    pub(super) const fn is_usable(&self) -> bool {
+        matches!(self.material, Material::Usable { .. })
+    }
+
     pub(super) fn fit(&self, wanted: Algorithm) -> Fit<'_> {
         match &self.material {
             Material::Usable { algorithm, .. } if *algorithm == wanted => Fit::Usable(self),

@@ -55,20 +55,21 @@ pub struct Root {
 }
 
 impl Root {
-    /// The keys of a JSON Web Key Set (RFC 7517). Keys that no card can be signed with are passed over.
+    /// The keys of a JSON Web Key Set (RFC 7517). Keys that no card can be signed with are passed over, and so are
+    /// malformed ones (section 5).
     ///
     /// # Errors
-    /// When it is no such set, or holds a private key or a malformed one.
+    /// When it is no such set, or holds a private key, or malformed ones and none that is of use.
     pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, RootError> {
-        let keys = key_list(bytes)?.into_iter().map(|jwk| PublicKey::from_jwk(&jwk, Vec::new()));
-        Ok(Self { label: label.into(), keys: Ok(keys.collect::<Result<_, _>>()?) })
+        let keys = well_formed(key_list(bytes)?.iter().map(|jwk| PublicKey::from_jwk(jwk, Vec::new())))?;
+        Ok(Self { label: label.into(), keys: Ok(keys) })
     }
 
     /// The keys of a DID document: those with a `publicKeyJwk` which it lets make assertions (`assertionMethod`), or all
     /// where it does not say which those are. A key goes by its id, by the fragment of that, and by its `kid`.
     ///
     /// # Errors
-    /// When it is not the document of `did`, or a key in it is private or malformed.
+    /// When it is not the document of `did`, or a key in it is private, or some are malformed and none is of use.
     pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, RootError> {
         let document = parse(bytes, Limits::CARD).map_err(RootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str()) {
@@ -88,14 +89,14 @@ impl Root {
         for method in list("verificationMethod")? {
             let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
             if is_for_assertions(&id) {
-                keys.extend(method_key(method, &id)?);
+                keys.extend(method_key(method, &id));
             }
         }
         for method in assertions.iter().filter(|method| method.is_object()) {
             let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
-            keys.extend(method_key(method, &id)?);
+            keys.extend(method_key(method, &id));
         }
-        Ok(Self { label: did.to_string(), keys: Ok(keys) })
+        Ok(Self { label: did.to_string(), keys: Ok(well_formed(keys.into_iter())?) })
     }
 
     /// The key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in base64url.
@@ -147,11 +148,25 @@ impl Root {
 }
 
 /// The key of a verification method, if it is given as a JSON Web Key.
-fn method_key(method: &Value, id: &str) -> Result<Option<PublicKey>, RootError> {
-    let Some(jwk) = method.get("publicKeyJwk") else { return Ok(None) };
+fn method_key(method: &Value, id: &str) -> Option<Result<PublicKey, KeyError>> {
+    let jwk = method.get("publicKeyJwk")?;
     let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
     let names = [id.to_owned()].into_iter().chain(fragment).collect();
-    Ok(Some(PublicKey::from_jwk(jwk, names)?))
+    Some(PublicKey::from_jwk(jwk, names))
+}
+
+/// The keys without malformed ones, which RFC 7517 (section 5) has ignored: a slip in one key takes nothing from the
+/// others. Where no other is of use, the slip is what the root is told.
+fn well_formed(keys: impl Iterator<Item = Result<PublicKey, KeyError>>) -> Result<Vec<PublicKey>, KeyError> {
+    let (mut good, mut is_one_malformed) = (Vec::new(), false);
+    for key in keys {
+        match key {
+            Ok(key) => good.push(key),
+            Err(KeyError::NotJwk) => is_one_malformed = true,
+            Err(error) => return Err(error),
+        }
+    }
+    if is_one_malformed && !good.iter().any(PublicKey::is_usable) { Err(KeyError::NotJwk) } else { Ok(good) }
 }
 
 /// A DID of the method `web`: a host, perhaps a port, and perhaps a path.

@@ -61,6 +61,16 @@ fn of(projection: &Projection, agent: &str) -> Metadata {
     found.unwrap_or_else(|| panic!("{agent} is not in {projection:#?}")).metadata
 }
 
+#[test]
+fn the_example_is_a_ledger() {
+    let mut ledger = Ledger::default();
+    for line in include_str!("../../examples/ledger.jsonl").lines() {
+        ledger.push(line.as_bytes()).expect("a record");
+    }
+    let agents = ledger.project(Timestamp::now(), LAMBDA.parse().expect("a number")).expect("few links").agents;
+    assert_eq!(agents.len(), 2);
+}
+
 /// A caused B, B caused C; A has a second, older record.
 fn chain() -> [Value; 4] {
     let (first, second, third) = (id(NOW - 3000, 2), id(NOW - 2000, 3), id(NOW - 1000, 4));

@@ -11,7 +11,7 @@ use clresolve::flavour::{Detection, Flavour, Rules, detect};
 use clresolve::generate::{Cards, GenerateError, Place, Source};
 use clresolve::http::{self, ServeError, Server, SystemsError};
 use clresolve::profile::{DEFAULT, Profiles};
-use clresolve::reason::Effect;
+use clresolve::reason::{Code, Effect};
 use clresolve::resolve::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Response, StatusCode};
@@ -170,6 +170,27 @@ fn generated_cards_pass_the_rules_for_such_cards() {
 }
 
 #[test]
+fn no_card_is_made_that_the_rules_for_such_cards_refuse() {
+    let text = changed("https://orloj.example/", "https://orloj.example/%zz");
+    match made(&text) {
+        Err(GenerateError::Invalidated { place, system, reason }) => {
+            assert_eq!((system.as_str(), reason.code, place.line), ("library", Code::OrUrlMalformed, 9));
+            assert_eq!(reason.place.as_deref(), Some("/url"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(refused(&text).contains("`clresolve explain or-url-malformed` says more"), "{}", refused(&text));
+    for (typed, written) in [
+        ("https://ä.example/ü", "https://xn--4ca.example/%C3%BC"),
+        ("https://Example.org", "https://example.org/"),
+        ("https://example.org/a/", "https://example.org/a/"),
+    ] {
+        assert_eq!(card(&changed("https://example.org", typed))["provider"]["url"], written);
+    }
+    assert!(refused(&changed("https://example.org", "https://example.org/%zz")).contains("or-provider-url-malformed"));
+}
+
+#[test]
 fn or_3_the_url_ends_in_the_name_and_the_namespace() {
     let url = |name: &str, more: &str| {
         let text = changed("  name: library\n", &format!("  name: '{name}'\n{more}"));
@@ -284,6 +305,47 @@ fn a_server_of_a2a_1_shows_the_members_of_that_version_beside_the_older_ones() {
 }
 
 #[test]
+fn a_scheme_that_a2a_1_cannot_tell_is_never_taken_for_none() {
+    let of = |schemes: &str| {
+        let text = changed("protocolVersion: '0.2'", "protocolVersion: '1.0'").replacen("[bearer]", schemes, 1);
+        let cards = made(&text).expect("cards");
+        let made = cards.only().expect("one");
+        let note = made.notes().iter().find(|note| note.contains("A2A 1.0")).cloned().unwrap_or_default();
+        (made.json().clone(), note)
+    };
+    for schemes in ["[apiKey]", "[oauth2, apiKey]"] {
+        let (card, note) = of(schemes);
+        for member in ["supportedInterfaces", "defaultInputModes", "securitySchemes", "securityRequirements"] {
+            assert_eq!(card.get(member), None, "{schemes}: {member}");
+        }
+        assert!(card["authentication"]["schemes"].is_array());
+        assert!(note.contains("the members of A2A 1.0 are left out"), "{note}");
+    }
+    let bearer = json!([{"schemes": {"bearerAuth": {"list": []}}}]);
+    let (card, note) = of("[bearer, apiKey]");
+    assert_eq!(
+        (&card["securityRequirements"], &card["authentication"]["schemes"]),
+        (&bearer, &json!(["bearer", "apiKey"]))
+    );
+    assert!(note.contains("it does not tell apiKey"), "{note}");
+    let (card, note) = of("[Bearer, bearer]");
+    assert_eq!((&card["securityRequirements"], &card["authentication"]["schemes"]), (&bearer, &json!(["Bearer"])));
+    assert_eq!(note, "");
+    let (card, note) = of("[mtls, mutualTLS]");
+    assert_eq!(card["securitySchemes"], json!({"mutualTls": {"mtlsSecurityScheme": {}}}));
+    assert_eq!(
+        (&card["securityRequirements"], note.as_str()),
+        (&json!([{"schemes": {"mutualTls": {"list": []}}}]), "")
+    );
+    let (card, _) = of("[]");
+    assert_eq!(
+        (card.get("securityRequirements"), card["supportedInterfaces"].is_array()),
+        (None, true),
+        "nothing is asked"
+    );
+}
+
+#[test]
 fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
     let bare = changed("annotations: {orloj.dev/description: ' Lends books. '}", "annotations: {}");
     assert_eq!(card(&bare)["description"], "You know every shelf.");
@@ -316,6 +378,11 @@ fn errors_name_the_line_and_what_to_do() {
         ),
         (changed("  name: library\n", "  name: a/b\n"), "line 9: metadata.name: expected a name of 1 to 253 bytes"),
         (changed("tools: [find,", "tools: [find,,"), "line 21"),
+        (
+            changed("minLength: 1", "maximum: 12345678901234567890123"),
+            "line 30: spec.input_schema: a whole number has a zero before it, or is beyond 9007199254740991",
+        ),
+        (changed("minLength: 1", "minLength: 010"), "line 30: spec.input_schema: a whole number has a zero before it"),
         (format!("{LIBRARY}---\na2a: {{}}\n"), "line 37: the document: the server's configuration stands there twice"),
         (changed("{type: object,", "[type,"), "line 30"),
     ] {
@@ -431,9 +498,19 @@ async fn or_4_the_root_has_a_card_only_where_one_system_is_exposed() {
     assert_eq!((root.status(), header(&root, "content-type")), (StatusCode::OK, "application/json"));
     assert_eq!(json_of(root).await, card(LIBRARY));
 
+    // Whom the endpoint lets in decides nothing: the card of either is for anybody.
+    let open = LIBRARY.replace("{enabled: true}", "{enabled: true, auth: public}");
+    daemon.write(&open);
+    daemon.later(10);
+    assert_eq!(json_of(daemon.get(ROOT, &[]).await).await, card(&open));
+
     for (resources, detail) in [
         (
             format!("{LIBRARY}{}", INTERNAL.replace("agents: []", "agents: [], a2a: {enabled: true}")),
+            "2 AgentSystems are",
+        ),
+        (
+            format!("{LIBRARY}{}", INTERNAL.replace("agents: []", "agents: [], a2a: {enabled: true, auth: public}")),
             "2 AgentSystems are",
         ),
         (LIBRARY.replace("enabled: true", "enabled: false"), "no AgentSystem is exposed"),

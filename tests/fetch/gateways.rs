@@ -59,6 +59,9 @@ fn proven(retrieval: &Retrieval) -> Bytes {
     }
 }
 
+/// More than an answer takes: a rest counts from it.
+const ANSWERED: Duration = Duration::from_secs(30);
+
 #[tokio::test]
 async fn one_car_proves_path_and_file() {
     let server = Server::plain(honest).await;
@@ -144,7 +147,7 @@ async fn a_liar_is_named_banned_and_replaced() {
         assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), GatewayFault::Resting)], vec![]));
         assert_eq!(liar.heads().len(), asked, "banned");
 
-        retrieve(&client, "agents/a b.json", &[], now + BAN).await;
+        retrieve(&client, "agents/a b.json", &[], now + BAN + ANSWERED).await;
         assert!(liar.heads().len() > asked, "asked again after the ban");
     }
 }
@@ -157,6 +160,14 @@ async fn a_page_in_place_of_a_block_is_no_lie() {
     let got = card_from(&[&server]).await;
     assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
+}
+
+#[tokio::test]
+async fn wrong_bytes_that_call_themselves_a_page_are_a_lie() {
+    let lie = || Answer::Whole(answer("200 OK", "Content-Type: text/html\r\n", b"other bytes"));
+    let server = Server::plain(move |_| lie()).await;
+    let got = card_from(&[&server]).await;
+    assert_eq!(got.liars, [("first".to_owned(), Content::new().root)]);
 }
 
 #[tokio::test]
@@ -196,7 +207,7 @@ async fn a_gateway_that_asks_for_rest_gets_it() {
         let ask = async |now| retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
         assert_eq!(ask(now).await, GatewayFault::Throttled { status, rest }, "{headers}");
         assert_eq!(ask(now + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
-        assert_eq!(ask(now + rest).await, GatewayFault::Throttled { status, rest });
+        assert_eq!(ask(now + rest + ANSWERED).await, GatewayFault::Throttled { status, rest });
         assert_eq!(server.heads().len(), 2);
     }
 }
@@ -321,7 +332,7 @@ async fn lies_are_counted() {
     let client = hedged(&[&liar, &good], IN_TURN);
     let now = Instant::now();
     for (round, lies) in [(0, 1), (0, 1), (1, 2)] {
-        retrieve(&client, "agents/a b.json", &[], now + BAN * round).await;
+        retrieve(&client, "agents/a b.json", &[], now + (BAN + ANSWERED) * round).await;
         assert_eq!((client.lies("first"), client.lies("second"), client.lies("nobody")), (lies, 0, 0));
     }
 }

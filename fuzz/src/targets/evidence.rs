@@ -109,6 +109,7 @@ pub(crate) fn jws(input: &[u8]) {
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         issuer: None,
+        proof: None,
     };
     let now = Timestamp::from_second(NOW).expect("in range");
     let Ok(verified) = verify(&jws, &TrustedKeys::from(&public), &expected, now) else { return };

@@ -21,7 +21,7 @@ use crate::telemetry;
 const ACCEPT_CAR: &str = "application/vnd.ipld.car;version=1;order=dfs;dups=n";
 const ACCEPT_RAW: &str = "application/vnd.ipld.raw";
 
-/// What error and login pages call themselves. Such a page is no block, but no lie either.
+/// What error and login pages call themselves. Such a page is no block, but no lie either, if it begins like one.
 const PAGE: &str = "text/html";
 
 /// One retrieval: a walk that all gateways feed.
@@ -30,7 +30,9 @@ pub(super) struct Retrieving<'a> {
     routes: &'a [Route],
     scores: &'a Scores,
     room: &'a Room,
+    /// When it began, for the scores.
     now: std::time::Instant,
+    began: Instant,
     shared: Mutex<Shared>,
 }
 
@@ -54,7 +56,7 @@ impl<'a> Retrieving<'a> {
         let walk = Walk::new(want.cid, want.path, want.budget);
         let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
         shared.try_known(want.known);
-        Self { want, routes, scores, room, now, shared: Mutex::new(shared) }
+        Self { want, routes, scores, room, now, began: Instant::now(), shared: Mutex::new(shared) }
     }
 
     /// Who is to be asked, in this order. That the others rest is noted, unless nobody is needed.
@@ -93,16 +95,17 @@ impl<'a> Retrieving<'a> {
     /// Notes what a gateway did wrong, for this report and for later.
     fn blame(&self, gateway: usize, fault: GatewayFault) {
         let label = &self.routes[gateway].label;
+        let now = self.now + self.began.elapsed();
         match &fault {
             GatewayFault::WrongBlock(cid) => {
-                self.scores.lied(gateway, self.now + BAN);
+                self.scores.lied(gateway, now + BAN);
                 telemetry::gateway_lied(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }
-            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, self.now + *rest),
+            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, now + *rest),
             // It may not have what nobody has: that says nothing about the next question.
             GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
-            _ => self.scores.failed(gateway, self.now),
+            _ => self.scores.failed(gateway, now),
         }
         self.shared().failures.push((gateway, fault));
     }
@@ -200,6 +203,7 @@ impl<'a> Attempt<'a> {
             let is_page = media_type(&reply) == Some(PAGE);
             let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left)).await?;
             bytes_left -= block.len();
+            let is_page = is_page && block.trim_ascii_start().starts_with(b"<");
             if !self.take(&cid, block) {
                 return Err(if is_page { Cause::Malformed.into() } else { GatewayFault::WrongBlock(Box::new(cid)) });
             }

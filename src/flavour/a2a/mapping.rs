@@ -29,7 +29,7 @@ pub(crate) static CURRENT: Mapping = Mapping {
         (Field::OutputModes, "/defaultOutputModes", Form::Texts),
         (Field::Authentication, "/securitySchemes", Form::Schemes(SchemeForm::OneOf)),
         (Field::SchemeMap, "/securitySchemes", Form::Object),
-        (Field::Requirements, "/securityRequirements", Form::List),
+        (Field::Requirements, "/securityRequirements", Form::Requirements),
         (Field::Extensions, "/capabilities/extensions", Form::List),
         (Field::ExtendedCard, "/capabilities/extendedAgentCard", Form::Flag),
     ],

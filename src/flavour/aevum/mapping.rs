@@ -22,6 +22,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Endpoint, "/endpoint/url", Form::Text),
         (Field::Protocol, "/endpoint/protocol", Form::Word(PROTOCOLS)),
         (Field::Authentication, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
+        (Field::Requirements, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
     ],
     skills: "/capabilities",
     skill: &[

@@ -1,8 +1,8 @@
 //! AN-21: what has changed since an earlier card, and whether the version says so.
 //!
 //! A skill that is gone, or whose parameters, result or MCP tool differ, and another invocation break those who call the
-//! agent; they demand a higher major version. Descriptions, examples and further skills do not. While the major version
-//! is 0, any higher version will do (Semantic Versioning 2.0, 4).
+//! agent; they demand a higher major version. Descriptions, examples and further skills do not. After a major version of 0
+//! or a pre-release any higher version will do (Semantic Versioning 2.0, 4 and 9).
 
 use std::collections::BTreeMap;
 
@@ -19,22 +19,30 @@ use crate::text::excerpt;
 const RELIED_ON: [&str; 4] = ["parameters", "returns", "mcp_server", "mcp_tool"];
 
 /// Adds a finding where `card` breaks what `previous` promised, under a version that does not say so. A version that
-/// cannot be read is another rule's matter.
+/// cannot be read is another rule's matter, and so is a card of another name: that is no earlier one of this agent.
 pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
+    if previous.get("name") != card.get("name") {
+        return;
+    }
     let [before, now] = [previous, card].map(|card| card.version().and_then(|version| Version::parse(version).ok()));
     let (Some(before), Some(now)) = (before, now) else { return };
-    let is_raised = now.major > before.major || (before.major == 0 && now > before);
+    let is_raised = now.major > before.major || (is_unstable(&before) && now > before);
     let broken = broken(previous, card);
     if is_raised || broken.is_empty() {
         return;
     }
-    let expected = if before.major == 0 {
+    let expected = if is_unstable(&before) {
         format!("higher than {before}")
     } else {
         format!("at least {}.0.0", before.major.saturating_add(1))
     };
     let observed = format!("{now} after {before}: {}", broken.join(", "));
     found.add(Reason::new(Code::AnVersionNotRaised).expected(expected).observed(observed).at("/version"));
+}
+
+/// Whether nobody may rely on anything in that version (Semantic Versioning 2.0, 4 and 9).
+fn is_unstable(version: &Version) -> bool {
+    version.major == 0 || !version.pre.is_empty()
 }
 
 /// What those who relied on `previous` no longer find, at most [`MAX_LISTED`] things.

@@ -28,6 +28,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Protocol, "/invocation/protocol", Form::Word(PROTOCOLS)),
         (Field::Endpoint, "/invocation/endpoint", Form::Fitting(is_web_address)),
         (Field::Authentication, "/invocation/authentication/type", Form::Word(AUTHENTICATION)),
+        (Field::Requirements, "/invocation/authentication/type", Form::Word(AUTHENTICATION)),
         (Field::Created, "/metadata/created_at", Form::Text),
         (Field::Updated, "/metadata/updated_at", Form::Text),
         (Field::Tags, "/metadata/tags", Form::Texts),

@@ -13,6 +13,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
         (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
         (Field::Authentication, "/authentication/schemes", Form::WordList(AUTHENTICATION)),
+        (Field::Requirements, "/authentication/schemes", Form::WordList(AUTHENTICATION)),
         (Field::Organization, "/provider/organization", Form::Text),
         (Field::OrganizationUrl, "/provider/url", Form::Text),
     ],
