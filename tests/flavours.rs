@@ -249,6 +249,23 @@ fn codes_have_the_prefix_of_their_system() {
 
 /// AE-22, strictly.
 #[test]
+fn aevum_pacr_members_are_reported_and_decide_nothing() {
+    for (name, value) in [
+        ("interaction_count", "-1"),
+        ("interaction_count", "\"x\""),
+        ("avg_latency_ms", "-1"),
+        ("influence_rank", "{}"),
+    ] {
+        let mut document: Value = serde_json::from_str(&rows(Flavour::Aevum).card).expect("JSON");
+        document["metadata"] =
+            serde_json::json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
+        let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Aevum), &Rules::of(&profile()));
+        assert!(report.valid, "{name} {value}");
+        assert_eq!(codes(&report), BTreeSet::from([Code::AePacrSelfDeclared]), "{name} {value}");
+    }
+}
+
+#[test]
 fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
     let text = fs::read_to_string(path).expect("a profile");
@@ -433,11 +450,11 @@ fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTre
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
 }
 
-/// The schema knows no floor of costs, takes any object for a schema, and refuses members that it does not know.
+/// The schema knows no floor of costs, takes any object for a schema, judges what only the ledger can say, and refuses members that it does not know.
 #[test]
 fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-22"]);
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22"]);
 }
 
 /// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host or with a port that is none.

@@ -8,7 +8,7 @@
 //! Three rules are kept by what the code does and have no code. AE-19: metadata without the prefix `pacr:` is kept as
 //! it is ([`Metadata::free`]). AE-21: a card is read by pure functions, and nothing that it names is contacted; that
 //! this module does no I/O is held by a test. AE-17, its second half: no rule reads a `pacr:` member for anything but
-//! to report it. AE-20 is a matter of discovery.
+//! to report it, save AE-18, which gives the reputation a range. AE-20 is a matter of discovery.
 //!
 //! AE-22, strictly: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
 //!
