@@ -247,7 +247,7 @@ fn codes_have_the_prefix_of_their_system() {
     none(&wrong);
 }
 
-/// AE-22, strictly.
+/// AE-17.
 #[test]
 fn aevum_pacr_members_are_reported_and_decide_nothing() {
     for (name, value) in [
@@ -265,6 +265,7 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
     }
 }
 
+/// AE-22, strictly.
 #[test]
 fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/profiles/agent-cards-1.0.0.json");
