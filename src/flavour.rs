@@ -297,6 +297,8 @@ mod tests {
         assert_eq!(detected(broken), Detection::One(Flavour::Orloj));
         let urlless = r#"{"name": "b", "skills": [{"id": "a"}, {"id": "c", "inputSchema": {}}]}"#;
         assert_eq!(detected(urlless), Detection::One(Flavour::Orloj));
+        let richer = r#"{"url": "https://a.example", "defaultInputModes": [], "skills": [{"inputSchema": {}}]}"#;
+        assert_eq!(detected(richer), Detection::One(Flavour::A2a));
         assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(Flavour::Anypoint));
         assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), Detection::None);
     }

@@ -78,14 +78,15 @@ const LINES: &[Line] = &[
     line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
-/// The endpoint's path has a form of its own (OR-3), also where the rest of it is broken, and no A2A card has the schema
-/// of a skill's input.
+/// The endpoint's path has a form of its own (OR-3), also where the rest of it is broken. No A2A card has to have the
+/// schema of a skill's input; one that has it beside what A2A demands and Orloj does not know stays one.
 fn tells(card: &Card) -> Vec<&'static str> {
     let has_path = |url: &str| url.contains("/v1/agent-systems/");
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_a2a = card.get("defaultInputModes").is_some() || card.get("supportedInterfaces").is_some();
     let shown = [
         ("url", card.text("/url").is_some_and(has_path)),
-        ("skills", skills.iter().any(|skill| skill.get("inputSchema").is_some())),
+        ("skills", !is_a2a && skills.iter().any(|skill| skill.get("inputSchema").is_some())),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
