@@ -66,7 +66,10 @@ impl Conversion {
             "/endpoint/auth",
             "/invocation/authentication",
         ];
-        let is_security = |lost: &Lost| SECURITY.iter().any(|place| pointer::within(&lost.pointer, place));
+        let is_security = |lost: &Lost| {
+            let of_skill = ["/security", "/securityRequirements"].iter().any(|end| lost.pointer.ends_with(end));
+            of_skill || SECURITY.iter().any(|place| pointer::within(&lost.pointer, place))
+        };
         self.lost_further > 0 || self.lost.iter().any(is_security)
     }
 }
@@ -110,9 +113,23 @@ impl Outline {
             };
             mapping.skill.iter().filter_map(said).collect()
         };
-        Self {
+        let mut outline = Self {
             fields: mapping.fields.iter().filter_map(said).collect(),
             skills: skills.iter().enumerate().map(skill).collect(),
+        };
+        let has_schemes =
+            mapping.fields.iter().any(|(field, at, _)| *field == Field::SchemeMap && card.at(at).is_some());
+        if has_schemes && !outline.fields.contains_key(&Field::SchemeMap) {
+            outline.forget_requirements();
+        }
+        outline
+    }
+
+    /// What is needed of a caller is said by the names of schemes: without those it would mean nothing, or others.
+    fn forget_requirements(&mut self) {
+        self.fields.remove(&Field::Requirements);
+        for skill in &mut self.skills {
+            skill.remove(&SkillField::Requirements);
         }
     }
 
@@ -450,6 +467,21 @@ mod tests {
         let conversion = converted(&two, Flavour::A2a, Flavour::Orloj);
         assert_eq!(conversion.card["authentication"]["schemes"], json!(["bearer"]));
         assert_eq!(lost(&conversion), ["/securitySchemes/b/description", "/securitySchemes/b/type"]);
+    }
+
+    #[test]
+    fn what_is_needed_names_the_schemes_that_are_carried() {
+        let older = json!({
+            "url": "https://a.example", "security": [{"a": []}], "skills": [{"id": "s", "security": [{"b": []}]}],
+            "securitySchemes": {"a": {"type": "http", "scheme": "bearer"}, "b": {"type": "dance"}},
+        });
+        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(
+            conversion.card["securitySchemes"],
+            json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}})
+        );
+        assert_eq!(lost(&conversion), ["/security", "/securitySchemes/b", "/skills/0/security"]);
+        assert!(conversion.loses_security() && conversion.card.get("securityRequirements").is_none());
     }
 
     #[test]

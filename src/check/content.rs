@@ -69,7 +69,9 @@ impl<'c> Walk<'c, '_> {
 
     fn text(&mut self, text: &str) {
         let marks = Marks::of(text);
-        self.credential(secrets::in_member(self.member(), text));
+        if !self.names_members(text) {
+            self.credential(secrets::in_member(self.member(), text));
+        }
         self.forms(text, marks);
         if !self.in_contact() {
             self.hit(Code::PiiInCard, personal::find(text, marks));
@@ -106,8 +108,20 @@ impl<'c> Walk<'c, '_> {
         self.path.pop();
     }
 
+    /// Whether the text is one of the names that `dependentRequired` of a skill's JSON Schema lists: it looks like one, too.
+    fn names_members(&self, text: &str) -> bool {
+        let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+        let is_listed = matches!(
+            self.path.as_slice(),
+            [.., Segment::Member("dependentRequired"), Segment::Member(_), Segment::Item(_)]
+        );
+        let schemas = ["inputSchema", "input_schema", "output_schema"];
+        let is_schema = |segment: &Segment<'_>| matches!(segment, Segment::Member(name) if schemas.contains(name));
+        is_name && is_listed && self.path.iter().any(is_schema)
+    }
+
     /// The name of the member that holds the value, also when it holds it in a list. In a JSON Schema a value of a
-    /// property belongs to that property, and what `dependentRequired` lists are names themselves.
+    /// property belongs to that property.
     fn member(&self) -> &'c str {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
             Segment::Member(name) => Some(*name),
@@ -115,7 +129,6 @@ impl<'c> Walk<'c, '_> {
         });
         match (names.next(), names.next(), names.next()) {
             (Some("default" | "const" | "enum" | "examples"), Some(property), Some("properties")) => property,
-            (Some(_), Some("dependentRequired"), _) => "",
             (name, ..) => name.unwrap_or(""),
         }
     }

@@ -1,7 +1,7 @@
 //! Mends in the text of a card what can be mended without guessing; every other byte stays as it is.
 //!
 //! Three things: values that follow from others of the card (a slug), the order of the members, and the time of the last
-//! change where something was changed, or where it lies before the card was made and now does not.
+//! change where something was changed or where it lies before the card was made, unless it would lie before it then.
 
 use std::ops::Range;
 
@@ -34,8 +34,9 @@ pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> R
     fixed.order(flavour.order());
     if let Some(pointer) = flavour.changed_at() {
         let stamped = fixed.stamped(pointer, now);
-        let mends = |text: &str| Card::parse(text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
-        if !fixed.changes.is_empty() || (is_reversed(&card, flavour, rules) && mends(&stamped.text)) {
+        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
+        // The time of a card that says it is made in the future is nobody's to guess.
+        if fits && (!fixed.changes.is_empty() || is_reversed(&card, flavour, rules)) {
             return Ok(stamped);
         }
     }
@@ -177,6 +178,16 @@ mod tests {
         };
         let text = times("2030-01-01T00:00:00Z", "2029-01-01T00:00:00Z");
         assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
+        let valid = times("2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z");
+        let first = valid.lines().nth(1).expect("a member");
+        let swapped =
+            valid.replacen(&format!("{first}\n"), "", 1).replacen("{\n", &format!("{{\n  \"x\": 1,\n{first}\n"), 1);
+        let mended = fixed(&swapped);
+        assert!(
+            mended.changes.len() == 1 && mended.text.contains("\"updated_at\": \"2031-01-01T00:00:00Z\""),
+            "{mended:?}"
+        );
+        assert_eq!(fixed(&mended.text).changes, Vec::<String>::new());
     }
 
     proptest::proptest! {

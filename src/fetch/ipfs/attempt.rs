@@ -203,7 +203,7 @@ impl<'a> Attempt<'a> {
             let is_page = media_type(&reply) == Some(PAGE);
             let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left)).await?;
             bytes_left -= block.len();
-            let is_page = is_page && block.trim_ascii_start().starts_with(b"<");
+            let is_page = is_page && looks_like_a_page(&block);
             if !self.take(&cid, block) {
                 return Err(if is_page { Cause::Malformed.into() } else { GatewayFault::WrongBlock(Box::new(cid)) });
             }
@@ -278,4 +278,10 @@ impl Drop for Watch<'_> {
 
 fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
+}
+
+/// Whether bytes may be an error or login page: markup, or nothing at all.
+fn looks_like_a_page(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+    text.is_empty() || text.starts_with(b"<")
 }
