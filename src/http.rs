@@ -51,7 +51,7 @@ use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::config::{BlockSelector, Config, GateConfig, HttpConfig};
+use crate::config::{BlockSelector, Config, ConfigError, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
 use crate::sign::{KeyFileError, Signer};
 
@@ -122,6 +122,9 @@ pub enum ServeError {
     /// The resources of `[orloj]` make no cards.
     #[error("orloj.resources: {0}")]
     Systems(#[from] SystemsError),
+    /// The gate cannot be kept.
+    #[error(transparent)]
+    Gate(#[from] ConfigError),
     /// The resolver cannot be built.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -143,6 +146,7 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     if config.chain.world == SANDBOX && config.sign.key.is_some() {
         return Err(ServeError::SandboxSigns);
     }
+    config.check_gate()?;
     Signer::open(&config.sign)?;
     systems::read(&config.orloj)?;
     Ok(())

@@ -461,7 +461,7 @@ registry! {
     // continuity: what this resolver remembers
     CardChangedSilently "card-changed-silently" Warn Continuity "CL-29" Publisher false
         "The card has changed, and its version has not."
-        "This resolver remembers a trusted card of the same name and version with other bytes. Whoever pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";
+        "This resolver remembers a trusted card of the same name and version with other bytes; build metadata makes no other version. Whoever pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";
     VersionRollback "version-rollback" Warn Continuity "X-9" Publisher false
         "The card's version is lower than one that was seen before."
         "This resolver remembers a trusted card of the same name with a higher version. Going back may be meant, or may bring back a card with a known fault. Ask the publisher; once you accept it, `clresolve memory forget NAME` starts anew. The key gate.deny makes the gate refuse on this warning.";

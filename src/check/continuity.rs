@@ -43,8 +43,9 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
     let past: Vec<&SeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
     let digest = Digest::of(bytes).to_string();
     let Some(now) = as_version(version) else { return Vec::new() };
-    let is_same = |seen: &SeenVersion| as_version(&seen.version).as_ref() == Some(&now);
-    let changed = past.iter().find(|seen| is_same(seen) && seen.card != digest).map(|seen| {
+    let same = || past.iter().filter(|seen| as_version(&seen.version).as_ref() == Some(&now));
+    let is_known = same().any(|seen| seen.card == digest);
+    let changed = same().next().filter(|_| !is_known).map(|seen| {
         Reason::new(Code::CardChangedSilently)
             .at("/version")
             .message(format!(

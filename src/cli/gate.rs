@@ -36,6 +36,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!("--block: a gate decides about now; a numbered block is for `verify`");
     }
+    world.config.check_gate()?;
     let verdict = world.resolver.resolve(&args.name).await.verdict;
     drop(progress);
     let code = world.config.gate.objection(&verdict, args.verb.as_deref());

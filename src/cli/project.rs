@@ -27,6 +27,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!("--block: a card is for those who call now; a numbered block is for `verify`");
     }
+    world.config.check_gate()?;
     let signer = Signer::open(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);

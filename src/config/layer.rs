@@ -228,9 +228,6 @@ impl Config {
         if self.gate.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
-        if self.gate.denies_by_memory() && self.memory.path.is_none() {
-            return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
-        }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
             return Err(conflict(
                 "rpc",
@@ -238,6 +235,17 @@ impl Config {
             ));
         }
         self.check_signing()
+    }
+
+    /// Whether the gate can be kept by this configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] where `gate.deny` names what only a memory can tell, and there is none.
+    pub fn check_gate(&self) -> Result<(), ConfigError> {
+        if self.gate.denies_by_memory() && self.memory.path.is_none() {
+            return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
+        }
+        Ok(())
     }
 
     fn check_signing(&self) -> Result<(), ConfigError> {

@@ -377,10 +377,10 @@ path = "memory"
     #[test]
     fn what_only_a_memory_tells_is_denied_with_a_memory_alone() {
         let without = Layer::from_toml("[gate]\ndeny = [\"version-rollback\"]", "f.toml").unwrap();
-        let error = Config::default().with([without]).unwrap_err();
+        let error = Config::default().with([without]).unwrap().check_gate().unwrap_err();
         assert!(error.to_string().contains("set memory.path"), "{error}");
         let other = Layer::from_toml("[gate]\ndeny = [\"status-deprecated\"]", "f.toml").unwrap();
-        assert!(Config::default().with([other]).is_ok());
+        assert!(Config::default().with([other]).unwrap().check_gate().is_ok());
     }
 
     #[test]

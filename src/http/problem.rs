@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use super::Shared;
 use super::answer::{self, Noted};
 use crate::reason::{Code, Refusal};
 use crate::text::Foreign;
@@ -21,8 +23,8 @@ const QUOTA_PAUSE: &str = "60";
 const OVERLOAD_PAUSE: &str = "1";
 
 /// No route, or none of the gate's: 404, or 403 below the gate's paths.
-pub(super) async fn no_route(uri: Uri) -> Response {
-    match switch(uri.path()) {
+pub(super) async fn no_route(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    match switch(uri.path(), &shared) {
         Some(switch) => {
             let detail =
                 format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
@@ -32,13 +34,13 @@ pub(super) async fn no_route(uri: Uri) -> Response {
     }
 }
 
-/// What of the configuration switches on the routes that are not always there.
-fn switch(path: &str) -> Option<&'static str> {
+/// What of the configuration switches on a route that is not there.
+fn switch(path: &str, shared: &Shared) -> Option<&'static str> {
+    let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
     match path {
-        "/v1/discover" => Some("http.discover"),
-        "/.well-known/jwks.json" => Some("sign.key"),
-        "/.well-known/agent-card.json" => Some("[orloj]"),
-        path if path.starts_with("/v1/agent-systems/") => Some("[orloj]"),
+        "/v1/discover" if !shared.http.discover => Some("http.discover"),
+        "/.well-known/jwks.json" if shared.signatures.is_none() => Some("sign.key"),
+        _ if is_of_systems && shared.systems.is_none() => Some("[orloj]"),
         _ => None,
     }
 }
