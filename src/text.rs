@@ -231,8 +231,9 @@ fn host_of(authority: &str) -> &str {
 /// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
-/// From which likeness on (Jaro-Winkler, 0 to 1) a word is taken for a slip of another; as for flags.
-const LIKE: f64 = 0.7;
+/// From which likeness on (Jaro-Winkler, 0 to 1) a word is taken for a slip of another. Below it long words with hyphens
+/// are like almost any other.
+const LIKE: f64 = 0.8;
 
 /// Longest word that is compared with known ones, in bytes: no known one is half as long.
 const MAX_COMPARED_BYTES: usize = 128;

@@ -157,13 +157,13 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
 
 #[test]
 fn without_a_memory_there_is_nothing_to_show() {
-    let output = Command::new(env!("CARGO_BIN_EXE_clresolve"))
-        .args(["memory", "show", NAME, "--sandbox"])
-        .env_clear()
-        .output()
-        .expect("the binary runs");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("memory.path"), "{output:?}");
+    for (further, said) in [(None, "memory.path"), (Some("--sandbox"), "the sandbox remembers nothing")] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        let output =
+            program.args(["memory", "show", NAME]).args(further).env_clear().output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
+    }
 }
 
 /// The binary under a configuration file and no environment.

@@ -520,10 +520,10 @@ and that the verdict follows; of a bundle made with --proof state-proof also the
 records, computed again under that header. All else is the word of whoever made the
 bundle, and is listed. Who that is only a signature tells, and only with --jwks. It
 must be about --name and, as for `verdict verify`, about the profile, depth and chain
-of the configuration, vouched for as --proof demands; and it must not have expired, unless --max-age says how old a
-bundle may be. A bundle about a numbered block is about the past: --block must name
-it. Rules that --config adds from files are known. The other world options change
-nothing without --jwks.
+of the configuration, vouched for as --proof demands; and it must not have expired,
+unless --max-age says how old a bundle may be. A bundle about a numbered block is about
+the past: --block must name it. Rules that --config adds from files are known. The
+other world options change nothing without --jwks.
 
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.")]
@@ -575,6 +575,9 @@ pub(super) struct CatArgs {
   any  /v1/gate/{name}[/{verb}]              200 lets pass, 403 does not
   any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
   GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/agents/{name}/.well-known/agent-card.json
+                                             a trusted agent as an A2A card
+  POST /v1/lint?as=&profile=                 a card of any system, judged by itself
   GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
                                              where [orloj] names resources
   GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on

@@ -262,6 +262,9 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
             let _ = writeln!(text, "  {}", Foreign::new(clause));
         }
     }
+    if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == WORLD) {
+        text.push_str("It is about the embedded world, and says nothing of a real one.\n");
+    }
     let end = match verdict.state {
         State::Trusted if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
         State::Trusted => match signed {

@@ -70,7 +70,7 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
 /// The code that was nearly typed, or else codes that share a word with it.
 fn hint(slug: &str) -> String {
     if let Some(near) = nearest(slug, Code::ALL.iter().map(|code| code.slug())) {
-        return format!("; perhaps {near}?");
+        return format!("; perhaps {near}? `clresolve explain` lists all");
     }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
     let near: Vec<&str> =
@@ -78,7 +78,7 @@ fn hint(slug: &str) -> String {
     if near.is_empty() {
         "; `clresolve explain` lists all".to_owned()
     } else {
-        format!("; perhaps {}?", near.join(", "))
+        format!("; perhaps {}? `clresolve explain` lists all", near.join(", "))
     }
 }
 

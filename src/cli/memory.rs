@@ -67,6 +67,9 @@ async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
 
 async fn open(args: &WorldArgs) -> anyhow::Result<(Config, Store)> {
     let (config, _sandbox) = world::settings(args, Depth::default()).await?;
+    if args.sandbox {
+        bail!("--sandbox: the sandbox remembers nothing");
+    }
     let path = config.memory.path.as_deref().context("no memory is configured; the key memory.path names its file")?;
     if !path.exists() {
         bail!("{}: there is no such file, so nothing is remembered yet", path.display());
