@@ -177,7 +177,8 @@ pub struct Expected {
     pub world: String,
     /// The issuer; with `None` any whose key is trusted.
     pub issuer: Option<String>,
-    /// The least grade of proof; with `None` whatever the gate lets pass: anything but one stranger's word.
+    /// The least grade of proof; with `None` any. One stranger's word is refused, as the gate does, unless
+    /// [`Grade::SingleRpc`] says that it is enough.
     pub proof: Option<Grade>,
 }
 
@@ -296,13 +297,15 @@ fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyErr
     }
     // Where nothing could be read nothing is vouched for either, and the verdict says so.
     let Some(anchor) = anchor else { return Ok(()) };
-    match expected.proof {
-        Some(least) if anchor.proof.grade < least => Err(VerifyError::ProofTooWeak),
-        None if verdict.reasons.iter().any(|reason| reason.code == Code::SingleRpc) => {
-            Err(VerifyError::OneStrangersWord)
-        }
-        _ => Ok(()),
+    if expected.proof.is_some_and(|least| anchor.proof.grade < least) {
+        return Err(VerifyError::ProofTooWeak);
     }
+    // A state can be proven against a header that one stranger made up, so a high grade alone is not enough.
+    let is_strangers = verdict.reasons.iter().any(|reason| reason.code == Code::SingleRpc);
+    if is_strangers && expected.proof != Some(Grade::SingleRpc) {
+        return Err(VerifyError::OneStrangersWord);
+    }
+    Ok(())
 }
 
 /// `fresh_until` in whole seconds since 1970, never later than it is.

@@ -451,14 +451,16 @@ fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTre
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
 }
 
-/// The schema knows no floor of costs, takes any object for a schema, judges what only the ledger can say, and refuses members that it does not know.
+/// The schema knows no floor of costs, takes any object for a schema, judges what only the ledger can say, and
+/// refuses members that it does not know.
 #[test]
 fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22"]);
 }
 
-/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host or with a port that is none.
+/// The schema takes any two letters for a language, RFC 3339 alone for ISO 8601, and a URL without a host or with a
+/// port that is none.
 #[test]
 fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", Flavour::Anypoint) else { return };

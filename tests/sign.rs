@@ -170,6 +170,11 @@ fn strangers_word(now: i64) -> Verdict {
 fn one_strangers_word_is_enough_for_who_says_so() {
     let jws = signed(&strangers_word(NOW), NOW);
     assert_eq!(refused(&jws), VerifyError::OneStrangersWord);
+    let high = Expected { proof: Some(Grade::StateProof), ..expected() };
+    let mut proven = strangers_word(NOW);
+    proven.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
+    let proven = signed(&proven.sealed(), NOW);
+    assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerifyError::OneStrangersWord));
     let enough = Expected { proof: Some(Grade::SingleRpc), ..expected() };
     assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
 }

@@ -40,7 +40,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     let (tell, told) = oneshot::channel();
     let told_twice = async {
         asks.next().await;
-        // Before the server knows of the first ask nobody can have waited for it in vain, and asked again.
+        // A server that has ended by itself needs no telling.
         let _ = tell.send(());
         asks.next().await;
     };

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::render::{self, Palette};
 use super::world::World;
 use crate::config::{Layer, SignLayer};
-use crate::sign::{SignError, Signer};
+use crate::sign::{SANDBOX, SignError, Signer};
 use crate::text::Foreign;
 use crate::verdict::Verdict;
 
@@ -34,9 +34,6 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
         anstream::eprintln!("clresolve: {hint}");
     }
     let progress = Progress::start(waiting_for(&args.names));
-    if args.world.sandbox && args.output.format == VerdictFormat::Jws {
-        bail!("-o jws: the sandbox signs nothing");
-    }
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let (signer, format) = match args.output.format {
         VerdictFormat::Jws => (Some(signer(&world)?), Format::Short),
@@ -79,6 +76,9 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
 
 /// What signs for `-o jws`.
 fn signer(world: &World) -> anyhow::Result<Signer> {
+    if world.config.chain.world == SANDBOX {
+        bail!("-o jws: the sandbox signs nothing");
+    }
     let signer = Signer::open(&world.config.sign)?;
     signer.context("-o jws: expected a key to sign with: --sign-key or sign.key (`clresolve key new FILE` makes one)")
 }

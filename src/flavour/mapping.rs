@@ -39,7 +39,8 @@ pub(crate) enum Field {
     Authentication,
     /// A2A's whole security schemes, by name.
     SchemeMap,
-    /// Which ways to authenticate a caller needs. Where a system knows no others, its [`Authentication`](Self::Authentication).
+    /// Which ways to authenticate a caller needs. Where a system knows no others, its
+    /// [`Authentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,

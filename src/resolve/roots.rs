@@ -25,7 +25,8 @@ pub enum RootSource {
 
 impl Resolver {
     /// The keys of a trust root; a root that gave none says why. Web pages are read through the foreign door, and only
-    /// from the origin that is named: a redirect to another one makes the root unusable. A record must be at a settled block and vouched for by more than one stranger.
+    /// from the origin that is named: a redirect to another one makes the root unusable. A record must be at a settled
+    /// block and vouched for by more than one stranger.
     pub async fn trust_root(&self, source: &RootSource) -> Root {
         let inner = &self.0;
         let limit = inner.config.timeout;

@@ -112,13 +112,11 @@ pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, Setup
 
 /// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds.
 pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
-    let mut profiles = Profiles::builtin();
+    let mut manifests = Vec::new();
     for source in &config.rules.manifests {
-        let bytes = manifest(source, egress).await?;
-        profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
+        manifests.push(manifest(source, egress).await?);
     }
-    add_files(&mut profiles, config)?;
-    Ok(profiles)
+    with(&manifests, config)
 }
 
 /// The rules that a configuration names in files, beside those built in: nobody is asked.
@@ -126,22 +124,23 @@ pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profile
 /// # Errors
 /// When a file cannot be read or is no manifest or profile.
 pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
-    let mut profiles = Profiles::builtin();
-    for source in &config.rules.manifests {
-        if let ManifestSource::File(path) = source {
-            let bytes = read("manifest", path)?;
-            profiles.replace_manifest(&bytes).map_err(|error| invalid("manifest", error))?;
-        }
-    }
-    add_files(&mut profiles, config)?;
-    Ok(profiles)
+    let files = config.rules.manifests.iter().filter_map(|source| match source {
+        ManifestSource::File(path) => Some(read("manifest", path).map(Bytes::from)),
+        ManifestSource::Url { .. } => None,
+    });
+    with(&files.collect::<Result<Vec<_>, _>>()?, config)
 }
 
-fn add_files(profiles: &mut Profiles, config: &Config) -> Result<(), SetupError> {
+/// The built-in rules with these manifests, and the profiles that the configuration names.
+fn with(manifests: &[Bytes], config: &Config) -> Result<Profiles, SetupError> {
+    let mut profiles = Profiles::builtin();
+    for bytes in manifests {
+        profiles.replace_manifest(bytes).map_err(|error| invalid("manifest", error))?;
+    }
     for path in &config.rules.profile_files {
         profiles.add_profile(&read("profile_files", path)?).map_err(|error| invalid("profile_files", error))?;
     }
-    Ok(())
+    Ok(profiles)
 }
 
 /// The bytes of a manifest; those of a URL only with the digest that the configuration names.
