@@ -24,31 +24,12 @@ use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, Pool};
 use crate::verdict::{Depth, Resolution, Served, State};
-
-/// How long a trusted verdict is fresh.
-pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
-/// How long an untrusted verdict, or proven absence, is fresh: shorter, so that a repaired binding is soon seen.
-pub const UNTRUSTED_FRESH: Duration = Duration::from_secs(60);
-/// The first pause after a failure; each further failure doubles it (RFC 9520: at least one second).
-pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// The longest pause after failures (RFC 9520: at most five minutes).
-pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
+use clresolve_core::freshness::*;
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its own.
 const MEMORY_PER_JSON_BYTE: usize = 3;
 /// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's own.
 const ENTRY_BYTES: usize = 1024;
-
-/// How long a verdict of this state is fresh, after `failures` failures in a row before it.
-pub fn fresh_for(state: State, failures: u32) -> Duration {
-    match state {
-        State::Trusted => TRUSTED_FRESH,
-        State::Untrusted => UNTRUSTED_FRESH,
-        State::Indeterminate => {
-            FIRST_BACKOFF.checked_mul(1 << failures.min(16)).map_or(LONGEST_BACKOFF, |d| d.min(LONGEST_BACKOFF))
-        }
-    }
-}
 
 /// Everything that an answer depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,11 +12,13 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use url::Url;
 
-pub use crate::chain::{BlockSelector, Demand, Endpoint, Grade};
+pub use self::endpoint::Endpoint;
 pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
+pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 
+mod endpoint;
 mod file;
 mod layer;
 mod memory;
@@ -25,21 +27,18 @@ mod serve;
 mod sign;
 mod value;
 
+pub use clresolve_verdict::gate::GateConfig;
 pub use layer::{CacheLayer, Layer};
 pub use memory::{MemoryConfig, MemoryLayer};
-pub use orloj::{BaseUrl, OrlojConfig, OrlojLayer};
-pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
+pub use orloj::{OrlojConfig, OrlojLayer};
+pub use serve::{GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
-const MAINNET: u64 = 1;
+use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 
 /// Chain id of the embedded world; no real network uses it.
-const SANDBOX: u64 = 31_337;
-
-/// What no world may be called unless it is that one: the name, and its chain.
-pub(crate) const RESERVED_WORLDS: [(&str, u64); 2] = [("mainnet", MAINNET), ("sandbox", SANDBOX)];
 
 /// The profile in force unless another is chosen: the letter of the specification.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";

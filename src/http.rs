@@ -53,7 +53,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::{BlockSelector, Config, ConfigError, GateConfig, HttpConfig};
 use crate::resolve::{Resolver, SetupError};
-use crate::sign::{KeyFileError, Signer};
+use crate::sign::{self, KeyFileError};
 
 use self::desk::Desk;
 use self::metrics::Counters;
@@ -147,7 +147,7 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
         return Err(ServeError::SandboxSigns);
     }
     config.check_gate()?;
-    Signer::open(&config.sign)?;
+    sign::open(&config.sign)?;
     systems::read(&config.orloj)?;
     Ok(())
 }
@@ -184,7 +184,7 @@ impl Server {
         resolver: Resolver,
         config: &Config,
     ) -> Result<Self, ServeError> {
-        let signatures = Signer::open(&config.sign)?.map(Signatures::new);
+        let signatures = sign::open(&config.sign)?.map(Signatures::new);
         let resolver_time = resolver.now();
         let shared = Shared {
             desk: Desk::new(resolver.clone(), config),

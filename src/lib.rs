@@ -17,44 +17,45 @@
 //! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. [`guide`] shows how to use them, task
 //! by task; `ARCHITECTURE.md` has the map.
 
-pub mod address;
-pub mod bundle;
 pub mod cache;
-pub mod card;
-pub mod chain;
-pub mod check;
-pub mod cid;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod convert;
-pub mod digest;
 pub mod discover;
-pub mod evidence;
 pub mod fetch;
-pub mod flavour;
-pub mod generate;
 pub mod http;
-pub mod ledger;
-pub mod lint;
-pub mod manifest;
 pub mod memory;
-pub mod name;
 pub mod plan;
-pub mod profile;
-pub mod project;
-pub mod reason;
-pub mod records;
 pub mod report;
 pub mod resolve;
 pub mod sandbox;
-pub mod schema;
-mod seal;
 pub mod sign;
-pub mod signature;
 pub mod telemetry;
-pub mod text;
-pub mod verdict;
+
+pub use clresolve_bundle as bundle;
+pub use clresolve_cards::{convert, flavour, generate, ledger, lint, project, signature};
+pub use clresolve_core::{address, digest, name, reason, records, text};
+pub use clresolve_ipfs as cid;
+pub use clresolve_verdict::{check, evidence, manifest, profile, schema, seal};
+
+/// The Agent-Card as a document.
+pub mod card {
+    pub use clresolve_core::json::{self, JsonError, Limits, locate, pointer};
+    pub use clresolve_verdict::card::{Card, Side};
+}
+
+/// Reading the chain.
+pub mod chain {
+    pub use clresolve_chain::*;
+    pub use clresolve_core::reading::*;
+    pub use clresolve_state::*;
+}
+
+/// The verdict.
+pub mod verdict {
+    pub use clresolve_core::state::*;
+    pub use clresolve_verdict::verdict::*;
+}
 
 #[doc = include_str!("../docs/library.md")]
 pub mod guide {}

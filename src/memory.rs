@@ -432,7 +432,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::evidence::continuity::tests::sighting;
+    use clresolve_verdict::sample::sighting;
 
     fn place(name: &str) -> Place {
         Place::new("lab", 31_337, &EnsName::parse(name).expect("a name"))

@@ -389,8 +389,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::check::tests::{codes, good, good_commercial};
     use crate::profile::DEFAULT;
+    use clresolve_verdict::sample::{codes, good, good_commercial};
 
     fn file(value: &Value) -> Node {
         Node::File(format!("{value:#}\n").into())

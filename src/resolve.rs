@@ -456,21 +456,6 @@ fn log(verdict: &Verdict) {
     }
 }
 
-impl Resolution {
-    /// The same answer to a question that was typed as `input`: a cached one may have been typed in another way.
-    fn asked_as(mut self, input: &str) -> Self {
-        if self.verdict.name.input != input {
-            let mut verdict = (*self.verdict).clone();
-            input.clone_into(&mut verdict.name.input);
-            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
-                step.evidence["input"] = input.into();
-            }
-            self.verdict = Arc::new(verdict.sealed());
-        }
-        self
-    }
-}
-
 impl Inner {
     fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> seal::Reporter<'a> {
         seal::Reporter {
@@ -767,6 +752,6 @@ pub(crate) mod testing {
 
     /// A resolution of this state, made at `now` after `failures` failures in a row.
     pub(crate) fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
-        seal::empty(state, now, failures)
+        clresolve_verdict::sample::empty(state, now, failures)
     }
 }

@@ -1,81 +1,82 @@
-//! The embedded world: a chain, a web and an IPFS gateway in this process, for a first try and for tests.
+//! The embedded world as the program reads it: its servers as a configuration, its manifests as rules.
 //!
-//! [`Sandbox`] is that world with the agents of `sandbox/agents.toml`. Everything in it listens on 127.0.0.1 only, its
-//! certificate authority is made anew at every start, and its chain is none that exists: a verdict of the sandbox
-//! cannot pass for a real one.
+//! The world itself is the crate `clresolve-sandbox`, which knows nothing of configurations.
 
-mod agents;
-mod ca;
-pub mod chain;
-mod discovery;
-mod gateway;
-mod schemas;
-pub mod spec;
-mod web;
-pub mod world;
+use std::time::Duration;
 
-#[cfg(test)]
-mod tests;
+use clresolve_sandbox::agents;
+use clresolve_sandbox::spec::Spec;
 
-use serde::Serialize;
+pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
-pub use self::gateway::GatewayManners;
-use self::schemas::Schemas;
-pub use self::web::Manners;
-use self::world::{World, WorldError};
-use crate::config::Config;
+use crate::config::{ChainConfig, Config, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig};
 use crate::profile::Profiles;
-use crate::reason::Code;
-use crate::verdict::State;
+use chain::RpcFault;
 
 /// `anchor.world` of the sandbox's verdicts.
-pub const WORLD: &str = "sandbox";
+pub use clresolve_core::world::SANDBOX as WORLD;
+
+/// Its gateways are asked in turn, each for an equal share of the time: what is found out about them must not depend on
+/// how busy the machine is. As long as the configuration can say, and longer than any question.
+const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
+
+/// A world of one's own, for tests.
+pub struct World(clresolve_sandbox::World);
+
+impl World {
+    /// Builds the world and starts its servers on free ports of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When `spec` describes no world, or when a port cannot be had.
+    pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
+        clresolve_sandbox::World::start(spec).await.map(Self)
+    }
+
+    /// A configuration that reads this world and nothing else.
+    pub fn config(&self) -> Config {
+        config(&self.0)
+    }
+
+    /// An endpoint that reads `state` and fails in the way of `fault`.
+    ///
+    /// # Errors
+    /// When a port cannot be had.
+    pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
+        Ok(endpoint(self.0.endpoint(fault, state).await?, own))
+    }
+
+    /// A gateway with these manners.
+    pub fn gateway(&self, manners: GatewayManners) -> Gateway {
+        gateway(self.0.gateway(manners))
+    }
+
+    /// Requests received so far.
+    pub fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+}
 
 /// The sandbox, running. It stops when this is dropped.
-pub struct Sandbox {
-    world: World,
-}
-
-/// A name of the sandbox and the verdict that it should get when it is asked for with the defaults.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Expected {
-    /// The name.
-    pub name: String,
-    /// The state.
-    pub state: State,
-    /// Every reason's code, in alphabetical order.
-    pub codes: Vec<Code>,
-    /// What is special about the name, in one sentence.
-    #[serde(skip)]
-    pub about: String,
-}
-
-/// Why the sandbox cannot start.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SandboxError {
-    /// The world does not start.
-    #[error(transparent)]
-    World(#[from] WorldError),
-}
+pub struct Sandbox(clresolve_sandbox::World);
 
 impl Sandbox {
     /// Starts the sandbox on free ports of 127.0.0.1.
     ///
     /// # Errors
     /// When a port cannot be had.
-    pub async fn start() -> Result<Self, SandboxError> {
-        Ok(Self { world: World::start(&agents::spec()).await? })
+    pub async fn start() -> Result<Self, WorldError> {
+        clresolve_sandbox::World::start(&agents::spec()).await.map(Self)
     }
 
     /// A configuration that reads this world and nothing else.
     pub fn config(&self) -> Config {
-        self.world.config()
+        config(&self.0)
     }
 
     /// What listens where: label and URL or address.
     pub fn endpoints(&self) -> Vec<(String, String)> {
-        self.world.endpoints()
+        self.0.endpoints()
     }
 
     /// Every name of the sandbox with the verdict that it should get, good agents first, then by name.
@@ -87,7 +88,7 @@ impl Sandbox {
     /// started.
     pub fn profiles() -> Profiles {
         let mut profiles = Profiles::builtin();
-        for manifest in Schemas::publish(&agents::spec().schemas).manifests() {
+        for manifest in agents::manifests() {
             profiles.replace_manifest(&manifest.bytes).expect("its manifests have the ids of the built-in ones");
         }
         profiles
@@ -95,6 +96,44 @@ impl Sandbox {
 
     /// Keeps the sandbox running, and its chain growing, for as long as this is awaited.
     pub async fn stopped(self) {
-        self.world.run().await;
+        self.0.run().await;
     }
+}
+
+fn config(world: &clresolve_sandbox::World) -> Config {
+    let source = |manifest: &clresolve_sandbox::Manifest| ManifestSource::Url {
+        url: manifest.url.parse().expect("the location of a manifest is a URL"),
+        digest: manifest.digest.clone(),
+    };
+    let connect_to = world.connect_to();
+    let rule = |rule: &String| rule.parse().expect("hosts and addresses make a rule");
+    Config {
+        chain: ChainConfig {
+            world: WORLD.to_owned(),
+            id: clresolve_sandbox::CHAIN_ID,
+            genesis: Some(world.genesis()),
+            endpoints: vec![endpoint(world.rpc(), true)],
+            universal_resolver: clresolve_sandbox::UNIVERSAL_RESOLVER,
+            ..ChainConfig::default()
+        },
+        gateways: vec![gateway(world.gateway(GatewayManners::Ok))],
+        network: NetworkConfig {
+            connect_to: connect_to.iter().map(rule).collect(),
+            ca_pems: vec![world.ca_pem().to_owned()],
+            hedging: IN_TURN,
+            ..NetworkConfig::default()
+        },
+        rules: RulesConfig { manifests: world.manifests().iter().map(source).collect(), ..RulesConfig::default() },
+        ..Config::default()
+    }
+}
+
+fn endpoint(at: At, own: bool) -> Endpoint {
+    let url = at.url.parse().expect("a loopback address makes a URL");
+    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own }
+}
+
+fn gateway(at: At) -> Gateway {
+    let url = at.url.parse().expect("a host of the world makes a URL");
+    Gateway { label: at.label, url, own: false }
 }

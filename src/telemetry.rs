@@ -10,6 +10,10 @@ mod exposition;
 
 use metrics::{Counter, counter, gauge};
 
+use clresolve_chain::RPC_LIES;
+use clresolve_egress::count::UPSTREAM_REQUESTS;
+
+pub use clresolve_egress::count::{FOREIGN, Outcome, Upstream, upstream};
 pub use exposition::{Exposition, exposition};
 
 /// What kind of metric a family is.
@@ -42,9 +46,7 @@ const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
 const CACHE_HITS: &str = "clresolve_cache_hits_total";
 const CACHE_MISSES: &str = "clresolve_cache_misses_total";
 const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
-const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
-const RPC_LIES: &str = "clresolve_rpc_lies_total";
 
 /// Every family.
 pub const FAMILIES: [Family; 13] = [
@@ -83,41 +85,6 @@ pub const FAMILIES: [Family; 13] = [
     },
 ];
 
-/// The label of whatever a name, a card or a contract chose.
-pub const FOREIGN: &str = "foreign";
-
-/// What is asked of the outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upstream {
-    /// A JSON-RPC endpoint.
-    Rpc,
-    /// An IPFS gateway.
-    Gateway,
-    /// The host of a card.
-    Card,
-    /// The host of a schema.
-    Schema,
-    /// A CCIP-Read gateway.
-    Ccip,
-    /// The host of a trust root's keys.
-    Keys,
-}
-
-/// What came of a request to the outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A usable answer, as far as HTTP can tell.
-    Ok,
-    /// The other side asked for a rest (429, 503).
-    Throttled,
-    /// The time ran out.
-    Timeout,
-    /// The guard forbade the request.
-    Forbidden,
-    /// Anything else.
-    Failed,
-}
-
 /// A part of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
@@ -149,13 +116,6 @@ pub enum Eviction {
     Size,
 }
 
-/// One request to the outside. `label` is that of the configuration, or [`FOREIGN`].
-pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
-    let labels =
-        [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
-    counter!(UPSTREAM_REQUESTS, &labels).increment(1);
-}
-
 /// The counter of requests to a route of the daemon that were answered with a class of status (`2xx`).
 pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
@@ -179,11 +139,6 @@ pub fn gate_decisions(code: &'static str) -> Counter {
 /// A gateway sent a wrong block.
 pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
-}
-
-/// An endpoint gave an answer that proof or the other endpoints contradict.
-pub fn rpc_lied(label: &str) {
-    counter!(RPC_LIES, "endpoint" => label.to_owned()).increment(1);
 }
 
 /// A run ended in a verdict of this state.
@@ -235,40 +190,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.decrement(1);
-    }
-}
-
-impl Upstream {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rpc => "rpc",
-            Self::Gateway => "gateway",
-            Self::Card => "card",
-            Self::Schema => "schema",
-            Self::Ccip => "ccip",
-            Self::Keys => "keys",
-        }
-    }
-}
-
-impl Outcome {
-    /// The outcome of an answer with this HTTP status.
-    pub const fn of_status(status: u16) -> Self {
-        match status {
-            200..=399 => Self::Ok,
-            429 | 503 => Self::Throttled,
-            _ => Self::Failed,
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Throttled => "throttled",
-            Self::Timeout => "timeout",
-            Self::Forbidden => "forbidden",
-            Self::Failed => "failed",
-        }
     }
 }
 

@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use clresolve::config::Config;
 use clresolve::resolve::{Resolution, Resolver};
+use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::world::World;
 use clresolve::verdict::State;
 use serde_json::Value;
 

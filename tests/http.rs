@@ -954,7 +954,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, old) = (folder.path().join("k.pem"), folder.path().join("old.json"));
     let (key, before) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
-    key.save(&path).expect("written");
+    clresolve::sign::save_signing_key(&key, &path).expect("written");
     std::fs::write(&old, TrustedKeys::from(before.public()).to_jwks().to_string()).expect("written");
     let sign = |config: &mut Config| {
         // Another world than the sandbox's, which is never signed for.

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use clresolve::chain::BlockSelector;
 use clresolve::memory::Memory;
 use clresolve::resolve::{Resolver, SetupError};
+use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::world::World;
 use clresolve::verdict::{State, Verdict};
 
 const NAME: &str = "agent.eth";

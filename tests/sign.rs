@@ -14,8 +14,8 @@ use clresolve::name::EnsName;
 use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
-    Expected, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TrustedKeys,
-    VerifyError, What, verify,
+    Expected, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TYPE,
+    TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, verify,
 };
 use clresolve::verdict::{Depth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
@@ -189,30 +189,39 @@ fn no_header_but_ours_is_accepted() {
     for algorithm in ["none", "None", "HS256", "RS256", "Ed25519", "EdDsa", ""] {
         let mut header = header();
         header["alg"] = algorithm.into();
-        let error = VerifyError::Algorithm { observed: algorithm.to_owned() };
+        let error = VerifyError::Jws(JwsError::Algorithm { observed: algorithm.to_owned() });
         assert_eq!(refused(&forged(&header, &claims())), error);
     }
     let jws = signed(&verdict(NOW), NOW);
     let payload = jws.split('.').nth(1).expect("a payload");
     let none = BASE64URL.encode(r#"{"alg":"none"}"#);
-    assert_eq!(refused(&format!("{none}.{payload}.")), VerifyError::Algorithm { observed: "none".to_owned() });
-    assert_eq!(with(|h| h["typ"] = "JWT".into()), VerifyError::Type { observed: "JWT".to_owned() });
+    assert_eq!(
+        refused(&format!("{none}.{payload}.")),
+        VerifyError::Jws(JwsError::Algorithm { observed: "none".to_owned() })
+    );
+    assert_eq!(
+        with(|h| h["typ"] = "JWT".into()),
+        VerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: "JWT".to_owned() })
+    );
     assert_eq!(
         with(|h| drop(h.as_object_mut().map(|h| h.remove("typ")))),
-        VerifyError::Type { observed: String::new() }
+        VerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: String::new() })
     );
-    assert_eq!(with(|h| h["kid"] = "x".into()), VerifyError::KeyUnknown { kid: "x".to_owned() });
+    assert_eq!(with(|h| h["kid"] = "x".into()), VerifyError::Jws(JwsError::KeyUnknown { kid: "x".to_owned() }));
     assert_eq!(
         with(|h| drop(h.as_object_mut().map(|h| h.remove("kid")))),
-        VerifyError::KeyUnknown { kid: String::new() }
+        VerifyError::Jws(JwsError::KeyUnknown { kid: String::new() })
     );
     for member in ["jku", "jwk", "x5u", "x5c", "crit", "b64", "zip"] {
         let mut header = header();
         header[member] = json!(["x"]);
-        assert_eq!(refused(&forged(&header, &claims())), VerifyError::HeaderMember { member: member.to_owned() });
+        assert_eq!(
+            refused(&forged(&header, &claims())),
+            VerifyError::Jws(JwsError::HeaderMember { member: member.to_owned() })
+        );
     }
     let twice = BASE64URL.encode(r#"{"alg":"none","alg":"EdDSA"}"#);
-    assert!(matches!(refused(&format!("{twice}.{payload}.")), VerifyError::Header(_)));
+    assert!(matches!(refused(&format!("{twice}.{payload}.")), VerifyError::Jws(JwsError::Header(_))));
 }
 
 #[test]
@@ -260,7 +269,10 @@ fn no_changed_character_passes() {
     {
         assert!(verify(&bad, &keys(), &expected(), at(NOW)).is_err(), "{bad}");
     }
-    assert_eq!(refused(&"a".repeat(clresolve::sign::MAX_JWS_BYTES + 1)), VerifyError::TooLong);
+    assert_eq!(
+        refused(&"a".repeat(clresolve::sign::MAX_JWS_BYTES + 1)),
+        VerifyError::Jws(JwsError::TooLong { most: clresolve::sign::MAX_JWS_BYTES })
+    );
 }
 
 #[test]
@@ -281,7 +293,7 @@ fn a_signature_that_was_changed_into_another_is_refused() {
     let mut identity = [0; 64];
     identity[0] = 1;
     for bad in [signature, vec![0; 64], identity.to_vec(), decoded(&jws, 2)[..63].to_vec(), vec![]] {
-        assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(bad))), VerifyError::Signature);
+        assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(bad))), VerifyError::Jws(JwsError::Signature));
     }
 }
 
@@ -357,7 +369,7 @@ fn a_key_that_others_can_read_is_refused() {
     fs::write(&path, pem()).expect("written");
     let read = |mode| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("own file");
-        SigningKey::from_file(&path)
+        read_signing_key(&path)
     };
     for mode in [0o640, 0o604, 0o660, 0o644, 0o610, 0o601, 0o602] {
         let error = read(mode).expect_err("loose");
@@ -368,14 +380,11 @@ fn a_key_that_others_can_read_is_refused() {
     assert_eq!(read(0o600).expect("a key").public(), key().public());
     let link = folder.path().join("link");
     symlink(&path, &link).expect("a link");
-    assert!(SigningKey::from_file(&link).is_ok());
+    assert!(read_signing_key(&link).is_ok());
     read(0o644).expect_err("loose");
-    assert!(
-        matches!(SigningKey::from_file(&link), Err(KeyFileError::Loose { .. })),
-        "the file is judged, not the link"
-    );
-    assert!(matches!(SigningKey::from_file(folder.path()), Err(KeyFileError::Unusable { .. })));
-    assert!(matches!(SigningKey::from_file(Path::new("/dev/null")), Err(KeyFileError::Unusable { .. })));
+    assert!(matches!(read_signing_key(&link), Err(KeyFileError::Loose { .. })), "the file is judged, not the link");
+    assert!(matches!(read_signing_key(folder.path()), Err(KeyFileError::Unusable { .. })));
+    assert!(matches!(read_signing_key(Path::new("/dev/null")), Err(KeyFileError::Unusable { .. })));
 }
 
 fn clresolve(arguments: &[&str], input: &str) -> Output {
@@ -414,7 +423,7 @@ impl Desk {
     }
 
     fn signed(&self, verdict: &Verdict, now: i64) -> String {
-        let key = SigningKey::from_file(Path::new(&self.path("k.pem"))).expect("a key");
+        let key = read_signing_key(Path::new(&self.path("k.pem"))).expect("a key");
         Signer::new(key, ISSUER).sign(verdict, at(now)).expect("it is signed")
     }
 }
@@ -618,7 +627,7 @@ fn a_signature_whose_first_half_is_of_small_order_is_refused() {
     let lenient = VerifyingKey::from_bytes(public.as_bytes()).expect("a key");
     let signature = ed25519_dalek::Signature::from_slice(&forged).expect("64 bytes");
     assert!(lenient.verify(text.as_bytes(), &signature).is_ok(), "the plain equation holds");
-    assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(forged))), VerifyError::Signature);
+    assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(forged))), VerifyError::Jws(JwsError::Signature));
 }
 
 /// The world of the sandbox under another name, so that its verdicts can be signed, and the configuration that asks it.
@@ -670,7 +679,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let world = Devnet::start();
     let (document, _) = ends(&world.run(&["bundle", "export", NAME], true), 0);
     let (unsigned, _) = ends(&world.run(&["bundle", "export", NAME], false), 0);
-    let keys = TrustedKeys::from_file(Path::new(&world.desk.path("keys.json"))).expect("keys");
+    let keys = read_trusted_keys(Path::new(&world.desk.path("keys.json"))).expect("keys");
     let read = |document: &str| Bundle::read(document.as_bytes()).expect("a bundle");
     let bundle = read(&document);
     let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");

@@ -24,7 +24,7 @@ use crate::name::EnsName;
 use crate::profile::Profiles;
 use crate::resolve::{ExportError, Question, local_profiles};
 use crate::sandbox::{Sandbox, WORLD};
-use crate::sign::{Expected, Signer, TrustedKeys};
+use crate::sign::{self, Expected, Signer, TrustedKeys, read_trusted_keys};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -42,7 +42,7 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
-    let signer = Signer::open(&world.config.sign)?;
+    let signer = sign::open(&world.config.sign)?;
     let exported = world.resolver.export(&Question::new(args.name)).await;
     drop(progress);
     match exported {
@@ -105,7 +105,7 @@ fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, Expected)
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
     let config = configuration(&args.world, Layer::default())?;
     let expected = expected(name, None, args.issuer.clone(), &config)?;
-    Ok(Some((TrustedKeys::from_file(jwks)?, expected)))
+    Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
 
 /// Why a bundle is refused: a stable class, and a sentence.

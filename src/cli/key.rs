@@ -6,14 +6,14 @@ use serde_json::json;
 use super::args::{KeyArgs, KeyCommand};
 use super::exit::Exit;
 use super::output::{self, Output};
-use crate::sign::{SigningKey, private_pem};
+use crate::sign::{SigningKey, private_pem, save_signing_key};
 use crate::signature::CardKey;
 
 pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
     let (key, args) = match args.command {
         KeyCommand::New(args) => {
             let key = SigningKey::generate()?;
-            key.save(&args.key)?;
+            save_signing_key(&key, &args.key)?;
             anstream::eprintln!("clresolve: wrote a private key to {}; keep it to yourself", args.key.display());
             (CardKey::from(key), args)
         }

@@ -13,7 +13,7 @@ use crate::config::BlockSelector;
 use crate::flavour::Flavour;
 use crate::lint;
 use crate::project::signed_a2a_card;
-use crate::sign::Signer;
+use crate::sign::{self, Signer};
 use crate::verdict::State;
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
@@ -28,11 +28,11 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
         bail!("--block: a card is for those who call now; a numbered block is for `verify`");
     }
     world.config.check_gate()?;
-    let signer = Signer::open(&world.config.sign)?;
+    let signer = sign::open(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let Projection::A2a = args.to;
-    match signed_a2a_card(&resolution, &world.config.gate, signer.as_ref()) {
+    match signed_a2a_card(&resolution, &world.config.gate, signer.as_ref().map(Signer::key)) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
             output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;

@@ -15,7 +15,7 @@ use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::{Config, ProofDemand};
 use crate::name::EnsName;
-use crate::sign::{Expected, MAX_JWS_BYTES, TrustedKeys, Verified, verify};
+use crate::sign::{Expected, MAX_JWS_BYTES, Verified, read_trusted_keys, verify};
 use crate::text::Foreign;
 
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
@@ -24,7 +24,7 @@ pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
         bail!("--sandbox: the sandbox signs nothing, so there is nothing of it to check");
     }
     let config = world::configuration(&args.world, crate::config::Layer::default())?;
-    let keys = TrustedKeys::from_file(&args.jwks)?;
+    let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = read(&args.jws)?;
     match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {

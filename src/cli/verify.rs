@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::render::{self, Palette};
 use super::world::World;
 use crate::config::{Layer, SignLayer};
-use crate::sign::{SANDBOX, SignError, Signer};
+use crate::sign::{self, SANDBOX, SignError, Signer};
 use crate::text::Foreign;
 use crate::verdict::Verdict;
 
@@ -79,7 +79,7 @@ fn signer(world: &World) -> anyhow::Result<Signer> {
     if world.config.chain.world == SANDBOX {
         bail!("-o jws: the sandbox signs nothing");
     }
-    let signer = Signer::open(&world.config.sign)?;
+    let signer = sign::open(&world.config.sign)?;
     signer.context("-o jws: expected a key to sign with: --sign-key or sign.key (`clresolve key new FILE` makes one)")
 }
 

@@ -1,11 +1,10 @@
 //! `[orloj]`: the resources that the daemon makes agent cards of, and where their server is reached.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use url::Url;
+
+use crate::generate::BaseUrl;
 
 /// What the daemon makes agent cards of. By default it makes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,35 +45,6 @@ impl OrlojLayer {
     }
 }
 
-/// Where an Orloj server is reached: an `http` or `https` URL without user info, query and fragment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl(String);
-
-impl FromStr for BaseUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "expected a URL such as https://orloj.example, without user, query and fragment";
-        let url = Url::parse(text).map_err(|_| EXPECTED.to_owned())?;
-        let is_plain = ["http", "https"].contains(&url.scheme())
-            && url.has_host()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none();
-        if !is_plain {
-            return Err(EXPECTED.to_owned());
-        }
-        Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
-    }
-}
-
-impl fmt::Display for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 fn as_text<S: Serializer>(url: &Option<Option<BaseUrl>>, s: S) -> Result<S::Ok, S::Error> {
     let url = url.as_ref().and_then(Option::as_ref);
     s.serialize_str(&url.map(ToString::to_string).unwrap_or_default())
@@ -104,14 +74,5 @@ mod tests {
         assert_eq!(Config::default().with([Layer::of(&Config::default())]).unwrap(), Config::default());
         let none = Layer::from_toml("[orloj]\nbase-url = \"\"\n", "f.toml").unwrap();
         assert_eq!(config.with([none]).unwrap().orloj.base_url, None);
-    }
-
-    #[test]
-    fn a_base_url_holds_no_credential_and_no_query() {
-        for text in
-            ["https://u:pw@a.example", "https://a.example?k=1", "https://a.example/#f", "ftp://a.example", "a", ""]
-        {
-            assert!(text.parse::<super::BaseUrl>().is_err(), "{text}");
-        }
     }
 }

@@ -10,7 +10,6 @@ use axum::response::Response;
 
 use super::answer::Noted;
 use super::shares::Client;
-use super::signed::Signatures;
 use super::verdicts::{Lease, is_known_to_client, not_modified};
 use super::{Shared, problem, segment};
 use crate::digest::Digest;
@@ -28,7 +27,7 @@ pub(super) async fn card(
         Err(refusal) => return problem::refused(refusal, None),
     };
     let verdict = &served.resolution.verdict;
-    let signer = shared.signatures.as_ref().map(Signatures::signer);
+    let signer = shared.signatures.as_ref().map(|signatures| signatures.signer().key());
     let card = match signed_a2a_card(&served.resolution, &shared.gate, signer) {
         Ok(card) => card,
         Err(code) => return problem::objected(verdict, code),

@@ -73,7 +73,7 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> Result<Arc<dyn Chain>, 
             universal_resolver: config.chain.universal_resolver,
             ..chain::Contracts::default()
         },
-        endpoints: config.chain.endpoints.clone(),
+        endpoints: config.chain.endpoints.iter().cloned().map(Into::into).collect(),
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         ccip: config.chain.ccip_read,

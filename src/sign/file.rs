@@ -6,43 +6,41 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::key::{KeyError, SigningKey, TrustedKeys};
+use clresolve_jose::{KeyError, SigningKey, TrustedKeys};
 
 /// Longest key file, in bytes. A private key has 119; a set of public ones is far from it too.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-impl SigningKey {
-    /// Reads a private key from a file that nobody but its owner can read. A symbolic link is followed: what counts is
-    /// the file that is opened, which is the one that is judged.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
-    pub fn from_file(path: &Path) -> Result<Self, KeyFileError> {
-        let pem = private_pem(path)?;
-        Self::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
-    }
-
-    /// Writes the key to a new file that only its owner can read.
-    ///
-    /// # Errors
-    /// When the file exists, which is never overwritten, or cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), KeyFileError> {
-        let shown = path.display().to_string();
-        let pem = self.to_pem().map_err(|error| KeyFileError::NoKey { path: shown.clone(), error })?;
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: shown.clone() },
-            _ => KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() },
-        };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(failed)?;
-        file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
-    }
+/// Reads a private key from a file that nobody but its owner can read. A symbolic link is followed: what counts is the
+/// file that is opened, which is the one that is judged.
+///
+/// # Errors
+/// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
+pub fn read_signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
+    let pem = private_pem(path)?;
+    SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
 }
 
-/// The text of a private key's file, which is judged as [`SigningKey::from_file`] says.
+/// Writes the key to a new file that only its owner can read.
+///
+/// # Errors
+/// When the file exists, which is never overwritten, or cannot be written.
+pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileError> {
+    let shown = path.display().to_string();
+    let pem = key.to_pem().map_err(|error| KeyFileError::NoKey { path: shown.clone(), error })?;
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: shown.clone() },
+        _ => KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() },
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// The text of a private key's file, which is judged as [`read_signing_key`] says.
 ///
 /// # Errors
 /// When the file cannot be read, is not a regular one, or is open to others.
@@ -52,15 +50,13 @@ pub(crate) fn private_pem(path: &Path) -> Result<Zeroizing<String>, KeyFileError
     read(file, &shown).map(Zeroizing::new)
 }
 
-impl TrustedKeys {
-    /// Reads a JSON Web Key Set.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is not a regular one, or holds no such set.
-    pub fn from_file(path: &Path) -> Result<Self, KeyFileError> {
-        let (file, shown) = open(path)?;
-        Self::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
-    }
+/// Reads a JSON Web Key Set.
+///
+/// # Errors
+/// When the file cannot be read, is not a regular one, or holds no such set.
+pub fn read_trusted_keys(path: &Path) -> Result<TrustedKeys, KeyFileError> {
+    let (file, shown) = open(path)?;
+    TrustedKeys::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
 }
 
 /// The file and its name, if it is a regular one; a pipe would be waited for.

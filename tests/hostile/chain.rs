@@ -1,7 +1,7 @@
 //! Endpoints behind proxies that alter one thing, and what each grade of proof makes of it.
 
 use clresolve::config::{BlockSelector, Config, Endpoint, ProofDemand};
-use clresolve::sandbox::world::World;
+use clresolve::sandbox::World;
 use serde_json::Value;
 
 use crate::proxy::{Altered, Proxy};

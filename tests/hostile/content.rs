@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clresolve::resolve::Resolver;
-use clresolve::sandbox::world::World;
+use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;

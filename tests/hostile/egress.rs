@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use clresolve::config::{Config, ConnectTo};
 use clresolve::fetch::Refusal;
 use clresolve::resolve::Resolver;
-use clresolve::sandbox::world::World;
+use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use url::Url;

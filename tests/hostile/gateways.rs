@@ -5,7 +5,7 @@ use clresolve::cid::build::{Layout, tree};
 use clresolve::config::{Config, Gateway, Hedging};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::GatewayManners;
-use clresolve::sandbox::world::World;
+use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 
 use crate::faults::{Asked, Content, Ends, FAULTS, Fault};

@@ -9,7 +9,7 @@ use clresolve::cid::ContentId;
 use clresolve::cid::build::car;
 use clresolve::config::{Config, Endpoint, Hedging, ProofDemand};
 use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::world::{ChainState, World};
+use clresolve::sandbox::{ChainState, World};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 

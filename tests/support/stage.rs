@@ -16,7 +16,7 @@ use clresolve::http::Server;
 use clresolve::memory::{Place, Store};
 use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
-use clresolve::sandbox::world::{Counts, World};
+use clresolve::sandbox::{Counts, World};
 use clresolve::verdict::State;
 use futures_util::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};

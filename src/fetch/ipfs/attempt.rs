@@ -14,7 +14,7 @@ use super::{BAN, GatewayFault, Outcome, Retrieval, Want};
 use crate::cid::car::CarFeed;
 use crate::cid::{ContentId, Progress, Walk, WalkError};
 use crate::fetch::egress::{Reply, deadline_in};
-use crate::fetch::operator::whole_body;
+use crate::fetch::whole_body;
 use crate::fetch::{Cause, FetchError};
 use crate::telemetry;
 

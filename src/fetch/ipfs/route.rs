@@ -5,8 +5,8 @@ use url::Url;
 
 use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST, Want};
 use crate::cid::ContentId;
+use crate::fetch::OperatorClient;
 use crate::fetch::egress::{Call, Egress, ForeignUrl, Reply};
-use crate::fetch::operator::OperatorClient;
 use crate::fetch::{FetchError, Refusal};
 use crate::telemetry::{self, Outcome as Counted, Upstream};
 

@@ -1,0 +1,332 @@
+//! The JSON form of a bundle, and how a run is put into it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use alloy_primitives::Address;
+
+use super::{BundleError, OfChain, SCHEMA};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks, build};
+use clresolve_state::Witness;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::{
+    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Walked,
+};
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::seal::Reporter;
+use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
+
+/// A bundle without its digest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Document {
+    pub(super) schema: String,
+    pub(super) question: Question,
+    pub(super) run: RunOf,
+    /// RLP.
+    pub(super) header: Option<Base64>,
+    pub(super) reading: Outcome<ReadingForm, ChainError>,
+    pub(super) owner: OwnerEvidence,
+    pub(super) https: SourceForm,
+    pub(super) ipfs: WalkForm,
+    pub(super) mirror: WalkForm,
+    pub(super) liars: Vec<(String, String)>,
+    pub(super) schemas: Option<SchemasForm>,
+    pub(super) verdict: Verdict,
+    /// The verdict as a JWS, where whoever made the bundle signed it.
+    pub(super) signed: Option<String>,
+}
+
+/// What was asked, and by which rules.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Question {
+    pub(super) name: EnsName,
+    pub(super) block: String,
+    pub(super) depth: Depth,
+    pub(super) require_all_sources: bool,
+    pub(super) allowed_publishers: Vec<String>,
+    pub(super) profile: Pinned,
+    pub(super) manifests: Vec<Pinned>,
+}
+
+/// When and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RunOf {
+    pub(super) at: Timestamp,
+    pub(super) world: String,
+    pub(super) chain_id: u64,
+}
+
+/// Something, or why not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Outcome<T, E> {
+    Given(T),
+    Failed(E),
+}
+
+impl<T, E> From<Result<T, E>> for Outcome<T, E> {
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(given) => Self::Given(given),
+            Err(failed) => Self::Failed(failed),
+        }
+    }
+}
+
+impl<T, E> Outcome<T, E> {
+    pub(super) fn into_result(self) -> Result<T, E> {
+        match self {
+            Self::Given(given) => Ok(given),
+            Self::Failed(failed) => Err(failed),
+        }
+    }
+}
+
+/// What is behind a reading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Backing {
+    /// The word of whoever made the bundle.
+    Attested,
+    /// Proofs of the state that it was computed from.
+    Proven(Box<Witness>),
+}
+
+/// A [`Reading`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ReadingForm {
+    pub(super) backing: Backing,
+    pub(super) block: Block,
+    answer: Answer,
+    latest: Option<Outcome<Answer, ChainError>>,
+    holder: Option<Address>,
+    expiry: Option<Timestamp>,
+    proof: Proof,
+    own: bool,
+    endpoints: Vec<String>,
+    contradicted_by: Vec<(String, String)>,
+    failed_endpoints: Vec<(String, String)>,
+}
+
+impl ReadingForm {
+    fn of(reading: Reading, witness: Option<Witness>) -> Self {
+        Self {
+            backing: witness.map_or(Backing::Attested, |witness| Backing::Proven(Box::new(witness))),
+            block: reading.block,
+            answer: reading.answer,
+            latest: reading.latest.map(Outcome::from),
+            holder: reading.holder,
+            expiry: reading.expiry,
+            proof: reading.proof,
+            own: reading.proof.own,
+            endpoints: reading.endpoints,
+            contradicted_by: reading.contradicted_by,
+            failed_endpoints: reading.failed_endpoints,
+        }
+    }
+}
+
+impl From<ReadingForm> for Reading {
+    fn from(form: ReadingForm) -> Self {
+        Self {
+            block: form.block,
+            answer: form.answer,
+            latest: form.latest.map(Outcome::into_result),
+            holder: form.holder,
+            expiry: form.expiry,
+            proof: Proof { own: form.own, ..form.proof },
+            endpoints: form.endpoints,
+            contradicted_by: form.contradicted_by,
+            failed_endpoints: form.failed_endpoints,
+        }
+    }
+}
+
+/// A [`Source`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SourceForm {
+    NotAsked,
+    Body { bytes: Base64, url: String },
+    Unavailable(String),
+    Forbidden(String),
+    Oversize(u64),
+}
+
+impl From<Source> for SourceForm {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::NotAsked => Self::NotAsked,
+            Source::Body { bytes, url } => Self::Body { bytes: Base64(bytes), url },
+            Source::Unavailable(cause) => Self::Unavailable(cause),
+            Source::Forbidden(cause) => Self::Forbidden(cause),
+            Source::Oversize(limit) => Self::Oversize(limit),
+        }
+    }
+}
+
+impl From<SourceForm> for Source {
+    fn from(form: SourceForm) -> Self {
+        match form {
+            SourceForm::NotAsked => Self::NotAsked,
+            SourceForm::Body { bytes, url } => Self::Body { bytes: bytes.0, url },
+            SourceForm::Unavailable(cause) => Self::Unavailable(cause),
+            SourceForm::Forbidden(cause) => Self::Forbidden(cause),
+            SourceForm::Oversize(limit) => Self::Oversize(limit),
+        }
+    }
+}
+
+/// A walk: the blocks that decide it, or why there are none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum WalkForm {
+    NotAsked,
+    /// A CARv1 with the blocks in the order of the walk. What they show is found out again.
+    Blocks {
+        by: ProvenBy,
+        car: Base64,
+    },
+    /// The blocks could not be had; cause by gateway label.
+    Unproven(Vec<(String, String)>),
+}
+
+/// The two bound schemas.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SchemasForm {
+    pub(super) request: BoundForm,
+    pub(super) receipt: BoundForm,
+}
+
+/// A [`BoundSchema`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct BoundForm {
+    canonical: Outcome<Base64, String>,
+    mirror: Option<Outcome<Base64, String>>,
+}
+
+impl From<BoundSchema> for BoundForm {
+    fn from(bound: BoundSchema) -> Self {
+        let form = |bytes: Result<Bytes, String>| bytes.map(Base64).into();
+        Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
+    }
+}
+
+impl From<BoundForm> for BoundSchema {
+    fn from(form: BoundForm) -> Self {
+        let bytes = |form: Outcome<Base64, String>| form.into_result().map(|bytes| bytes.0);
+        Self { canonical: bytes(form.canonical), mirror: form.mirror.map(bytes) }
+    }
+}
+
+impl From<SchemaEvidence> for SchemasForm {
+    fn from(schemas: SchemaEvidence) -> Self {
+        Self { request: schemas.request.into(), receipt: schemas.receipt.into() }
+    }
+}
+
+impl From<SchemasForm> for SchemaEvidence {
+    fn from(form: SchemasForm) -> Self {
+        Self { request: form.request.into(), receipt: form.receipt.into() }
+    }
+}
+
+impl Document {
+    pub(super) fn of(
+        reporter: &Reporter<'_>,
+        evidence: &Evidence,
+        chain: OfChain,
+        blocks: &WalkedBlocks,
+        verdict: &Verdict,
+    ) -> Result<Self, BundleError> {
+        let targets = evidence.found().map(|found| Targets::of(&found.records));
+        let cid = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));
+        let mirror = targets.as_ref().and_then(|targets| targets.mirror.as_ref());
+        let mirror = mirror.map(|mirror| (mirror.cid, &mirror.path));
+        Ok(Self {
+            schema: SCHEMA.to_owned(),
+            question: Question::of(&evidence.name, evidence.block, reporter.profile, reporter.policy),
+            run: RunOf { at: evidence.now, world: reporter.world.to_owned(), chain_id: reporter.chain_id },
+            header: chain.header.map(|header| Base64(header.0)),
+            reading: evidence.reading.clone().map(|reading| ReadingForm::of(reading, chain.witness)).into(),
+            owner: evidence.owner.clone(),
+            https: evidence.https.clone().into(),
+            ipfs: walk_form(&evidence.ipfs, cid, blocks),
+            mirror: walk_form(&evidence.mirror, mirror, blocks),
+            liars: evidence.liars.clone(),
+            schemas: evidence.schemas.clone().map(SchemasForm::from),
+            verdict: verdict.clone(),
+            signed: None,
+        })
+    }
+}
+
+impl Document {
+    /// What proves the reading, if something does.
+    pub(super) fn witness(&self) -> Option<&Witness> {
+        match &self.reading {
+            Outcome::Given(ReadingForm { backing: Backing::Proven(witness), .. }) => Some(witness),
+            _ => None,
+        }
+    }
+}
+
+impl Question {
+    pub(super) fn of(name: &EnsName, block: BlockSelector, profile: &Profile, policy: &Policy) -> Self {
+        let pinned =
+            |id: &str, digest: clresolve_core::digest::Digest| Pinned { id: id.to_owned(), digest: digest.to_string() };
+        Self {
+            name: name.clone(),
+            block: block.to_string(),
+            depth: policy.depth,
+            require_all_sources: policy.require_all_sources,
+            allowed_publishers: policy.allowed_publishers.clone(),
+            profile: pinned(profile.id(), profile.digest()),
+            manifests: profile.manifests().map(|manifest| pinned(manifest.id(), manifest.digest())).collect(),
+        }
+    }
+}
+
+/// The walk with its blocks, in the order in which it wants them.
+fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &WalkedBlocks) -> WalkForm {
+    let by = match (walked, from) {
+        (Walked::NotAsked, _) | (_, None) => return WalkForm::NotAsked,
+        (Walked::Unproven(causes), _) => return WalkForm::Unproven(causes.clone()),
+        (Walked::Proven { by, .. }, _) => *by,
+        _ => ProvenBy::Gateway,
+    };
+    let Some((root, path)) = from else { return WalkForm::NotAsked };
+    let mut walk = Walk::new(root, path, Budget::card());
+    let mut order = Vec::new();
+    // Ends: each block is supplied once or the walk is over, and the budget bounds its visits.
+    while let Some((cid, block)) = walk.wanted().and_then(|cid| Some((*cid, blocks.get(cid)?))) {
+        order.push((cid, block));
+        if walk.supply(block.clone()).is_err() {
+            break;
+        }
+    }
+    let car = build::car(&root, order.iter().map(|(cid, block)| (cid, *block)));
+    WalkForm::Blocks { by, car: Base64(car.into()) }
+}
+
+/// Bytes in base64 (RFC 4648, with padding), which has one spelling for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Base64(pub(super) Bytes);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD.decode(text).map(|bytes| Self(bytes.into())).map_err(serde::de::Error::custom)
+    }
+}

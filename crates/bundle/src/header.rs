@@ -1,0 +1,76 @@
+//! The header of a block as RLP: its hash, and the two members that the evidence uses.
+
+use alloy_primitives::keccak256;
+use alloy_rlp::{Decodable as _, Header};
+use jiff::Timestamp;
+
+use super::BundleError;
+use clresolve_core::reading::Block;
+
+/// Longest header in bytes. Today's have some 600; each fork adds a few dozen.
+const MAX_BYTES: usize = 4096;
+
+/// Where number and time stand in the list (yellow paper, 4.4), whatever later forks append.
+const NUMBER: usize = 8;
+const TIMESTAMP: usize = 11;
+
+/// Shows that `rlp` is the header of `block`.
+pub(super) fn check(rlp: &[u8], block: &Block) -> Result<(), BundleError> {
+    if rlp.len() > MAX_BYTES {
+        return Err(BundleError::Header("it is too long"));
+    }
+    if keccak256(rlp) != block.hash {
+        return Err(BundleError::Header("it has another hash"));
+    }
+    let number = member(rlp, NUMBER).ok_or(BundleError::Header("it has no number"))?;
+    let seconds = member(rlp, TIMESTAMP).ok_or(BundleError::Header("it has no time"))?;
+    let timestamp = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    if number != block.number || timestamp != Some(block.timestamp) {
+        return Err(BundleError::Header("it has another number or time"));
+    }
+    Ok(())
+}
+
+/// The number at this place of the list.
+fn member(mut rlp: &[u8], place: usize) -> Option<u64> {
+    let mut list = Header::decode_bytes(&mut rlp, true).ok()?;
+    for _ in 0..place {
+        Header::decode_bytes(&mut list, false).ok()?;
+    }
+    u64::decode(&mut list).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> (Vec<u8>, Block) {
+        let header = alloy_consensus::Header { number: 7, timestamp: 1_700_000_000, ..Default::default() };
+        let rlp = alloy_rlp::encode(&header);
+        let timestamp = Timestamp::from_second(1_700_000_000).unwrap();
+        (rlp.clone(), Block { number: 7, hash: keccak256(&rlp), timestamp })
+    }
+
+    #[test]
+    fn a_header_shows_hash_number_and_time_of_its_block() {
+        let (rlp, block) = block();
+        assert_eq!(check(&rlp, &block), Ok(()));
+        assert!(check(&rlp, &Block { number: 8, ..block }).is_err());
+        assert!(check(&rlp, &Block { timestamp: Timestamp::UNIX_EPOCH, ..block }).is_err());
+    }
+
+    #[test]
+    fn no_other_bytes_do() {
+        let (rlp, block) = block();
+        for place in 0..rlp.len() {
+            let mut other = rlp.clone();
+            other[place] ^= 1;
+            assert_eq!(check(&other, &block), Err(BundleError::Header("it has another hash")), "{place}");
+            // A hash that fits whatever it is: what is no header is told from its form.
+            let _ = check(&other, &Block { hash: keccak256(&other), ..block });
+            assert!(check(&rlp[..place], &Block { hash: keccak256(&rlp[..place]), ..block }).is_err(), "{place}");
+        }
+        let long = vec![0; MAX_BYTES + 1];
+        assert!(check(&long, &Block { hash: keccak256(&long), ..block }).is_err());
+    }
+}

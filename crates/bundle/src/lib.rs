@@ -1,0 +1,306 @@
+//! Evidence bundles: everything that a verdict rests on, in one document that is judged again without a network.
+//!
+//! [`Bundle::read`] takes the bytes of a stranger, [`Bundle::verify`] replays them: what can be proven from the bytes
+//! alone is proven again, the checks judge the evidence anew, and the verdict in the bundle must be the one that comes
+//! out. Pure: no I/O, no clock, no panic on any input.
+//!
+//! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
+//! [`Verified::proven`] was shown here, [`Verified::attested`] is the word of whoever made the bundle: a stranger can make
+//! up the second kind together with a digest that fits. Whose word it is tells a signature ([`Bundle::check_signature`]).
+
+mod form;
+mod header;
+mod replay;
+pub mod signed;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::form::Document;
+use crate::signed::{Expected, SignError, Signer, VerifyError};
+use clresolve_core::digest::Digest;
+use clresolve_core::json;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::text::excerpt;
+use clresolve_ipfs::WalkedBlocks;
+use clresolve_jose::TrustedKeys;
+use clresolve_state::{Witness, WitnessError};
+use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::seal;
+use clresolve_verdict::seal::{Reporter, Run};
+use clresolve_verdict::verdict::{Resolution, canonical_digest};
+
+/// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
+pub const SCHEMA: &str = "clresolve.bundle/1";
+
+/// Largest bundle in bytes: two walks of all that [`Budget::card`](clresolve_ipfs::Budget::card) allows, in base64, and
+/// room for everything else.
+pub const MAX_BYTES: usize = 32 << 20;
+
+/// What the JSON of a bundle may use up. The evidence of a step nests a few levels below the verdict; the values are
+/// those of a verdict and some lists of endpoints.
+const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024 };
+
+/// A bundle whose form and digest are right. Nothing in it is believed yet.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    document: Document,
+    digest: Digest,
+}
+
+/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
+#[derive(Clone, Debug, Default)]
+pub struct OfChain {
+    /// The RLP of the header, whose hash the caller compared.
+    pub header: Option<alloy_primitives::Bytes>,
+    /// The proofs, where the reading was proven.
+    pub witness: Option<Witness>,
+}
+
+/// A bundle whose verdict follows from its evidence.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The verdict as it comes out of the evidence here, and the card when it is proven.
+    pub resolution: Resolution,
+    /// The digest of the bundle.
+    pub digest: Digest,
+    /// When the evidence was gathered, as the bundle says.
+    pub made_at: Timestamp,
+    /// What was shown here, from the bytes of the bundle alone; a clause each.
+    pub proven: Vec<String>,
+    /// What rests on the word of whoever made the bundle; a clause each.
+    pub attested: Vec<String>,
+}
+
+/// Who signed the verdict of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Who issued it.
+    pub issuer: String,
+    /// Thumbprint of the key.
+    pub key_id: String,
+    /// From when on the verdict may not be relied on without asking again.
+    pub expires: Timestamp,
+    /// Whether that time has come. A bundle is for audits, so it is told and not refused.
+    pub is_expired: bool,
+}
+
+/// Why a bundle is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleError {
+    /// Not strict JSON.
+    #[error("not a bundle: {0}")]
+    Json(#[from] JsonError),
+    /// Another format.
+    #[error("the bundle has the format {0:?}; this version reads {SCHEMA:?}")]
+    Format(String),
+    /// A member is missing, of another type, or unknown.
+    #[error("not a bundle: {0}")]
+    Shape(String),
+    /// The digest in the bundle is not that of its content.
+    #[error("the bundle has the digest {observed}, and says that it is {expected}")]
+    Digest {
+        /// What the bundle says.
+        expected: Digest,
+        /// What its content has.
+        observed: Digest,
+    },
+    /// The rules of the bundle are not at hand: profile or manifest and its digest.
+    #[error("the rules {0} are not known here")]
+    Rules(String),
+    /// The header is not that of the block.
+    #[error("the header is refused: {0}")]
+    Header(&'static str),
+    /// The proofs of the state do not show what the evidence says.
+    #[error("the proofs are refused: {0}")]
+    Proof(#[from] WitnessError),
+    /// The blocks do not make up the walk that the records lead to.
+    #[error("the blocks of {walk} are refused: {detail}")]
+    Blocks {
+        /// Which walk.
+        walk: &'static str,
+        /// What is wrong.
+        detail: String,
+    },
+    /// It holds no signature.
+    #[error("its verdict is not signed")]
+    Unsigned,
+    /// The signature of its verdict does not hold.
+    #[error("the signature is refused: {0}")]
+    Signature(#[from] VerifyError),
+    /// The signature is that of another verdict.
+    #[error("the signature is refused: it is that of another verdict")]
+    OtherSigned,
+    /// Parts of the evidence do not fit together: which.
+    #[error("the evidence does not fit together: {0}")]
+    Inconsistent(&'static str),
+    /// The verdict is not the one that the evidence gives.
+    #[error("the verdict is not the one that the evidence gives: they differ at {at}")]
+    Verdict {
+        /// JSON Pointer of the first difference.
+        at: String,
+    },
+}
+
+impl BundleError {
+    /// The stable class of the error.
+    pub const fn class(&self) -> &'static str {
+        match self {
+            Self::Json(_) | Self::Shape(_) => "bundle-malformed",
+            Self::Format(_) => "bundle-format-unknown",
+            Self::Digest { .. } => "bundle-digest-mismatch",
+            Self::Rules(_) => "bundle-rules-unknown",
+            Self::Header(_) => "bundle-header-mismatch",
+            Self::Proof(_) => "bundle-proof-refused",
+            Self::Unsigned => "bundle-unsigned",
+            Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
+            Self::Blocks { .. } => "bundle-blocks-invalid",
+            Self::Inconsistent(_) => "bundle-inconsistent",
+            Self::Verdict { .. } => "bundle-verdict-differs",
+        }
+    }
+}
+
+impl Bundle {
+    /// Reads a bundle from foreign bytes: strict JSON of this format, without a member too many, and with its digest.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
+    pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
+        let mut value = json::parse(bytes, LIMITS)?;
+        let format = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+        if format != SCHEMA {
+            return Err(BundleError::Format(excerpt(format)));
+        }
+        let members = value.as_object_mut().ok_or_else(|| BundleError::Shape("not an object".to_owned()))?;
+        let written = members.remove("digest");
+        let written = written.as_ref().and_then(Value::as_str);
+        let expected = written.and_then(|text| text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text));
+        let expected = expected.ok_or_else(|| BundleError::Shape("it has no digest".to_owned()))?;
+        let observed = digest_of(&value)?;
+        if observed != expected {
+            return Err(BundleError::Digest { expected, observed });
+        }
+        let document: Document =
+            serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))?;
+        // What is written back is what was read: no member was passed over, and nothing has two spellings.
+        match replay::first_difference(&value, &shape(&document)?) {
+            None => Ok(Self { document, digest: observed }),
+            Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt(&at)))),
+        }
+    }
+
+    /// Puts a run into a bundle. `chain` is what the chain gave beside the reading, `blocks` are those of the walks.
+    ///
+    /// # Errors
+    /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
+    pub fn pack(
+        reporter: &Reporter<'_>,
+        run: &Run,
+        chain: OfChain,
+        blocks: &WalkedBlocks,
+    ) -> Result<Self, BundleError> {
+        let verdict = seal::resolution(reporter, run, 0).verdict;
+        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
+        let digest = digest_of(&shape(&document)?)?;
+        let bundle = Self { document, digest };
+        bundle.verify(reporter.profiles)?;
+        Ok(bundle)
+    }
+
+    /// Replays the bundle under the rules that it names, if they are among `profiles`.
+    ///
+    /// # Errors
+    /// [`BundleError`]: what is wrong first.
+    pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
+        replay::replay(&self.document, self.digest, profiles)
+    }
+
+    /// The same bundle with its verdict signed, as of `now`. For a bundle that was made here: a stranger's verdict is not
+    /// signed.
+    ///
+    /// # Errors
+    /// [`SignError`]: what is not signed anywhere is not signed here.
+    pub fn signed(mut self, signer: &Signer, now: Timestamp) -> Result<Self, SignError> {
+        self.document.signed = Some(signer.sign(&self.document.verdict, now)?);
+        let digest = shape(&self.document).and_then(|value| digest_of(&value));
+        self.digest = digest.expect("what has a JSON form has one with a text more");
+        Ok(self)
+    }
+
+    /// Whether it holds a signature. [`Bundle::verify`] does not check it.
+    pub const fn is_signed(&self) -> bool {
+        self.document.signed.is_some()
+    }
+
+    /// The verdict that follows from the evidence, whatever verdict the bundle holds: what a forger would write into it.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
+    pub fn judge(&self, profiles: &Profiles) -> Result<Resolution, BundleError> {
+        Ok(replay::judge(&self.document, profiles)?.1)
+    }
+
+    /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
+    ///
+    /// A signature that has expired by `now` holds and is marked so: it tells who said this and when. How old a bundle may
+    /// be is for its reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
+    ///
+    /// # Errors
+    /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
+    pub fn check_signature(
+        &self,
+        keys: &TrustedKeys,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<Signature, BundleError> {
+        let Document { verdict, signed, .. } = &self.document;
+        let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
+        // The last second in which it held, if that is over.
+        let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
+        let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
+        let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
+        if (&found.verdict.id, &found.verdict.conclusion) != (&verdict.id, &verdict.conclusion) {
+            return Err(BundleError::OtherSigned);
+        }
+        let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
+        Ok(Signature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
+    }
+
+    /// The name that it is about.
+    pub fn name(&self) -> &EnsName {
+        &self.document.question.name
+    }
+
+    /// The height of the block, where the run was told which block to read.
+    pub fn numbered_block(&self) -> Option<u64> {
+        match self.document.question.block.parse() {
+            Ok(BlockSelector::Number(height)) => Some(height),
+            _ => None,
+        }
+    }
+
+    /// `anchor.world` of the verdict; `sandbox` for that of the embedded world.
+    pub fn world(&self) -> &str {
+        &self.document.run.world
+    }
+
+    /// The bundle as JSON.
+    pub fn to_json(&self) -> Value {
+        let mut value = shape(&self.document).unwrap_or_default();
+        value["digest"] = self.digest.to_string().into();
+        value
+    }
+}
+
+fn shape(document: &Document) -> Result<Value, BundleError> {
+    serde_json::to_value(document).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))
+}
+
+/// The digest over the RFC 8785 form of a bundle without its member `digest`.
+fn digest_of(value: &Value) -> Result<Digest, BundleError> {
+    canonical_digest(value).parse().map_err(|_| BundleError::Shape("it has no digest".to_owned()))
+}

@@ -1,0 +1,360 @@
+//! The replay: what a bundle proves is proven again, and its evidence is judged again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::form::{Backing, Document, Outcome as FormOutcome, Question, WalkForm};
+use super::{BundleError, Verified, header};
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, BlockSelector, Found, Grade, Reading};
+use clresolve_core::records::Key;
+use clresolve_core::state::State;
+use clresolve_core::world::RESERVED as RESERVED_WORLDS;
+use clresolve_core::world::SANDBOX;
+use clresolve_ipfs::car::{CarLimits, CarReader};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Outcome, Walk, build};
+use clresolve_state::{Contracts, Witness, WitnessError};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
+use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::seal;
+use clresolve_verdict::seal::{Reporter, Run};
+use clresolve_verdict::verdict::{Depth, Resolution, Verdict};
+
+/// Replays `document`, and holds what comes out against the verdict in it.
+pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
+    let (evidence, resolution) = judge(document, profiles)?;
+    if let Some(at) = difference(&document.verdict, &resolution.verdict) {
+        return Err(BundleError::Verdict { at });
+    }
+    Ok(Verified {
+        proven: proven(document, &evidence, &resolution.verdict),
+        attested: attested(document, &evidence),
+        made_at: document.run.at,
+        digest,
+        resolution,
+    })
+}
+
+/// Proves again what `document` proves and judges its evidence, whatever its verdict says.
+pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Resolution), BundleError> {
+    let (profile, policy) = rules(&document.question, profiles)?;
+    let evidence = evidence(document)?;
+    if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
+        header::check(&rlp.0, &reading.block)?;
+    } else if document.header.is_some() {
+        return Err(BundleError::Inconsistent("a header without a reading"));
+    }
+    consistent(&evidence, &policy)?;
+    prove(document, &evidence)?;
+    let world = (document.run.world.as_str(), document.run.chain_id);
+    if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
+        return Err(BundleError::Inconsistent("the world has another chain"));
+    }
+    if document.signed.is_some() && world.0 == SANDBOX {
+        return Err(BundleError::Inconsistent("a signature in the sandbox, which signs nothing"));
+    }
+    // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
+    let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
+    let run = Run { evidence, milliseconds };
+    let reporter = Reporter {
+        world: &document.run.world,
+        chain_id: document.run.chain_id,
+        profiles,
+        profile: &profile,
+        policy: &policy,
+    };
+    let resolution = seal::resolution(&reporter, &run, 0);
+    Ok((run.evidence, resolution))
+}
+
+/// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
+fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
+    let (FormOutcome::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+    let witness = match (&form.backing, reading.proof.grade) {
+        (Backing::Attested, Grade::StateProof) => return Err(WitnessError::Missing.into()),
+        (Backing::Attested, _) => return Ok(()),
+        (Backing::Proven(witness), Grade::StateProof) => witness,
+        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that needs none")),
+    };
+    let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
+    let stand = witness.open(&header.0, document.run.chain_id)?;
+    let computed = stand.read(&document.question.name)?;
+    let contradicted = |what| Err(WitnessError::Contradicted(what).into());
+    if computed.answer != reading.answer {
+        return contradicted("records");
+    }
+    if (computed.holder, computed.expiry) != (reading.holder, reading.expiry) {
+        return contradicted("words on holder and expiry");
+    }
+    let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
+    match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
+        (Some(owner), OwnerEvidence::Read(holding)) if stand.holding(&owner)? != *holding => {
+            contradicted("words on the owner")
+        }
+        (_, OwnerEvidence::Read(_)) => Ok(()),
+        _ if witness.owner_look_ups.is_empty() => Ok(()),
+        _ => Err(WitnessError::LookUps("nothing asks for them").into()),
+    }
+}
+
+/// The rules that the bundle names, if they are known here to the last byte.
+fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Policy), BundleError> {
+    let unknown = |pinned: &clresolve_verdict::verdict::Pinned| {
+        BundleError::Rules(clresolve_core::text::excerpt(&format!("{} {}", pinned.id, pinned.digest)))
+    };
+    let profile = profiles.get(&question.profile.id).ok_or_else(|| unknown(&question.profile))?;
+    let policy = Policy {
+        depth: question.depth,
+        require_all_sources: question.require_all_sources,
+        allowed_publishers: question.allowed_publishers.clone(),
+        // An export remembers nothing, so what is judged by the memory is not judged.
+        ..Policy::default()
+    };
+    let known = Question::of(&question.name, selector(question)?, &profile, &policy);
+    if let Some(manifest) = question.manifests.iter().find(|manifest| !known.manifests.contains(manifest)) {
+        return Err(unknown(manifest));
+    }
+    if known.profile != question.profile || known.manifests != question.manifests {
+        return Err(unknown(&question.profile));
+    }
+    Ok((profile, policy))
+}
+
+fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
+    let selector: Option<BlockSelector> = question.block.parse().ok();
+    let selector = selector.filter(|selector| selector.to_string() == question.block);
+    selector.ok_or(BundleError::Inconsistent("no block is selected"))
+}
+
+/// The evidence, with everything that blocks decide found out anew.
+fn evidence(document: &Document) -> Result<Evidence, BundleError> {
+    let mut evidence = Evidence {
+        name: document.question.name.clone(),
+        now: document.run.at,
+        block: selector(&document.question)?,
+        reading: document.reading.clone().into_result().map(Reading::from),
+        owner: document.owner.clone(),
+        https: document.https.clone().into(),
+        ipfs: Walked::NotAsked,
+        mirror: Walked::NotAsked,
+        liars: document.liars.clone(),
+        schemas: document.schemas.clone().map(Into::into),
+        continuity: Continuity::NotAsked,
+        links: None,
+    };
+    let targets = evidence.found().map(|found| Targets::of(&found.records));
+    let ipfs = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));
+    let mirror = targets.as_ref().and_then(|targets| targets.mirror.as_ref()).map(|mirror| (mirror.cid, &mirror.path));
+    evidence.ipfs = walked("cl.cid.agentcard", &document.ipfs, ipfs)?;
+    evidence.mirror = walked("the mirror", &document.mirror, mirror)?;
+    Ok(evidence)
+}
+
+/// The walk from the CID and path that the records name, block by block.
+fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &ContentPath)>) -> Result<Walked, BundleError> {
+    let refused = |detail: String| BundleError::Blocks { walk, detail };
+    let (root, path) = match (form, from) {
+        (WalkForm::NotAsked, None) => return Ok(Walked::NotAsked),
+        (WalkForm::NotAsked, Some(_)) => return Err(refused("they are missing".to_owned())),
+        (_, None) => return Err(refused("no record leads to them".to_owned())),
+        (_, Some(from)) => from,
+    };
+    let (by, car) = match form {
+        WalkForm::Unproven(causes) => return Ok(Walked::Unproven(causes.clone())),
+        WalkForm::Blocks { by, car } => (*by, &car.0),
+        WalkForm::NotAsked => return Ok(Walked::NotAsked),
+    };
+    let budget = Budget::card();
+    let mut reader =
+        CarReader::new(CarLimits { block_size: budget.block_size, bytes: car.len(), sections: budget.visits });
+    reader.push(car.clone());
+    let mut used = Vec::new();
+    let mut walking = Walk::new(root, path, budget);
+    // Ends with the CAR, whose sections are bounded.
+    while let Some(section) = reader.section().map_err(|error| refused(error.to_string()))? {
+        if walking.wanted() != Some(&section.cid) {
+            return Err(refused(format!("{} is not the next one of the walk", section.cid)));
+        }
+        walking.supply(section.block.clone()).map_err(|error| refused(error.to_string()))?;
+        used.push((section.cid, section.block));
+    }
+    if build::car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
+        return Err(refused("they are not written in the one form".to_owned()));
+    }
+    match Outcome::of(walking.finish()) {
+        Outcome::Unproven => Err(refused("one of the walk is missing".to_owned())),
+        outcome => Ok(Walked::of(outcome, by, Vec::new())),
+    }
+}
+
+/// Refuses evidence that no run could have gathered: parts that are there without a cause, or missing without one.
+fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
+    let inconsistent = |what| Err(BundleError::Inconsistent(what));
+    let targets = evidence.found().map(|found| Targets::of(&found.records));
+    if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
+        return inconsistent("what https gave is not what the records ask for");
+    }
+    let asks_latest = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Safe);
+    if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest) {
+        return inconsistent("what the newest block held is not there where it is asked for, or there where it is not");
+    }
+    let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
+    let fits = match (owner.map(EnsName::parse), &evidence.owner) {
+        (None, OwnerEvidence::NotAsked) => true,
+        (Some(Err(error)), OwnerEvidence::NotAName(cause)) => *cause == error.to_string(),
+        (Some(Ok(_)), OwnerEvidence::Read(_) | OwnerEvidence::Failed(_)) => true,
+        _ => false,
+    };
+    if !fits {
+        return inconsistent("what was read of the owner is not what cl.owner asks for");
+    }
+    let has_card = evidence.card_bytes().is_some_and(|bytes| Card::parse(bytes).is_ok());
+    if evidence.schemas.is_some() != (policy.depth == Depth::Schemas && has_card) {
+        return inconsistent("the schemas are not those of the depth");
+    }
+    let earlier = |walked: &Walked| matches!(walked, Walked::Proven { by: ProvenBy::EarlierRun, .. });
+    if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
+        return inconsistent("blocks of another run");
+    }
+    Ok(())
+}
+
+/// JSON Pointer of the first difference between the verdict of the bundle and the one that came out here.
+///
+/// Verdicts of the same version are the same to the last word. Another version may say the same in other words, and know
+/// other profiles; what it concluded is compared, and that it is one whole.
+fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
+    let whole = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
+    if bundled.tool == found.tool {
+        return first_difference(&whole(bundled), &whole(found));
+    }
+    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().sealed()));
+    sealed.or_else(|| first_difference(&concluded(bundled), &concluded(found)))
+}
+
+/// What versions of this program must agree on.
+fn concluded(verdict: &Verdict) -> Value {
+    let reasons: Vec<Value> =
+        verdict.reasons.iter().map(|reason| serde_json::json!([reason.code, reason.effect, reason.step])).collect();
+    serde_json::json!({
+        "conclusion": verdict.conclusion, "name": verdict.name, "state": verdict.state, "identity": verdict.identity,
+        "anchor": verdict.anchor, "freshness": verdict.freshness, "reasons": reasons,
+    })
+}
+
+/// JSON Pointer of the first difference between two values. As deep as the values, whose reader bounds that.
+pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+            names.into_iter().find_map(|name| below(name, one.get(name), other.get(name)))
+        }
+        (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
+            .find_map(|place| below(&place.to_string(), one.get(place), other.get(place))),
+        (one, other) => (one != other).then(String::new),
+    }
+}
+
+fn below(name: &str, one: Option<&Value>, other: Option<&Value>) -> Option<String> {
+    let deeper = match (one, other) {
+        (Some(one), Some(other)) => first_difference(one, other)?,
+        (None, None) => return None,
+        _ => String::new(),
+    };
+    Some(format!("/{name}{deeper}"))
+}
+
+fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<String> {
+    let mut proven = vec![
+        "name: its normal form and its node".to_owned(),
+        format!("rules: {} and its manifests are those known here", document.question.profile.id),
+    ];
+    if document.header.is_some() {
+        proven.push("header: it hashes to the block's hash, and has its number and time".to_owned());
+    }
+    if let Some(witness) = document.witness() {
+        let owner = if matches!(evidence.owner, OwnerEvidence::Read(_)) { ", owner" } else { "" };
+        proven.push(format!(
+            "records, resolver, holder, expiry{owner}: computed here from state that is proven against the header"
+        ));
+        if asks_ens(witness, document) {
+            proven.push("contracts: the ones asked are those of ENS, as known here".to_owned());
+        }
+    }
+    if let Walked::Proven { bytes, blocks, .. } = &evidence.ipfs {
+        proven.push(format!("card: {} bytes lie under the CID in the records, {blocks} blocks hashed", bytes.len()));
+    }
+    if verdict.state == State::Trusted {
+        proven.push("checksum: the card has the SHA-256 in the records".to_owned());
+    }
+    proven.push(format!("verdict: {} follows from this evidence, with the same conclusion", verdict.state));
+    proven
+}
+
+fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
+    let mut attested = vec![format!("time: that the run was made at {}", document.run.at)];
+    match (&evidence.reading, document.witness()) {
+        (Ok(reading), Some(witness)) => attested.extend(beside_proofs(witness, document, evidence, reading)),
+        (Ok(reading), None) => {
+            let behind = match reading.proof.grade {
+                Grade::SingleRpc => "that one endpoint said so".to_owned(),
+                grade => format!(
+                    "the grade {} ({} of {} agreed), which this bundle does not prove",
+                    serde_json::to_value(grade).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
+                    reading.proof.agreed,
+                    reading.proof.asked
+                ),
+            };
+            attested.push(format!("records, resolver, holder and owner at the block: {behind}"));
+            attested.push(format!("block: that it is part of chain eip155:{}", document.run.chain_id));
+        }
+        (Err(_), _) => attested.push("chain: that it could not be read".to_owned()),
+    }
+    if evidence.https != Source::NotAsked {
+        attested.push("https: what the card's URL served".to_owned());
+    }
+    if !evidence.liars.is_empty() || matches!(evidence.ipfs, Walked::Unproven(_)) {
+        attested.push("gateways: what they did".to_owned());
+    }
+    if evidence.schemas.is_some() {
+        attested.push("schemas: what their locations served (its bytes are compared with the manifest)".to_owned());
+    }
+    attested
+}
+
+/// What proofs leave to the exporter's word.
+fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
+    let (chain, proof) = (document.run.chain_id, reading.proof);
+    let mut beside = vec![format!(
+        "header: that it is the canonical one of chain eip155:{chain}, and that {} of {} endpoints said so",
+        proof.agreed, proof.asked
+    )];
+    if !asks_ens(witness, document) {
+        beside.push(format!("contracts: that {} and those beside it are of ENS", witness.contracts.universal_resolver));
+    }
+    if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. })) || !witness.owner_look_ups.is_empty() {
+        beside.push("off-chain records: what gateways answered, as far as the resolver does not check it".to_owned());
+    }
+    if reading.latest.is_some() {
+        beside.push("newest block: what the records were in it".to_owned());
+    }
+    if matches!(evidence.owner, OwnerEvidence::Failed(_)) {
+        beside.push("owner: that it could not be read".to_owned());
+    }
+    if !reading.contradicted_by.is_empty() || !reading.failed_endpoints.is_empty() {
+        beside.push("endpoints: what they did".to_owned());
+    }
+    beside
+}
+
+/// Whether the contracts are those that this program knows of the chain.
+fn asks_ens(witness: &Witness, document: &Document) -> bool {
+    let is_known = RESERVED_WORLDS.contains(&(document.run.world.as_str(), document.run.chain_id));
+    is_known && witness.contracts == Contracts::default()
+}

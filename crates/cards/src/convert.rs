@@ -1,0 +1,593 @@
+//! A card of one system as a card of another, with everything that could not be carried.
+//!
+//! Nothing is made up: what the target demands and the source does not say is missing, and the report on the new card says
+//! so. What the source says and the target cannot is listed as lost, by its place.
+//!
+//! ```
+//! use clresolve_cards::convert::convert;
+//! use clresolve_cards::flavour::{Flavour, Rules};
+//! use clresolve_verdict::card::Card;
+//! use clresolve_verdict::profile::{DEFAULT, Profiles};
+//!
+//! let profile = Profiles::builtin().get(DEFAULT).unwrap();
+//! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#).unwrap();
+//! let converted = convert(&card, Flavour::Aevum, Flavour::A2a, &Rules::of(&profile));
+//! assert_eq!(converted.card["name"], "A");
+//! assert_eq!(converted.lost[0].pointer, "/agent_id");
+//! assert!(!converted.report.valid);
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::flavour::mapping;
+use crate::flavour::mapping::{Field, Form, Mapping, SchemeForm, SkillField};
+use crate::flavour::{Flavour, Rules};
+use crate::lint::{Report, lint};
+use clresolve_core::json::pointer;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+
+/// Most losses that are listed one by one; a card may have a hundred thousand members.
+pub const MAX_LOST: usize = 256;
+
+/// A card as one of another system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Conversion {
+    /// The system that the card was read as.
+    pub from: Flavour,
+    /// The system that it is written as.
+    pub to: Flavour,
+    /// The new card.
+    pub card: Value,
+    /// What the old one says and the new one does not, at most [`MAX_LOST`].
+    pub lost: Vec<Lost>,
+    /// How many more are lost than listed.
+    pub lost_further: usize,
+    /// What the rules of the target find in the new card: also what is missing.
+    pub report: Report,
+}
+
+/// A value that could not be carried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// JSON Pointer in the old card.
+    pub pointer: String,
+    /// The value, cut short.
+    pub value: String,
+}
+
+impl Conversion {
+    /// Whether the old card asks callers for something that the new one does not: then it must not be published as it is.
+    pub fn loses_security(&self) -> bool {
+        const SECURITY: [&str; 6] = [
+            "/security",
+            "/securityRequirements",
+            "/securitySchemes",
+            "/authentication",
+            "/endpoint/auth",
+            "/invocation/authentication",
+        ];
+        let is_security = |lost: &Lost| {
+            let of_skill = ["/security", "/securityRequirements"].iter().any(|end| lost.pointer.ends_with(end));
+            of_skill || SECURITY.iter().any(|place| pointer::within(&lost.pointer, place))
+        };
+        self.lost_further > 0 || self.lost.iter().any(is_security)
+    }
+}
+
+/// Writes `card`, which is one of `from`, as one of `to`. A card that has that shape already stays as it is.
+pub fn convert(card: &Card, from: Flavour, to: Flavour, rules: &Rules<'_>) -> Conversion {
+    let is_same = from == to && std::ptr::eq(from.mapping(card), to.written());
+    let (new, carried) = if is_same {
+        (card.document().clone(), BTreeSet::from([String::new()]))
+    } else {
+        Outline::read(card, from.mapping(card)).write(to)
+    };
+    let mut lost = Losses { carried, listed: Vec::new(), further: 0 };
+    lost.find(card.document(), &mut String::new());
+    let report = lint(new.to_string().as_bytes(), Some(to), rules);
+    Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
+}
+
+/// Something said, in common terms, and where.
+#[derive(Clone, Debug)]
+enum Said {
+    One { value: Value, at: String },
+    Many(Vec<(String, String)>),
+}
+
+/// What a card says in common terms.
+#[derive(Default)]
+struct Outline {
+    fields: BTreeMap<Field, Said>,
+    skills: Vec<BTreeMap<SkillField, Said>>,
+}
+
+impl Outline {
+    fn read(card: &Card, mapping: &Mapping) -> Self {
+        let said = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
+        let skills = card.at(mapping.skills).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let skill = |(number, skill): (usize, &Value)| {
+            let said = |(field, below, form): &(SkillField, &str, Form)| {
+                let at = format!("{}/{number}{below}", mapping.skills);
+                Some((*field, read(pointer::find(skill, below)?, &at, *form)?))
+            };
+            mapping.skill.iter().filter_map(said).collect()
+        };
+        let mut outline = Self {
+            fields: mapping.fields.iter().filter_map(said).collect(),
+            skills: skills.iter().enumerate().map(skill).collect(),
+        };
+        let has_schemes =
+            mapping.fields.iter().any(|(field, at, _)| *field == Field::SchemeMap && card.at(at).is_some());
+        if has_schemes && !outline.fields.contains_key(&Field::SchemeMap) {
+            outline.forget_requirements();
+        }
+        outline
+    }
+
+    /// What is needed of a caller is said by the names of schemes: without those it would mean nothing, or others.
+    fn forget_requirements(&mut self) {
+        self.fields.remove(&Field::Requirements);
+        for skill in &mut self.skills {
+            skill.remove(&SkillField::Requirements);
+        }
+    }
+
+    /// The card of another system, and the places whose values it carries.
+    fn write(&self, to: Flavour) -> (Value, BTreeSet<String>) {
+        let mapping = to.written();
+        let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
+        let mut skills = Vec::new();
+        for skill in self.skills.iter().map(|skill| Sheet::of(Value::Null, skill, mapping.skill)) {
+            card.carried.extend(skill.carried);
+            skills.extend(Some(skill.document).filter(|new| !new.is_null()));
+        }
+        if !skills.is_empty() {
+            set(&mut card.document, mapping.skills, skills.into());
+        }
+        (card.document, card.carried)
+    }
+}
+
+/// A part of the new card, and the places of the old one whose values stand in it.
+struct Sheet {
+    document: Value,
+    carried: BTreeSet<String>,
+}
+
+impl Sheet {
+    /// Writes what is said into an empty document.
+    fn of<F: Ord>(empty: Value, said: &BTreeMap<F, Said>, places: &[(F, &'static str, Form)]) -> Self {
+        let mut written: Vec<(&str, Written)> = Vec::new();
+        for (field, at, form) in places {
+            let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
+            match written.iter_mut().find(|(taken, _)| taken == at) {
+                // Two fields with one place: the later one has it, and the earlier is carried if it says the same.
+                Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
+                Some((_, earlier)) => *earlier = new,
+                None => written.push((at, new)),
+            }
+        }
+        let mut sheet = Self { document: empty, carried: BTreeSet::new() };
+        for (at, new) in written {
+            set(&mut sheet.document, at, new.value);
+            sheet.carried.extend(new.carries);
+        }
+        sheet
+    }
+}
+
+/// A value of the new card, and the places of the old one that it carries.
+struct Written {
+    value: Value,
+    carries: Vec<String>,
+}
+
+/// A value in common terms; `None` where it is of another type, or in a word that only its system has.
+fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
+    let one = |value: Value| Said::One { value, at: at.to_owned() };
+    let common = |own: &str, words: mapping::Words| {
+        let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
+        // A word that stands for several common ones says none of them.
+        fitting.next().filter(|_| fitting.next().is_none())
+    };
+    let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(Said::Many(said));
+    match form {
+        Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
+        Form::Flag => value.as_bool().map(|flag| one(flag.into())),
+        Form::Object => value.as_object().map(|_| one(value.clone())),
+        Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
+        Form::Older(current) => current(value).map(one),
+        Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
+        Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
+        Form::WordList(words) => {
+            many(strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
+        }
+        Form::Schemes(form) => many(
+            value
+                .as_object()?
+                .iter()
+                .filter_map(|(name, scheme)| {
+                    let mut at = at.to_owned();
+                    pointer::push(&mut at, name);
+                    let (word, telling) = mapping::scheme_word(scheme, form)?;
+                    // Further members of a scheme are no part of the word.
+                    at.push_str(telling);
+                    Some((word.to_owned(), at))
+                })
+                .collect(),
+        ),
+    }
+}
+
+/// The strings of a list, each with its place.
+fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
+    let items = list.as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
+}
+
+/// What is said, in the target's form.
+fn write(said: &Said, form: Form) -> Option<Written> {
+    let own = |common: &str, words: mapping::Words| {
+        words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
+    };
+    match (said, form) {
+        (Said::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
+        (
+            Said::One { value, at },
+            Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List | Form::Requirements,
+        ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
+        (Said::Many(said), Form::Word(words)) => {
+            let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
+            // A word that stands for several common ones does not say which of them was said.
+            let tells = words.iter().filter(|(own, _)| value == *own).count() == 1;
+            Some(Written { value, carries: Vec::from_iter(tells.then(|| at.clone())) })
+        }
+        (Said::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
+        (Said::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
+        // Each is enough: what is needed is one of a list.
+        (Said::Many(said), Form::Requirements) => listed_once(said, |word| {
+            mapping::scheme_of(word, SchemeForm::OneOf)?;
+            Some(json!({"schemes": {word: {"list": []}}}))
+        }),
+        (Said::Many(said), Form::Schemes(form)) => {
+            let scheme =
+                |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
+            let (schemes, carries): (Map<_, _>, Vec<_>) = said.iter().filter_map(scheme).unzip();
+            (!schemes.is_empty()).then_some(Written { value: schemes.into(), carries })
+        }
+        _ => None,
+    }
+}
+
+fn listed(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let (list, carries): (Vec<_>, Vec<_>) = said.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
+    (!list.is_empty()).then_some(Written { value: list.into(), carries })
+}
+
+/// As [`listed`], each value once.
+fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let mut written = listed(said, own)?;
+    if let Value::Array(list) = &mut written.value {
+        let mut seen = Vec::new();
+        list.retain(|value| {
+            !seen.contains(value) && {
+                seen.push(value.clone());
+                true
+            }
+        });
+    }
+    Some(written)
+}
+
+/// Puts a value at a pointer of ours, with the objects and lists around it.
+fn set(document: &mut Value, at: &str, value: Value) {
+    let mut place = document;
+    for segment in at.split('/').skip(1) {
+        place = match segment.parse::<usize>() {
+            Ok(number) => {
+                if !place.is_array() {
+                    *place = Value::Array(Vec::new());
+                }
+                let Value::Array(items) = place else { return };
+                items.resize(items.len().max(number + 1), Value::Null);
+                &mut items[number]
+            }
+            Err(_) => {
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                let Value::Object(members) = place else { return };
+                members.entry(segment).or_insert(Value::Null)
+            }
+        };
+    }
+    *place = value;
+}
+
+/// What of a document is not among the places that are carried.
+struct Losses {
+    carried: BTreeSet<String>,
+    listed: Vec<Lost>,
+    further: usize,
+}
+
+impl Losses {
+    /// The outermost values of which nothing is carried. As deep as a card may be.
+    fn find(&mut self, value: &Value, at: &mut String) {
+        if self.carried.contains(at.as_str()) {
+            return;
+        }
+        if !self.has_carried_below(at) {
+            self.list(value, at);
+            return;
+        }
+        let length = at.len();
+        let mut below = |losses: &mut Self, name: &str, value: &Value| {
+            pointer::push(at, name);
+            losses.find(value, at);
+            at.truncate(length);
+        };
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, value)| below(self, name, value)),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(number, value)| below(self, &number.to_string(), value));
+            }
+            _ => {}
+        }
+    }
+
+    fn has_carried_below(&self, at: &str) -> bool {
+        let below = format!("{at}/");
+        let from = (Bound::Included(below.as_str()), Bound::Unbounded);
+        at.is_empty() || self.carried.range::<str, _>(from).next().is_some_and(|next| next.starts_with(&below))
+    }
+
+    fn list(&mut self, value: &Value, at: &str) {
+        if self.listed.len() == MAX_LOST {
+            self.further += 1;
+            return;
+        }
+        self.listed.push(Lost { pointer: excerpt(at), value: excerpt(&value.to_string()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::sample::good;
+
+    fn converted(card: &Value, from: Flavour, to: Flavour) -> Conversion {
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        convert(&Card::parse(card.to_string().as_bytes()).expect("strict JSON"), from, to, &Rules::of(&profile))
+    }
+
+    fn lost(conversion: &Conversion) -> Vec<&str> {
+        conversion.lost.iter().map(|lost| lost.pointer.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_said_in_other_words_is_carried() {
+        let card = json!({
+            "name": "tide-forecaster", "version": "1.2.0", "description": "d", "author": "Harbour",
+            "skills": [{"name": "read_tide", "description": "s", "parameters": {"place": "a place"}}],
+            "capabilities": {"input_modes": ["text", "voice"], "output_modes": ["json"], "streaming": true, "async": true},
+            "invocation": {"protocol": "rest", "endpoint": "https://t.example", "authentication": {"type": "bearer"}},
+        });
+        let conversion = converted(&card, Flavour::Anypoint, Flavour::A2a);
+        let expected = json!({
+            "name": "tide-forecaster", "version": "1.2.0", "description": "d", "provider": {"organization": "Harbour"},
+            "skills": [{"id": "read_tide", "name": "read_tide", "description": "s"}],
+            "capabilities": {"streaming": true},
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["application/json"],
+            "supportedInterfaces": [{"url": "https://t.example"}],
+            "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+            "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+        });
+        assert_eq!(conversion.card, expected);
+        let expected =
+            ["/capabilities/async", "/capabilities/input_modes/1", "/invocation/protocol", "/skills/0/parameters"];
+        assert_eq!(lost(&conversion), expected);
+    }
+
+    #[test]
+    fn a_web_address_is_no_entry_and_a_firm_no_owner() {
+        let card =
+            json!({"name": "A", "url": "https://a.example", "provider": {"organization": "Acme"}, "version": "1.0.0"});
+        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        assert_eq!(conversion.card, json!({"display_name": "A", "version": "1.0.0"}));
+        assert_eq!(lost(&conversion), ["/provider", "/url"]);
+        assert!(!conversion.report.valid);
+    }
+
+    #[test]
+    fn one_word_for_several_says_none_of_them() {
+        let card = json!({"agent_id": "x", "endpoint": {"protocol": "google_a2a", "url": "https://a.example"}});
+        let conversion = converted(&card, Flavour::Aevum, Flavour::A2a);
+        assert_eq!(conversion.card, json!({"supportedInterfaces": [{"url": "https://a.example"}]}));
+        assert_eq!(lost(&conversion), ["/agent_id", "/endpoint/protocol"]);
+        let card = json!({"supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC"}]});
+        let back = converted(&card, Flavour::A2a, Flavour::Aevum);
+        assert_eq!(lost(&back), ["/supportedInterfaces/0/protocolBinding"]);
+        assert_eq!(back.card, json!({"endpoint": {"protocol": "google_a2a", "url": "https://a.example"}}));
+    }
+
+    #[test]
+    fn a_card_that_has_the_shape_already_stays_as_it_is() {
+        let current = json!({"supportedInterfaces": [{}, 5], "securitySchemes": {"a": {}}, "further": [1]});
+        for (card, flavour) in [(good(), Flavour::CommandLayer), (current, Flavour::A2a)] {
+            let conversion = converted(&card, flavour, flavour);
+            assert_eq!((conversion.card, conversion.lost), (card, Vec::new()));
+        }
+        let older = json!({"name": "A", "url": "https://a.example", "additionalInterfaces": [{}], "security": ["odd"]});
+        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(conversion.card["supportedInterfaces"][0]["url"], "https://a.example");
+        assert_eq!(lost(&conversion), ["/additionalInterfaces", "/security"]);
+        assert!(conversion.loses_security());
+        let open = converted(&json!({"name": "A", "url": "https://a.example"}), Flavour::A2a, Flavour::A2a);
+        assert!(!open.loses_security());
+    }
+
+    #[test]
+    fn the_security_of_an_older_card_is_carried_to_the_current_shape() {
+        let older = json!({
+            "name": "A", "url": "https://a.example", "protocolVersion": "0.3.0",
+            "securitySchemes": {"main": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "security": [{"main": []}],
+            "skills": [{"id": "s", "inputModes": ["text/plain"], "security": [{"main": ["write"]}]}],
+        });
+        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(lost(&conversion), Vec::<&str>::new());
+        let expected = json!({"main": {"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT"}}});
+        assert_eq!(conversion.card["securitySchemes"], expected);
+        assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"main": {"list": []}}}]));
+        let elsewhere = converted(&older, Flavour::A2a, Flavour::Aevum);
+        assert_eq!(elsewhere.card["endpoint"]["auth"]["scheme"], "bearer");
+        assert!(lost(&elsewhere).contains(&"/securitySchemes/main/bearerFormat"));
+    }
+
+    #[test]
+    fn what_is_demanded_of_callers_stays_demanded() {
+        let card = json!({
+            "url": "https://o.example/v1/agent-systems/a/a2a", "authentication": {"schemes": ["basic", "api_key"]},
+        });
+        let conversion = converted(&card, Flavour::Orloj, Flavour::A2a);
+        assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"basic": {"list": []}}}]));
+        assert_eq!(lost(&conversion), ["/authentication/schemes/1"]);
+        assert!(conversion.loses_security());
+        // A scheme that a card only offers is not demanded by the new one either.
+        let older = json!({"url": "https://a.example", "securitySchemes": {"a": {"type": "mutualTLS"}}});
+        let upgraded = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(upgraded.card["securitySchemes"], json!({"a": {"mtlsSecurityScheme": {}}}));
+        assert_eq!(upgraded.card.get("securityRequirements"), None);
+        let two = json!({"url": "https://a.example", "securitySchemes": {
+            "a": {"type": "http", "scheme": "bearer"}, "b": {"type": "http", "scheme": "Bearer", "description": "d"},
+        }});
+        let conversion = converted(&two, Flavour::A2a, Flavour::Orloj);
+        assert_eq!(conversion.card["authentication"]["schemes"], json!(["bearer"]));
+        assert_eq!(lost(&conversion), ["/securitySchemes/b/description", "/securitySchemes/b/type"]);
+    }
+
+    #[test]
+    fn what_is_needed_names_the_schemes_that_are_carried() {
+        let older = json!({
+            "url": "https://a.example", "security": [{"a": []}], "skills": [{"id": "s", "security": [{"b": []}]}],
+            "securitySchemes": {"a": {"type": "http", "scheme": "bearer"}, "b": {"type": "dance"}},
+        });
+        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        assert_eq!(
+            conversion.card["securitySchemes"],
+            json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}})
+        );
+        assert_eq!(lost(&conversion), ["/security", "/securitySchemes/b", "/skills/0/security"]);
+        assert!(conversion.loses_security() && conversion.card.get("securityRequirements").is_none());
+    }
+
+    #[test]
+    fn of_two_values_for_one_place_the_other_is_lost() {
+        let card = json!({"supportedInterfaces": [], "skills": [{"id": "a", "name": "b"}, {"id": "c", "name": "c"}]});
+        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        assert_eq!(conversion.card, json!({"implements": ["a", "c"]}));
+        assert_eq!(lost(&conversion), ["/skills/0/name", "/supportedInterfaces"]);
+    }
+
+    /// A card with a text of its own at every place of a mapping.
+    fn told_apart(mapping: &Mapping) -> Value {
+        let mut number = 0;
+        let mut text = |fits: &dyn Fn(&str) -> bool| {
+            number += 1;
+            let texts = [
+                format!("u{number}u"),
+                format!("x402://u{number}u"),
+                format!("https://u{number}u"),
+                format!("u{number}u.eth"),
+            ];
+            Value::from(texts.into_iter().find(|text| fits(text)).expect("a text that fits"))
+        };
+        let mut value = |form: Form| match form {
+            Form::Text => text(&|_| true),
+            Form::Fitting(fits) => text(&fits),
+            Form::Flag => Value::Bool(true),
+            Form::Texts => json!([text(&|_| true), text(&|_| true)]),
+            Form::Object => json!({"a": text(&|_| true)}),
+            Form::List | Form::Requirements => json!([{"a": text(&|_| true)}]),
+            Form::Older(_) => json!([{"a": [text(&|_| true)]}]),
+            Form::Word(words) => words[0].0.into(),
+            Form::WordList(words) => json!([words[0].0, text(&|_| true)]),
+            Form::Schemes(_) => json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}}),
+        };
+        let mut card = json!({});
+        for (_, at, form) in mapping.fields {
+            set(&mut card, at, value(*form));
+        }
+        let mut skill = || {
+            let mut skill = Value::Null;
+            mapping.skill.iter().for_each(|(_, at, form)| set(&mut skill, at, value(*form)));
+            skill
+        };
+        let skills = json!([skill(), skill()]);
+        set(&mut card, mapping.skills, skills);
+        card
+    }
+
+    /// The strings of a document with their places.
+    fn leaves(value: &Value, at: &str) -> Vec<(String, String)> {
+        match value {
+            Value::String(text) => vec![(at.to_owned(), text.clone())],
+            Value::Array(items) => {
+                items.iter().enumerate().flat_map(|(number, item)| leaves(item, &format!("{at}/{number}"))).collect()
+            }
+            Value::Object(members) => {
+                members.iter().flat_map(|(name, member)| leaves(member, &format!("{at}/{name}"))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_text_stands_in_the_new_card_or_among_the_losses() {
+        let older = told_apart(Flavour::A2a.mapping(&Card::parse(br#"{"url": ""}"#).expect("JSON")));
+        let cards = Flavour::ALL.iter().map(|from| (*from, told_apart(from.written())));
+        for (from, card) in cards.chain([(Flavour::A2a, older)]) {
+            for to in Flavour::ALL {
+                let conversion = converted(&card, from, *to);
+                let new: Vec<String> = leaves(&conversion.card, "").into_iter().map(|(_, text)| text).collect();
+                for (at, text) in leaves(&card, "").into_iter().filter(|(_, text)| text.contains('u')) {
+                    let is_lost = conversion.lost.iter().any(|lost| pointer::within(&at, &lost.pointer));
+                    let is_word = !text.ends_with('u') && !text.ends_with(".eth");
+                    assert!(is_lost || is_word || new.contains(&text), "{from} to {to}: {at} {text}");
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_value_is_carried_or_lost(
+            names in proptest::collection::vec("[a-z]{1,3}", 0..6), number in 0_i64.., from in 0_usize..5, to in 0_usize..5,
+        ) {
+            let mut card = good();
+            card["skills"] = json!([{"id": names, "name": number}, null, 5, {"name": "a"}]);
+            card["url"] = json!(names);
+            let conversion = converted(&card, Flavour::ALL[from], Flavour::ALL[to]);
+            for lost in &conversion.lost {
+                proptest::prop_assert!(card.pointer(&lost.pointer).is_some(), "{}", lost.pointer);
+            }
+            let top: Vec<&str> = conversion.lost.iter().map(|lost| lost.pointer.split('/').nth(1).unwrap_or("")).collect();
+            let mapped = |name: &str| {
+                let mapping = Flavour::ALL[from].mapping(&Card::parse(card.to_string().as_bytes()).expect("JSON"));
+                let at = format!("/{name}");
+                mapping.fields.iter().any(|(_, p, _)| pointer::within(p, &at)) || mapping.skills == at
+            };
+            for name in card.as_object().expect("an object").keys().filter(|name| !mapped(name)) {
+                proptest::prop_assert!(top.contains(&name.as_str()) || conversion.card.get(name) == card.get(name), "{name} is gone without a word");
+            }
+        }
+    }
+}

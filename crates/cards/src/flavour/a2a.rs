@@ -1,0 +1,313 @@
+//! The A2A project's agent card, 0.2 to 1.0. Which version a card is of, its shape tells.
+//!
+//! A card that has the interfaces of 1.0 is judged as one of 1.0, whatever older members stand beside them for older
+//! readers. Signatures are checked elsewhere ([`crate::signature`]); here only their shape counts.
+
+mod mapping;
+mod model;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+pub use self::model::{
+    AgentCard, Capabilities, Extension, Interface, OlderCard, OlderInterface, Provider, Signature, Skill,
+};
+use super::shape::{self, Line, OwnSchema, line};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::{Findings, content};
+
+pub(super) static SYSTEM: System = System {
+    title: "A2A agent card",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+    mapping: mapping::mapping,
+    written: &mapping::CURRENT,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
+        unreachable: Code::DiscoveryNoCard,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
+};
+
+/// The members of every version.
+const ORDER: &[&str] = &[
+    "protocolVersion",
+    "name",
+    "description",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "supportedInterfaces",
+    "provider",
+    "iconUrl",
+    "version",
+    "documentationUrl",
+    "capabilities",
+    "securitySchemes",
+    "security",
+    "securityRequirements",
+    "defaultInputModes",
+    "defaultOutputModes",
+    "skills",
+    "supportsAuthenticatedExtendedCard",
+    "signatures",
+];
+
+static SCHEMA_0_2: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.2.schema.json")));
+static SCHEMA_0_3: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.3.schema.json")));
+static SCHEMA_1_0: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-1.0.schema.json")));
+
+/// The versions whose shapes differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Release {
+    /// 0.2.0 to 0.2.5, which had no `protocolVersion`.
+    V0_2_0,
+    V0_2_6,
+    V0_3,
+    V1_0,
+}
+
+impl Release {
+    /// Told by the members: `supportedInterfaces` came with 1.0, `signatures` with 0.3, `protocolVersion` with 0.2.6.
+    fn of(card: &Card) -> Self {
+        let claimed = card.text("/protocolVersion");
+        if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
+            Self::V1_0
+        } else if card.get("signatures").is_some() || claimed.is_some_and(|version| is_of(version, "0.3")) {
+            Self::V0_3
+        } else if claimed.is_none_or(|version| is_of(version, "0.2")) {
+            if claimed.is_some() { Self::V0_2_6 } else { Self::V0_2_0 }
+        } else {
+            Self::V0_3
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::V0_2_0 => "0.2.0",
+            Self::V0_2_6 => "0.2.6",
+            Self::V0_3 => "0.3",
+            Self::V1_0 => "1.0",
+        }
+    }
+
+    fn schema(self) -> &'static OwnSchema {
+        match self {
+            Self::V0_2_0 | Self::V0_2_6 => &SCHEMA_0_2,
+            Self::V0_3 => &SCHEMA_0_3,
+            Self::V1_0 => &SCHEMA_1_0,
+        }
+    }
+}
+
+/// What `protocolVersion` says in cards before 1.0.
+const KNOWN_CLAIMS: [&str; 2] = ["0.2", "0.3"];
+
+/// Whether `version` is `line`, or a patch of it.
+fn is_of(version: &str, line: &str) -> bool {
+    version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+const LINES: &[Line] = &[
+    line("/*", &[Code::A2aFieldMissing], "the member").by("required"),
+    line("/supportedInterfaces", &[Code::A2aInterfaceMalformed], "a list of interfaces"),
+    line("/supportedInterfaces/*", &[Code::A2aInterfaceMalformed], "an object with url and binding"),
+    line("/supportedInterfaces/*/*", &[Code::A2aInterfaceMalformed], "the member").by("required"),
+    line("/supportedInterfaces/*/url", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/supportedInterfaces/*/*", &[Code::A2aInterfaceMalformed], "a string"),
+    line("/additionalInterfaces", &[Code::A2aInterfaceMalformed], "a list of interfaces"),
+    line("/additionalInterfaces/*", &[Code::A2aInterfaceMalformed], "an object with url and transport"),
+    line("/additionalInterfaces/*/*", &[Code::A2aInterfaceMalformed], "the member").by("required"),
+    line("/additionalInterfaces/*/url", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/additionalInterfaces/*/*", &[Code::A2aInterfaceMalformed], "a string"),
+    line("/url", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/documentationUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/iconUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/provider/*", &[Code::A2aProviderIncomplete], "organization and url").by("required"),
+    line("/provider/url", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/skills/*/*", &[Code::A2aSkillIncomplete], "id, name, description and tags").by("required"),
+    line("/skills/*", &[Code::A2aSkillIncomplete], "an object with id, name, description and tags"),
+    line("/capabilities/extensions/*/*", &[Code::A2aExtensionMalformed], "a URI, and params in an object"),
+    line("/capabilities/extensions/*", &[Code::A2aExtensionMalformed], "an object with a URI"),
+];
+
+/// What only these cards have.
+fn tells(card: &Card) -> Vec<&'static str> {
+    let mut shown = present(
+        card,
+        &[
+            "supportedInterfaces",
+            "additionalInterfaces",
+            "preferredTransport",
+            "defaultInputModes",
+            "defaultOutputModes",
+        ],
+    );
+    if card.get("protocolVersion").is_some() && card.get("url").is_some() {
+        shown.push("protocolVersion");
+    }
+    shown
+}
+
+/// None where the card claims one that its shape is not of.
+fn version(card: &Card) -> Option<String> {
+    let release = Release::of(card);
+    let is_known =
+        |claimed: &Value| claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_of(version, line)));
+    let is_told = release == Release::V1_0 || card.get("protocolVersion").is_none_or(is_known);
+    is_told.then(|| release.name().to_owned())
+}
+
+fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    let release = Release::of(card);
+    let mut found = Findings::default();
+    shape::objections(card, release.schema(), LINES, &mut found);
+    claims(card, release, &mut found);
+    let requirements = if release == Release::V1_0 { "securityRequirements" } else { "security" };
+    security(card, requirements, release, &mut found);
+    modes(card, &mut found);
+    skills(card, &mut found);
+    content::secrets(card, "", &mut found);
+    found.weighed(rules.profile)
+}
+
+/// What the members say of the version beside the shape.
+fn claims(card: &Card, release: Release, found: &mut Findings) {
+    let claimed = card.text("/protocolVersion");
+    if release == Release::V1_0 {
+        for member in ["url", "preferredTransport", "additionalInterfaces"] {
+            if card.get(member).is_some() {
+                found.add(Reason::new(Code::A2aVersionMixed).observed(member).at(format!("/{member}")));
+            }
+        }
+        if card.get("security").is_some() && card.get("securityRequirements").is_none() {
+            found.add(Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security"));
+        }
+    } else if let Some(version) = claimed
+        && !KNOWN_CLAIMS.iter().any(|line| is_of(version, line))
+    {
+        let expected = "0.2 or 0.3; a card of 1.0 has supportedInterfaces";
+        found.add(
+            Reason::new(Code::A2aProtocolVersionUnknown)
+                .expected(expected)
+                .observed(excerpt(version))
+                .at("/protocolVersion"),
+        );
+    }
+}
+
+/// Every scheme that a requirement names must be declared.
+fn security(card: &Card, member: &str, release: Release, found: &mut Findings) {
+    let declared = card.get("securitySchemes").and_then(Value::as_object);
+    let mut judge = |list: Option<&Value>, place: &str| {
+        for (at, requirement) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            // The JSON of protocol buffers has the schemes one level further down.
+            let named = match (release, requirement.get("schemes")) {
+                (Release::V1_0, Some(Value::Object(schemes))) => Some(schemes),
+                _ => requirement.as_object(),
+            };
+            for scheme in named.into_iter().flat_map(|named| named.keys()) {
+                if !declared.is_some_and(|declared| declared.contains_key(scheme)) {
+                    let reason = Reason::new(Code::A2aSecurityUnknown).expected("a name of securitySchemes");
+                    found.add(reason.observed(excerpt(scheme)).at(format!("{place}/{at}")));
+                }
+            }
+        }
+    };
+    judge(card.get(member), &format!("/{member}"));
+    for (at, skill) in items(card, "skills").enumerate() {
+        judge(skill.get(member), &format!("/skills/{at}/{member}"));
+    }
+}
+
+/// The modes are media types; published cards often say `text`.
+fn modes(card: &Card, found: &mut Findings) {
+    let mut judge = |modes: Option<&Value>, place: &str| {
+        for (at, mode) in modes.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            if let Some(mode) = mode.as_str().filter(|mode| !is_media_type(mode)) {
+                let reason = Reason::new(Code::A2aModeNotMediaType).expected("a media type, such as text/plain");
+                found.add(reason.observed(excerpt(mode)).at(format!("{place}/{at}")));
+            }
+        }
+    };
+    for member in ["defaultInputModes", "defaultOutputModes"] {
+        judge(card.get(member), &format!("/{member}"));
+    }
+    for (at, skill) in items(card, "skills").enumerate() {
+        for member in ["inputModes", "outputModes"] {
+            judge(skill.get(member), &format!("/skills/{at}/{member}"));
+        }
+    }
+}
+
+/// Type and subtype of RFC 6838's characters, parameters or not.
+fn is_media_type(text: &str) -> bool {
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+*".contains(&b));
+    essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
+}
+
+/// Two skills of one id cannot be told apart.
+fn skills(card: &Card, found: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for (at, skill) in items(card, "skills").enumerate() {
+        if let Some(id) = skill.get("id").and_then(Value::as_str)
+            && !seen.insert(id)
+        {
+            found.add(Reason::new(Code::A2aSkillDuplicate).observed(excerpt(id)).at(format!("/skills/{at}/id")));
+        }
+    }
+}
+
+fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
+    card.get(member).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_tell_the_version() {
+        for (card, expected) in [
+            (r#"{"supportedInterfaces": [], "protocolVersion": "0.3.0", "url": "u"}"#, "1.0"),
+            (r#"{"url": "u", "protocolVersion": "0.3.0"}"#, "0.3"),
+            (r#"{"url": "u", "protocolVersion": "0.2.9", "signatures": []}"#, "0.3"),
+            (r#"{"url": "u", "protocolVersion": "0.2.9"}"#, "0.2.6"),
+            (r#"{"url": "u", "protocolVersion": "0.30"}"#, "0.3"),
+            (r#"{"url": "u"}"#, "0.2.0"),
+            (r#"{"defaultInputModes": []}"#, "1.0"),
+        ] {
+            let card = Card::parse(card.as_bytes()).expect("strict JSON");
+            assert_eq!(Release::of(&card).name(), expected, "{card:?}");
+        }
+    }
+
+    #[test]
+    fn media_types_have_two_parts() {
+        for text in ["text/plain", "application/vnd.api+json; charset=utf-8", "image/*"] {
+            assert!(is_media_type(text), "{text}");
+        }
+        for text in ["", "text", "text/", "/plain", "text/pl ain"] {
+            assert!(!is_media_type(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What an A2A card says, in common terms: the shape of 1.0, and that of 0.2 and 0.3.
+
+use serde_json::{Map, Value, json};
+
+use crate::flavour::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
+use clresolve_verdict::card::Card;
+
+/// The mapping of the shape that the card has.
+pub(crate) fn mapping(card: &Card) -> &'static Mapping {
+    if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
+}
+
+/// A2A 1.0, of whose interfaces the first is carried.
+pub(crate) static CURRENT: Mapping = Mapping {
+    fields: &[
+        (Field::Name, "/name", Form::Text),
+        (Field::Description, "/description", Form::Text),
+        (Field::Endpoint, "/supportedInterfaces/0/url", Form::Text),
+        (Field::Protocol, "/supportedInterfaces/0/protocolBinding", Form::Word(A2A_BINDINGS)),
+        (Field::ProtocolVersion, "/supportedInterfaces/0/protocolVersion", Form::Text),
+        (Field::Organization, "/provider/organization", Form::Text),
+        (Field::OrganizationUrl, "/provider/url", Form::Text),
+        (Field::Version, "/version", Form::Text),
+        (Field::Documentation, "/documentationUrl", Form::Text),
+        (Field::Icon, "/iconUrl", Form::Text),
+        (Field::Streaming, "/capabilities/streaming", Form::Flag),
+        (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
+        (Field::InputModes, "/defaultInputModes", Form::Texts),
+        (Field::OutputModes, "/defaultOutputModes", Form::Texts),
+        (Field::Authentication, "/securitySchemes", Form::Schemes(SchemeForm::OneOf)),
+        (Field::SchemeMap, "/securitySchemes", Form::Object),
+        (Field::Requirements, "/securityRequirements", Form::Requirements),
+        (Field::Extensions, "/capabilities/extensions", Form::List),
+        (Field::ExtendedCard, "/capabilities/extendedAgentCard", Form::Flag),
+    ],
+    skills: "/skills",
+    skill: &[
+        (SkillField::Id, "/id", Form::Text),
+        (SkillField::Name, "/name", Form::Text),
+        (SkillField::Description, "/description", Form::Text),
+        (SkillField::Tags, "/tags", Form::Texts),
+        (SkillField::Examples, "/examples", Form::Texts),
+        (SkillField::InputModes, "/inputModes", Form::Texts),
+        (SkillField::OutputModes, "/outputModes", Form::Texts),
+        (SkillField::Requirements, "/securityRequirements", Form::List),
+    ],
+};
+
+static OLDER: Mapping = Mapping {
+    fields: &[
+        (Field::Name, "/name", Form::Text),
+        (Field::Description, "/description", Form::Text),
+        (Field::Endpoint, "/url", Form::Text),
+        (Field::Protocol, "/preferredTransport", Form::Word(A2A_BINDINGS)),
+        (Field::ProtocolVersion, "/protocolVersion", Form::Text),
+        (Field::Organization, "/provider/organization", Form::Text),
+        (Field::OrganizationUrl, "/provider/url", Form::Text),
+        (Field::Version, "/version", Form::Text),
+        (Field::Documentation, "/documentationUrl", Form::Text),
+        (Field::Icon, "/iconUrl", Form::Text),
+        (Field::Streaming, "/capabilities/streaming", Form::Flag),
+        (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
+        (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
+        (Field::InputModes, "/defaultInputModes", Form::Texts),
+        (Field::OutputModes, "/defaultOutputModes", Form::Texts),
+        (Field::Authentication, "/securitySchemes", Form::Schemes(SchemeForm::OpenApi)),
+        (Field::SchemeMap, "/securitySchemes", Form::Older(schemes)),
+        (Field::Requirements, "/security", Form::Older(requirements)),
+        (Field::Extensions, "/capabilities/extensions", Form::List),
+        (Field::ExtendedCard, "/supportsAuthenticatedExtendedCard", Form::Flag),
+    ],
+    skills: "/skills",
+    skill: &[
+        (SkillField::Id, "/id", Form::Text),
+        (SkillField::Name, "/name", Form::Text),
+        (SkillField::Description, "/description", Form::Text),
+        (SkillField::Tags, "/tags", Form::Texts),
+        (SkillField::Examples, "/examples", Form::Texts),
+        (SkillField::InputModes, "/inputModes", Form::Texts),
+        (SkillField::OutputModes, "/outputModes", Form::Texts),
+        (SkillField::Requirements, "/security", Form::Older(requirements)),
+    ],
+};
+
+/// Security schemes as OpenAPI writes them, as 1.0 does. All or none: what is needed of a caller names them.
+fn schemes(older: &Value) -> Option<Value> {
+    let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::scheme(scheme)?));
+    older.as_object()?.iter().map(scheme).collect::<Option<Map<_, _>>>().map(Value::Object)
+}
+
+fn scheme(older: &Value) -> Option<Value> {
+    let mut members = older.as_object()?.clone();
+    let kind = match members.remove("type")?.as_str()? {
+        "apiKey" => "apiKeySecurityScheme",
+        "http" => "httpAuthSecurityScheme",
+        "oauth2" => "oauth2SecurityScheme",
+        "openIdConnect" => "openIdConnectSecurityScheme",
+        "mutualTLS" => "mtlsSecurityScheme",
+        _ => return None,
+    };
+    if let Some(place) = members.remove("in") {
+        members.insert("location".to_owned(), place);
+    }
+    // 1.0 has one flow in a scheme, and which one of several would be meant nobody can tell.
+    let one_flow = |flows: &Value| flows.as_object().is_some_and(|flows| flows.len() == 1);
+    let fits = members.get("flows").is_none_or(one_flow);
+    fits.then(|| json!({ kind: members }))
+}
+
+/// What is needed of a caller, `[{"name": ["scope"]}]`, as 1.0 writes it, `[{"schemes": {"name": {"list": ["scope"]}}}]`.
+fn requirements(older: &Value) -> Option<Value> {
+    let requirement = |needed: &Value| {
+        let scheme = |(name, scopes): (&String, &Value)| (name.clone(), json!({ "list": scopes }));
+        let schemes: Map<_, _> = needed.as_object()?.iter().map(scheme).collect();
+        Some(json!({ "schemes": schemes }))
+    };
+    older.as_array()?.iter().map(requirement).collect::<Option<Vec<_>>>().map(Value::Array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn security_is_read_as_the_current_shape() {
+        let older = json!({
+            "key": {"type": "apiKey", "in": "header", "name": "X-Key", "description": "d"},
+            "sign-in": {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://a.example", "scopes": {}}}},
+        });
+        let current = json!({
+            "key": {"apiKeySecurityScheme": {"name": "X-Key", "description": "d", "location": "header"}},
+            "sign-in": {"oauth2SecurityScheme":
+                {"flows": {"clientCredentials": {"tokenUrl": "https://a.example", "scopes": {}}}}},
+        });
+        assert_eq!(schemes(&older), Some(current));
+        assert_eq!(schemes(&json!({"a": {"type": "mutualTLS"}, "b": {"type": "dance"}})), None);
+        assert_eq!(schemes(&json!({"a": {"type": "oauth2", "flows": {"implicit": {}, "password": {}}}})), None);
+        let needed = json!([{"key": [], "sign-in": ["read"]}, {}]);
+        let current = json!([{"schemes": {"key": {"list": []}, "sign-in": {"list": ["read"]}}}, {"schemes": {}}]);
+        assert_eq!(requirements(&needed), Some(current));
+        assert_eq!(requirements(&json!(["key"])), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! Aevum AgentCard 1.0: AE-1 to AE-22.
+//!
+//! The text decides and, where it is silent, the schema that it names: a capability's id needs no dot (its lack is a
+//! warning), `auth` may have further members, tags may be repeated.
+//! `input_schema` and `output_schema` must be schemas of JSON Schema 2020-12, unknown keywords allowed; one that names
+//! another dialect in `$schema` is not judged further.
+//!
+//! Three rules are kept by what the code does and have no code. AE-19: metadata without the prefix `pacr:` is kept as
+//! it is ([`Metadata::free`]). AE-21: a card is read by pure functions, and nothing that it names is contacted; that
+//! this module does no I/O is held by a test. AE-17, its second half: no rule reads a `pacr:` member for anything but
+//! to report it, save AE-18, which gives the reputation a range. AE-20 is a matter of discovery.
+//!
+//! AE-22, strictly: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
+//!
+//! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them, and an agent of a
+//! private network has a private address.
+
+mod mapping;
+mod model;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+pub use self::model::{AgentCard, Auth, Capability, Endpoint, Metadata, PACR, Pricing, Protocol, Scheme};
+use super::shape::{self, Line, OwnSchema, line};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use clresolve_core::json::pointer;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Findings;
+use clresolve_verdict::schema;
+
+pub(super) static SYSTEM: System = System {
+    title: "Aevum AgentCard",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent.json"],
+        unreachable: Code::AeCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: None,
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
+};
+
+/// The members of a card.
+const ORDER: &[&str] = &["agent_id", "name", "version", "capabilities", "endpoint", "pricing", "metadata"];
+/// The members of a capability.
+const CAPABILITY: &[&str] = &["id", "description", "tags", "input_schema", "output_schema"];
+/// The members of the endpoint.
+const ENDPOINT: &[&str] = &["protocol", "url", "health_url", "auth"];
+/// The members of the pricing.
+const PRICING: &[&str] = &["base_cost_joules", "estimated_latency_ms", "currency", "cost_per_request"];
+
+/// The format that the text describes.
+const VERSION: &str = "1.0";
+/// What the member `spec` of older cards begins with; the version of their format follows.
+const OLD_SPEC: &str = "agentcard-spec/";
+
+static SCHEMA: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/aevum.agent-card-1.0.schema.json")));
+
+const LINES: &[Line] = &[
+    line("/*", &[Code::AeFieldMissing], "the member").by("required"),
+    line("/agent_id", &[Code::AeAgentIdMalformed], "26 characters of 0-9 and A-Z without I, L, O, U"),
+    line("/name", &[Code::AeNameLength], "1 to 128 characters"),
+    line("/version", &[Code::AeVersionNotSemver], "a semantic version"),
+    line("/capabilities", &[Code::AeCapabilitiesEmpty], "a list with at least one capability"),
+    line("/capabilities/*/*", &[Code::AeCapabilityIncomplete], "the member").by("required"),
+    line("/capabilities/*", &[Code::AeCapabilityIncomplete], "an object with id and description"),
+    line("/capabilities/*/id", &[Code::AeCapabilityIdMalformed], "at most 128 of a-z, 0-9, dot, hyphen, underscore"),
+    line("/capabilities/*/description", &[Code::AeDescriptionLength], "1 to 512 characters"),
+    line("/capabilities/*/tags", &[Code::AeTagsType], "a list of strings"),
+    line("/capabilities/*/tags/*", &[Code::AeTagsType], "a string"),
+    line("/capabilities/*/input_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
+    line("/capabilities/*/output_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
+    line("/endpoint/protocol", &[Code::AeProtocolUnknown], "http, websocket, sse, grpc, mcp, google_a2a or native"),
+    line("/endpoint/url", &[Code::AeUrlMalformed], "a URI"),
+    line("/endpoint/health_url", &[Code::AeUrlMalformed], "a URI"),
+    line("/endpoint/auth", &[Code::AeAuthUnknown], "null, or an object with a scheme"),
+    line("/endpoint/auth/scheme", &[Code::AeAuthUnknown], "none, bearer, api_key, oauth2 or mtls"),
+    line("/pricing/base_cost_joules", &[Code::AeCostBelowLandauer], "at least 2.854e-21").by("minimum"),
+    line("/pricing/currency", &[Code::AePricingType], "a string, or null"),
+    line("/pricing/*", &[Code::AePricingType], "a number that is not negative, or null"),
+    line("/metadata/pacr:reputation_score", &[Code::AeReputationRange], "a number from 0 to 1"),
+];
+
+/// What only these cards have, also the older ones that the project still serves.
+fn tells(card: &Card) -> Vec<&'static str> {
+    let shown = [
+        ("agent_id", card.get("agent_id").is_some()),
+        ("capabilities", card.at("/capabilities/0").is_some_and(Value::is_object)),
+        ("endpoint", card.at("/endpoint/protocol").is_some()),
+        ("pricing", card.at("/pricing/base_cost_joules").is_some()),
+        ("metadata", pacr_members(card).next().is_some()),
+        ("spec", card.text("/spec").is_some_and(|spec| spec.starts_with(OLD_SPEC))),
+    ];
+    shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
+}
+
+/// The one that an older card claims, or else that of the text.
+fn version(card: &Card) -> Option<String> {
+    let claimed = card.text("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
+    Some(excerpt(claimed.unwrap_or(VERSION)))
+}
+
+fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    let mut found = Findings::default();
+    shape::objections(card, &SCHEMA, LINES, &mut found);
+    ulid(card, &mut found);
+    for (at, capability) in capabilities(card).enumerate() {
+        let place = format!("/capabilities/{at}");
+        namespace(capability, &place, &mut found);
+        schemas(capability, &place, &mut found);
+        unknown(capability, &place, CAPABILITY, &mut found);
+    }
+    unknown(card.document(), "", ORDER, &mut found);
+    for (member, known) in [("endpoint", ENDPOINT), ("pricing", PRICING)] {
+        unknown(card.get(member).unwrap_or(&Value::Null), &format!("/{member}"), known, &mut found);
+    }
+    self_declared(card, &mut found);
+    found.weighed(rules.profile)
+}
+
+fn capabilities(card: &Card) -> impl Iterator<Item = &Value> {
+    card.get("capabilities").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// AE-3.
+fn ulid(card: &Card, found: &mut Findings) {
+    if let Some(id) = card.text("/agent_id")
+        && id.starts_with(|first: char| first > '7')
+        && !found.speak_of("/agent_id", Code::AeAgentIdOverflow)
+    {
+        found.add(
+            Reason::new(Code::AeAgentIdOverflow).expected("0 to 7 at first").observed(excerpt(id)).at("/agent_id"),
+        );
+    }
+}
+
+/// AE-8, the custom of namespaces.
+fn namespace(capability: &Value, place: &str, found: &mut Findings) {
+    let place = format!("{place}/id");
+    let Some(id) = capability.get("id").and_then(Value::as_str) else { return };
+    let has_namespace = id.contains('.') && id.split('.').all(|part| !part.is_empty());
+    if has_namespace || found.speak_of(&place, Code::DocumentSchemaInvalid) {
+        return;
+    }
+    let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message("A capability's id has no namespace.");
+    reason.effect = Effect::Warn;
+    found.add(reason.expected("a namespace, a dot and a name").observed(excerpt(id)).at(place));
+}
+
+/// AE-11, beyond the type.
+fn schemas(capability: &Value, place: &str, found: &mut Findings) {
+    for member in ["input_schema", "output_schema"] {
+        let Some(schema) = capability.get(member).filter(|schema| schema.is_object()) else { continue };
+        if !schema::is_schema(schema) {
+            let reason = Reason::new(Code::AeIoSchemaInvalid).expected("a schema of JSON Schema 2020-12");
+            found.add(reason.at(format!("{place}/{member}")));
+        }
+    }
+}
+
+/// AE-22.
+fn unknown(holder: &Value, place: &str, known: &[&str], found: &mut Findings) {
+    for name in holder.as_object().into_iter().flat_map(|members| members.keys()) {
+        if !known.contains(&name.as_str()) {
+            found.add(Reason::new(Code::AeUnknownMember).observed(excerpt(name)).at(below(place, name)));
+        }
+    }
+}
+
+/// AE-17.
+fn self_declared(card: &Card, found: &mut Findings) {
+    for name in pacr_members(card) {
+        found.add(Reason::new(Code::AePacrSelfDeclared).observed(excerpt(name)).at(below("/metadata", name)));
+    }
+}
+
+fn pacr_members(card: &Card) -> impl Iterator<Item = &String> {
+    let members = card.get("metadata").and_then(Value::as_object);
+    members.into_iter().flat_map(|members| members.keys()).filter(|name| name.starts_with(PACR))
+}
+
+fn below(place: &str, name: &str) -> String {
+    let mut place = place.to_owned();
+    pointer::push(&mut place, name);
+    excerpt(&place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_are_those_of_the_schema() {
+        let schema: Value =
+            serde_json::from_slice(include_bytes!("../../schemas/aevum.agent-card-1.0.schema.json")).expect("JSON");
+        for (place, known) in
+            [("", ORDER), ("/$defs/capability", CAPABILITY), ("/$defs/endpoint", ENDPOINT), ("/$defs/pricing", PRICING)]
+        {
+            let properties = schema.pointer(&format!("{place}/properties")).and_then(Value::as_object);
+            let mut listed: Vec<&str> = properties.expect("an object").keys().map(String::as_str).collect();
+            let mut known = known.to_vec();
+            listed.sort_unstable();
+            known.sort_unstable();
+            assert_eq!(listed, known, "{place}");
+        }
+    }
+}

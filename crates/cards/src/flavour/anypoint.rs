@@ -1,0 +1,190 @@
+//! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-22.
+//!
+//! The letter decides: an endpoint is an HTTP(S) URL also where the protocol is websocket. A timestamp is ISO 8601 with
+//! a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that the text does
+//! not list are allowed, and nothing is said of them.
+//!
+//! AN-19 is the sum of the patterns of AN-1 and AN-5. AN-20 is a matter of discovery. AN-22 (a name is unique within its
+//! organisation) is a promise of a directory: one card shows nothing of it, so it has no code.
+//!
+//! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them.
+
+mod change;
+mod mapping;
+mod model;
+mod time;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use url::Url;
+
+pub use self::model::{
+    AgentCard, AuthType, Authentication, Capabilities, Example, Format, InputMode, Invocation, Metadata, OutputMode,
+    Protocol, Skill,
+};
+use super::shape::{self, Line, OwnSchema, line};
+use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Findings;
+
+pub(super) static SYSTEM: System = System {
+    title: "MA²D agent card",
+    tells,
+    refines: &[],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: Some("/metadata/updated_at"),
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "*.json"],
+        unreachable: Code::AnCardUnreachable,
+        absent: None,
+        credentialed: None,
+        content_type: Some(Code::AnContentType),
+        stale: None,
+        is_descriptor: no_descriptor,
+    },
+};
+
+const ORDER: &[&str] = &[
+    "name",
+    "version",
+    "description",
+    "author",
+    "license",
+    "homepage",
+    "repository",
+    "skills",
+    "capabilities",
+    "invocation",
+    "examples",
+    "metadata",
+];
+
+/// The version that the text has. No member of a card names it.
+const VERSION: &str = "1.0";
+
+static SCHEMA: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
+
+const URL: &str = "an HTTP(S) URL";
+const LINES: &[Line] = &[
+    line("/name", &[Code::AnNameMalformed], "1 to 50 lower-case letters, digits and hyphens"),
+    line("/version", &[Code::AnVersionNotSemver], "a semantic version"),
+    line("/description", &[Code::AnDescriptionLength], "200 to 2000 characters"),
+    line("/homepage", &[Code::AnUrlMalformed], URL),
+    line("/repository", &[Code::AnUrlMalformed], URL),
+    line("/skills", &[Code::AnSkillsEmpty], "a list with at least one skill"),
+    line("/skills/*/name", &[Code::AnSkillNameMalformed], "lower-case letters, digits and underscores"),
+    line("/skills/*/description", &[Code::AnSkillDescriptionLength], "at least 50 characters"),
+    line("/capabilities/languages", &[Code::AnLanguageUnknown], "a list of ISO 639-1 codes"),
+    line("/capabilities/languages/*", &[Code::AnLanguageUnknown], "an ISO 639-1 code"),
+    line("/capabilities/input_modes", &[Code::AnInputModeUnknown], "a list of modes"),
+    line("/capabilities/input_modes/*", &[Code::AnInputModeUnknown], "text, voice, image, video or file"),
+    line("/capabilities/output_modes", &[Code::AnOutputModeUnknown], "a list of modes"),
+    line("/capabilities/output_modes/*", &[Code::AnOutputModeUnknown], "text, json, speech, image, video or file"),
+    line("/capabilities/streaming", &[Code::AnCapabilityType], "a boolean"),
+    line("/capabilities/async", &[Code::AnCapabilityType], "a boolean"),
+    line("/capabilities/state_management", &[Code::AnCapabilityType], "a boolean"),
+    line("/invocation", &[Code::AnProtocolUnknown, Code::AnEndpointMalformed], "an object with protocol and endpoint"),
+    line("/invocation/protocol", &[Code::AnProtocolUnknown], "mcp, rest, grpc, graphql or websocket"),
+    line("/invocation/endpoint", &[Code::AnEndpointMalformed], URL),
+    line("/invocation/authentication", &[Code::AnAuthUnknown], "an object"),
+    line("/invocation/authentication/type", &[Code::AnAuthUnknown], "none, bearer, api_key, oauth2, basic or mtls"),
+    line("/invocation/authentication/required", &[Code::AnAuthUnknown], "a boolean"),
+    line("/invocation/format", &[Code::AnFormatUnknown], "json-rpc, rest or graphql"),
+    line("/invocation/method", &[Code::AnFormatUnknown], "a string"),
+    line("/examples/*", &[Code::AnExampleIncomplete], "an object with skill, input and output"),
+    line("/examples/*/skill", &[Code::AnExampleIncomplete], "a string"),
+    line("/examples/*/input", &[Code::AnExampleIncomplete], "an object"),
+    line("/examples/*/output", &[Code::AnExampleIncomplete], "an object"),
+    line("/metadata/created_at", &[Code::AnTimestampMalformed], TIMESTAMP),
+    line("/metadata/updated_at", &[Code::AnTimestampMalformed], TIMESTAMP),
+];
+const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
+
+/// Most skills or changes that one finding lists.
+const MAX_LISTED: usize = 8;
+
+/// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
+fn tells(card: &Card) -> Vec<&'static str> {
+    let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
+    let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
+    let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));
+    let shown = [
+        ("invocation", card.get("invocation").is_some()),
+        ("capabilities", has("capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
+        ("skills", one_has("skills", &["mcp_server", "mcp_tool"])),
+        ("examples", one_has("examples", &["skill"])),
+    ];
+    shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
+}
+
+fn version(_card: &Card) -> Option<String> {
+    Some(VERSION.to_owned())
+}
+
+fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    let mut found = Findings::default();
+    shape::objections(card, &SCHEMA, LINES, &mut found);
+    urls(card, &mut found);
+    timestamps(card, &mut found);
+    examples(card, &mut found);
+    if let Some(previous) = rules.previous {
+        change::against(previous, card, &mut found);
+    }
+    found.weighed(rules.profile)
+}
+
+/// AN-8 and AN-15: what begins like a URL and is none.
+fn urls(card: &Card, found: &mut Findings) {
+    let places = [
+        ("/invocation/endpoint", Code::AnEndpointMalformed),
+        ("/homepage", Code::AnUrlMalformed),
+        ("/repository", Code::AnUrlMalformed),
+    ];
+    for (place, code) in places {
+        if let Some(text) = card.at(place).and_then(Value::as_str)
+            && Url::parse(text).is_err()
+        {
+            found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at(place));
+        }
+    }
+}
+
+/// AN-16, for texts; the schema speaks of all else.
+fn timestamps(card: &Card, found: &mut Findings) {
+    for place in ["/metadata/created_at", "/metadata/updated_at"] {
+        if let Some(text) = card.at(place).and_then(Value::as_str)
+            && !time::is_iso_8601(text)
+        {
+            found.add(Reason::new(Code::AnTimestampMalformed).expected(TIMESTAMP).observed(excerpt(text)).at(place));
+        }
+    }
+}
+
+/// AN-18.
+fn examples(card: &Card, found: &mut Findings) {
+    let names: BTreeSet<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
+    for (at, example) in items(card, "examples").enumerate() {
+        if let Some(skill) = example.get("skill").and_then(Value::as_str)
+            && !names.contains(skill)
+            && !found.full(Code::AnExampleSkillUnknown)
+        {
+            let known = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
+            let reason = Reason::new(Code::AnExampleSkillUnknown).observed(excerpt(skill)).expected(excerpt(&known));
+            found.add(reason.at(format!("/examples/{at}/skill")));
+        }
+    }
+}
+
+fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
+    card.get(member).and_then(Value::as_array).into_iter().flatten()
+}

@@ -1,0 +1,123 @@
+//! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card. OR-1 to OR-16.
+//!
+//! Only Orloj's own rules are applied; what an A2A card must have besides is not asked of it.
+//!
+//! Four rules are kept by what the code does. OR-6: discovery sends no credentials. OR-15: a changed card is no finding,
+//! since cards are computed on request. OR-16: members that the text does not know are kept ([`AgentCard::further`]) and
+//! give no finding. OR-4 and OR-5 are a matter of discovery.
+
+mod mapping;
+mod model;
+
+use std::sync::LazyLock;
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+use url::Url;
+
+pub use self::model::{AgentCard, Authentication, Capabilities, Provider, Skill};
+use super::shape::{self, Line, OwnSchema, line};
+use super::{Flavour, Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::{Findings, content};
+
+pub(super) static SYSTEM: System = System {
+    title: "Orloj agent card",
+    tells,
+    refines: &[Flavour::A2a],
+    version,
+    check,
+    order: ORDER,
+    mend: mends_nothing,
+    changed_at: None,
+    mapping: |_| &mapping::MAPPING,
+    written: &mapping::MAPPING,
+    whereabouts: Whereabouts {
+        paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
+        unreachable: Code::OrCardUnreachable,
+        absent: Some(Code::OrRootCardAbsent),
+        credentialed: Some(Code::OrDiscoveryCredentialed),
+        content_type: None,
+        stale: Some(Code::OrCardStale),
+        is_descriptor: no_descriptor,
+    },
+};
+
+/// The members of a card.
+const ORDER: &[&str] = &[
+    "name",
+    "description",
+    "url",
+    "version",
+    "protocolVersion",
+    "capabilities",
+    "skills",
+    "authentication",
+    "provider",
+];
+
+static SCHEMA: OwnSchema =
+    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/orloj.agent-card.schema.json")));
+
+const LINES: &[Line] = &[
+    line("/name", &[Code::OrNameMissing], "a string with something in it"),
+    line("/url", &[Code::OrUrlMalformed], "an absolute URI"),
+    line("/skills/*", &[Code::OrSkillIncomplete], "an object with id and name"),
+    line("/skills/*/id", &[Code::OrSkillIncomplete], "a string with something in it"),
+    line("/skills/*/name", &[Code::OrSkillIncomplete], "a string with something in it"),
+    line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a description, or none").by("minLength"),
+    line("/skills/*/inputSchema", &[Code::OrInputSchemaEmpty], "a schema, or none").by("minProperties"),
+    line("/capabilities/*", &[Code::OrCapabilityType], "true or false"),
+    line("/authentication", &[Code::OrAuthType], "an object with a list of schemes"),
+    line("/authentication/schemes", &[Code::OrAuthType], "a list of strings"),
+    line("/authentication/schemes/*", &[Code::OrAuthType], "a string"),
+    line("/provider/url", &[Code::OrProviderUrlMalformed], "an absolute URI"),
+    line("/version", &[Code::OrVersionType], "a string"),
+    line("/protocolVersion", &[Code::OrVersionType], "a string"),
+];
+
+/// The endpoint's path has a form of its own (OR-3), also where the rest of it is broken. No A2A card has to have the
+/// schema of a skill's input; one that has it beside what A2A demands and Orloj does not know stays one.
+fn tells(card: &Card) -> Vec<&'static str> {
+    let has_path = |url: &str| url.contains("/v1/agent-systems/");
+    let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_a2a = card.get("defaultInputModes").is_some() || card.get("supportedInterfaces").is_some();
+    let shown = [
+        ("url", card.text("/url").is_some_and(has_path)),
+        ("skills", !is_a2a && skills.iter().any(|skill| skill.get("inputSchema").is_some())),
+    ];
+    shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
+}
+
+/// The version of A2A that the server says it speaks; the page of the card names no version of its own.
+fn version(card: &Card) -> Option<String> {
+    card.text("/protocolVersion").map(excerpt)
+}
+
+fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    let mut found = Findings::default();
+    shape::objections(card, &SCHEMA, LINES, &mut found);
+    endpoint(card, &mut found);
+    content::secrets(card, "OR-7", &mut found);
+    found.weighed(rules.profile)
+}
+
+/// OR-3.
+fn endpoint(card: &Card, found: &mut Findings) {
+    let (Some(name), Some(text)) = (card.text("/name"), card.text("/url")) else { return };
+    let Ok(url) = Url::parse(text) else { return };
+    if found.speak_of("/url", Code::OrUrlNameMismatch) || system_of(&url).as_deref() == Some(name) {
+        return;
+    }
+    let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt(name));
+    found.add(Reason::new(Code::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at("/url"));
+}
+
+/// The name of the AgentSystem in an endpoint's path, percent-decoded.
+fn system_of(url: &Url) -> Option<String> {
+    let (_, below) = url.path().rsplit_once("/v1/agent-systems/")?;
+    let segment = below.strip_suffix("/a2a").filter(|segment| !segment.is_empty() && !segment.contains('/'))?;
+    percent_decode_str(segment).decode_utf8().ok().map(|name| name.into_owned())
+}

@@ -1,0 +1,116 @@
+//! What the schema of a card system objects to, each objection under the code of the rule that it breaks.
+//!
+//! The schema is the one statement of the shape; a table of [`Line`]s says which rule stands behind which part of it.
+//! What no line speaks of is `document-schema-invalid`, unless a rule has already objected to the same place.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use clresolve_core::json::kind;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Findings;
+use clresolve_verdict::schema::{MAX_VIOLATIONS, Schema, Violation};
+
+/// A schema of this crate, compiled once.
+pub(super) type OwnSchema = LazyLock<Schema>;
+
+/// Compiles a schema of this crate.
+pub(super) fn compiled(bytes: &[u8]) -> Schema {
+    Schema::load(bytes, &[]).expect("a test compiles every schema of this crate")
+}
+
+/// One part of a schema, and the rules that it states.
+pub(super) struct Line {
+    /// JSON Pointer of the value; `*` stands for any one segment.
+    pub(super) place: &'static str,
+    /// The keyword that objects; any where none is named.
+    pub(super) keyword: Option<&'static str>,
+    /// The codes of the rules that are broken.
+    pub(super) codes: &'static [Code],
+    /// What the rules demand.
+    pub(super) expected: &'static str,
+}
+
+/// The line for whatever the schema says of the value at `place`.
+pub(super) const fn line(place: &'static str, codes: &'static [Code], expected: &'static str) -> Line {
+    Line { place, keyword: None, codes, expected }
+}
+
+impl Line {
+    /// For objections by this keyword alone.
+    pub(super) const fn by(self, keyword: &'static str) -> Self {
+        Self { keyword: Some(keyword), ..self }
+    }
+
+    fn speaks_of(&self, violation: &Violation) -> bool {
+        self.keyword.is_none_or(|keyword| keyword == violation.keyword) && matches(self.place, &violation.pointer)
+    }
+}
+
+/// Adds what `schema` objects to in `card`; of several lines that speak of an objection, the first one counts.
+pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
+    let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
+    // Some lines only warn: however many of their violations there are, none of another line may be missed.
+    for violation in schema.every_violation(card.document()) {
+        match lines.iter().find(|line| line.speaks_of(&violation)) {
+            Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
+                ruled.push((line, violation));
+            }
+            None if general.len() < MAX_VIOLATIONS => general.push(violation),
+            _ => {}
+        }
+    }
+    for (line, violation) in ruled {
+        let observed = card.at(&violation.pointer).map(shown);
+        for code in line.codes {
+            let reason = Reason::new(*code).expected(line.expected).at(excerpt(&violation.pointer));
+            found.add_once(match &observed {
+                Some(observed) => reason.observed(observed),
+                None => reason,
+            });
+        }
+    }
+    for violation in general {
+        if !found.speak_of(&violation.pointer, Code::DocumentSchemaInvalid) {
+            let reason = Reason::new(Code::DocumentSchemaInvalid).observed(violation.detail);
+            found.add_once(reason.at(excerpt(&violation.pointer)));
+        }
+    }
+}
+
+/// A value as a finding shows it: texts and numbers as they are, of all else the kind.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => excerpt(text),
+        Value::Number(number) => number.to_string(),
+        other => kind(other).to_owned(),
+    }
+}
+
+fn matches(pattern: &str, pointer: &str) -> bool {
+    let (mut pattern, mut pointer) = (pattern.split('/'), pointer.split('/'));
+    loop {
+        match (pattern.next(), pointer.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(segment)) if wanted == "*" || wanted == segment => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_one_segment() {
+        assert!(matches("/a/*/b", "/a/0/b") && matches("", "") && matches("/a", "/a"));
+        for (pattern, pointer) in [("/a/*", "/a"), ("/a/*", "/a/0/b"), ("/a", "/a/0"), ("", "/a"), ("/a/*/b", "/a/0/c")]
+        {
+            assert!(!matches(pattern, pointer), "{pattern} {pointer}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! YAML as a tree in which every value knows its line, and fields of it that say where they stand when they are refused.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::{Options, Spanned};
+
+use super::{GenerateError, Place};
+use clresolve_core::text::{Foreign, excerpt};
+
+/// Most levels of a document: a schema that a card could carry has far fewer, and reading recurses.
+const MAX_LEVELS: usize = 32;
+
+/// Aliases within aliases: each may add [`MAX_LEVELS`] to the depth of the tree.
+const MAX_ALIAS_LEVELS: usize = 3;
+
+/// Most documents of a file; the largest published example has some dozens.
+const MAX_DOCUMENTS: usize = 4096;
+
+/// Most values of a file, containers included: ten or so for each resource.
+const MAX_NODES: usize = 200_000;
+
+/// Most values that aliases stand for, all together, so that a few lines cannot name millions.
+const MAX_REPLAYED: usize = 50_000;
+
+/// Most anchors, aliases and merge keys; people who write resources use a handful.
+const MAX_ALIASES: usize = 1000;
+
+/// The largest whole number that readers of JSON agree on (RFC 7493, 2.2).
+const MAX_WHOLE: u64 = (1 << 53) - 1;
+
+/// A value and its line.
+pub(super) struct Node {
+    line: u64,
+    /// Offset and length in bytes of where it is written, if that is known.
+    written: Option<(u64, u64)>,
+    content: Content,
+}
+
+enum Content {
+    Null,
+    Bool(bool),
+    Number(Number),
+    /// A whole number that was read as another one, or that not every reader takes for the same.
+    DoubtfulNumber,
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file; no key stands there twice.
+    Map(Vec<(String, Node)>),
+}
+
+/// The documents of a text that is called `file` in messages. Empty ones are skipped.
+pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
+    let read = serde_saphyr::from_multiple_with_options(text, options());
+    let mut nodes: Vec<Node> = read.map_err(|error| {
+        let line = error.location().map_or(0, |location| location.line());
+        let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
+        GenerateError::Yaml { place: Place::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
+    })?;
+    nodes.iter_mut().for_each(|node| node.doubt(text));
+    Ok(nodes)
+}
+
+impl Node {
+    /// Finds the numbers that are not what is written in `text`. The depth of a tree is bounded by its reader, so the
+    /// recursion is.
+    fn doubt(&mut self, text: &str) {
+        match &mut self.content {
+            Content::List(items) => items.iter_mut().for_each(|item| item.doubt(text)),
+            Content::Map(members) => members.iter_mut().for_each(|(_, member)| member.doubt(text)),
+            Content::Number(number) if is_doubtful(number, written(self.written, text)) => {
+                self.content = Content::DoubtfulNumber;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn written(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
+    let (at, length) = place?;
+    let at = usize::try_from(at).ok()?;
+    text.get(at..at.checked_add(usize::try_from(length).ok()?)?)
+}
+
+/// Whether a whole number is too large for some readers of JSON, or was read as a fraction: it is too large for the reader
+/// of YAML then, or has a zero before it, which means eight to some and ten to others.
+fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
+    if let Some(whole) = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
+        return whole > MAX_WHOLE;
+    }
+    let is_whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b"+-_".contains(&byte));
+    number.as_f64().is_some_and(|number| number.fract() == 0.0) && written.is_none_or(is_whole)
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_LEVELS,
+            flow_nesting_limit: MAX_LEVELS,
+            max_documents: MAX_DOCUMENTS,
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+            max_anchors: MAX_ALIASES,
+            max_aliases: MAX_ALIASES,
+            max_merge_keys: MAX_ALIASES,
+            max_recorded_anchor_events: MAX_NODES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_REPLAYED,
+            max_replay_stack_depth: MAX_ALIAS_LEVELS,
+        },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, defined } = Spanned::<Content>::deserialize(d)?;
+        let span = defined.span();
+        Ok(Self { line: referenced.line(), written: span.byte_offset().zip(span.byte_len()), content: value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Content, E> {
+        Ok(Content::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<Content, D::Error> {
+        Content::deserialize(d)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
+        Ok(Content::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
+        Ok(Content::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Content, E> {
+        Number::from_f64(value).map(Content::Number).ok_or_else(|| E::custom("a number that JSON cannot hold"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Content::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Content, A::Error> {
+        let mut map: Vec<(String, Node)> = Vec::new();
+        while let Some((key, value)) = members.next_entry::<String, Node>()? {
+            map.push((key, value));
+        }
+        if map.is_empty() {
+            return Ok(Content::Map(map));
+        }
+        let mut keys: Vec<&str> = map.iter().map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(A::Error::custom("a key stands there twice"));
+        }
+        Ok(Content::Map(map))
+    }
+}
+
+/// A value with the way to it.
+#[derive(Clone)]
+pub(super) struct Field<'n> {
+    file: &'n str,
+    node: &'n Node,
+    path: String,
+}
+
+impl<'n> Field<'n> {
+    /// A document.
+    pub(super) const fn document(file: &'n str, node: &'n Node) -> Self {
+        Self { file, node, path: String::new() }
+    }
+
+    /// File and line.
+    pub(super) fn place(&self) -> Place {
+        Place::new(self.file, self.node.line)
+    }
+
+    /// The member of this name; one that is null is not there.
+    pub(super) fn get(&self, name: &str) -> Result<Option<Self>, GenerateError> {
+        Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
+    }
+
+    /// The member of this name.
+    pub(super) fn demand(&self, name: &str) -> Result<Self, GenerateError> {
+        match self.get(name)? {
+            Some(field) => Ok(field),
+            None => Err(self.refused(format_args!("{name} is missing; add it"))),
+        }
+    }
+
+    /// Every member that is not null.
+    pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, GenerateError> {
+        let Content::Map(members) = &self.node.content else { return Err(self.expected("a mapping")) };
+        let there = members.iter().filter(|(_, node)| !matches!(node.content, Content::Null));
+        let field =
+            |(key, node): &'n (String, Node)| (key.as_str(), Self { file: self.file, node, path: self.below(key) });
+        Ok(there.map(field).collect())
+    }
+
+    /// Text.
+    pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
+        match &self.node.content {
+            Content::Text(text) => Ok(text),
+            Content::Bool(_) | Content::Number(_) | Content::DoubtfulNumber => {
+                Err(self.expected("text; put it in quotes"))
+            }
+            _ => Err(self.expected("text")),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self) -> Result<bool, GenerateError> {
+        match self.node.content {
+            Content::Bool(flag) => Ok(flag),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self) -> Result<Vec<Self>, GenerateError> {
+        let Content::List(items) = &self.node.content else { return Err(self.expected("a list")) };
+        let field = |(at, node)| Self { file: self.file, node, path: format!("{}[{at}]", self.path) };
+        Ok(items.iter().enumerate().map(field).collect())
+    }
+
+    /// The items of a list of texts.
+    pub(super) fn texts(&self) -> Result<Vec<&'n str>, GenerateError> {
+        self.items()?.iter().map(Self::text).collect()
+    }
+
+    /// The members of a mapping as JSON.
+    pub(super) fn object(&self) -> Result<Map<String, Value>, GenerateError> {
+        match json(self.node) {
+            Ok(Value::Object(members)) => Ok(members),
+            Ok(_) => Err(self.expected("a mapping")),
+            Err(DoubtfulNumber { line }) => Err(GenerateError::Invalid {
+                place: Place::new(self.file, line),
+                detail: format!(
+                    "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
+                     ones; write it otherwise",
+                    Foreign::new(&self.path)
+                ),
+            }),
+        }
+    }
+
+    /// The field holds what it must not.
+    pub(super) fn refused(&self, detail: impl fmt::Display) -> GenerateError {
+        let path = if self.path.is_empty() { "the document" } else { &self.path };
+        GenerateError::Invalid { place: self.place(), detail: format!("{}: {detail}", Foreign::new(path)) }
+    }
+
+    fn expected(&self, what: &str) -> GenerateError {
+        self.refused(format_args!("expected {what}, found {}", self.node.content.kind()))
+    }
+
+    fn below(&self, name: &str) -> String {
+        if self.path.is_empty() { excerpt(name) } else { format!("{}.{}", self.path, excerpt(name)) }
+    }
+}
+
+impl Content {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false",
+            Self::Number(_) | Self::DoubtfulNumber => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+        }
+    }
+}
+
+/// There is such a number in this line.
+#[derive(Debug, PartialEq, Eq)]
+struct DoubtfulNumber {
+    line: u64,
+}
+
+/// The depth of a tree is bounded by its reader, so the recursion is.
+fn json(node: &Node) -> Result<Value, DoubtfulNumber> {
+    Ok(match &node.content {
+        Content::Null => Value::Null,
+        Content::Bool(flag) => Value::Bool(*flag),
+        Content::Number(number) => Value::Number(number.clone()),
+        Content::DoubtfulNumber => return Err(DoubtfulNumber { line: node.line }),
+        Content::Text(text) => Value::String(text.clone()),
+        Content::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
+        Content::Map(members) => Value::Object(
+            members.iter().map(|(key, node)| Ok((key.clone(), json(node)?))).collect::<Result<_, DoubtfulNumber>>()?,
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn refusal(text: &str) -> (u64, String) {
+        match documents("f.yaml", text) {
+            Err(GenerateError::Yaml { place, detail }) => (place.line, detail),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted: {text}"),
+        }
+    }
+
+    #[test]
+    fn values_know_their_lines() {
+        let nodes = documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
+        assert_eq!(nodes.len(), 1);
+        let document = Field::document("f.yaml", &nodes[0]);
+        let list = document.demand("b").expect("b").items().expect("a list");
+        assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
+        assert_eq!(json(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
+    }
+
+    #[test]
+    fn numbers_are_what_is_written_or_in_doubt() {
+        let head = "# ü: a comment whose bytes are more than its characters\n---\nx: &x 010\n---\n";
+        for (text, value) in [
+            ("10", serde_json::json!(10)),
+            ("10.0", serde_json::json!(10.0)),
+            ("1e22", serde_json::json!(1e22)),
+            ("-0.5", serde_json::json!(-0.5)),
+            ("0x10", serde_json::json!(16)),
+            ("9007199254740991", serde_json::json!(9_007_199_254_740_991_u64)),
+            ("'010'", serde_json::json!("010")),
+        ] {
+            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json(&nodes[1]), Ok(serde_json::json!({ "a": value })), "{text}");
+        }
+        for text in
+            ["010", "-010", "00", "9007199254740992", "-9007199254740992", "18446744073709551616", "[1, {b: 010}]"]
+        {
+            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json(&nodes[1]), Err(DoubtfulNumber { line: 5 }), "{text}");
+        }
+        let nodes = documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
+        let document = Field::document("f", &nodes[0]);
+        let of = |name| json(document.demand(name).expect("there").node);
+        assert_eq!(of("b"), Err(DoubtfulNumber { line: 3 }), "where it is named");
+        assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
+    }
+
+    #[test]
+    fn what_yaml_leaves_open_is_refused() {
+        assert_eq!(refusal("a: 1\na: 2\n").0, 2);
+        assert_eq!(refusal("a: 1\nb: [1\n").0, 2);
+        assert!(documents("f", "a: !secret x\n").is_err(), "a tag of somebody's own");
+        assert!(documents("f", "a: .nan\n").is_err());
+        assert!(documents("f", &"[".repeat(1000)).is_err());
+        assert!(documents("f", &"a:\n".repeat(10)).is_err());
+        let flag = documents("f", "a: yes\n").expect("YAML");
+        let error = Field::document("f", &flag[0]).demand("a").and_then(|a| a.flag()).expect_err("text");
+        assert_eq!(error.to_string(), "f, line 1: a: expected true or false, found text");
+    }
+
+    #[test]
+    fn aliases_cannot_name_millions_of_values_or_levels() {
+        let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (name, of) in ["b", "c", "d", "e", "f", "g", "h"].iter().zip(["a", "b", "c", "d", "e", "f", "g"]) {
+            bomb.push_str(&format!("{name}: &{name} [{}]\n", [format!("*{of}").as_str(); 9].join(", ")));
+        }
+        assert!(documents("f", &bomb).is_err());
+        let mut deep = "a0: &a0 [x]\n".to_owned();
+        for level in 1..500 {
+            deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        assert!(documents("f", &deep).is_err());
+        assert!(documents("f", "a: &a {b: 1}\nc: *a\nd: *a\n").is_ok(), "an honest alias");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(?s)[a-c:&*!|>\\-\\[\\]{}, \n\"'#~<%@?0-9.]{0,120}") {
+            let _ = documents("f", &text);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! One record of a ledger, in the JSON encoding that Aevum publishes for PACR records.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::MAX_LINE_BYTES;
+use clresolve_core::json;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::text::{Foreign, excerpt};
+
+/// The alphabet of Crockford's Base32.
+const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// Characters of a ULID.
+const ULID_CHARACTERS: usize = 26;
+
+/// Characters of an identity in hexadecimal.
+const HEX_CHARACTERS: usize = 32;
+
+/// The six members that every record has.
+const MEMBERS: [&str; 6] = ["id", "predecessors", "landauer_cost", "resources", "cognitive_split", "payload"];
+
+/// What a payload with a kind begins with.
+const MAGIC: &[u8] = b"PACR";
+
+/// The highest kind that is known.
+const COUNTERFACTUAL: u8 = 5;
+
+/// The largest point of an estimate: more seconds or joules than there ever were, and no sum of them overflows.
+const MAX_POINT: f64 = 1e100;
+
+/// What a line of a ledger may use up: levels and values of the published encoding, many times over.
+const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024 };
+
+/// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId([u8; ULID_CHARACTERS]);
+
+impl AgentId {
+    /// The characters.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl FromStr for AgentId {
+    type Err = AgentIdMalformed;
+
+    fn from_str(text: &str) -> Result<Self, AgentIdMalformed> {
+        let characters: [u8; ULID_CHARACTERS] = text.as_bytes().try_into().map_err(|_| AgentIdMalformed)?;
+        if characters.iter().all(|c| CROCKFORD.contains(c)) { Ok(Self(characters)) } else { Err(AgentIdMalformed) }
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AgentId({self})")
+    }
+}
+
+impl Serialize for AgentId {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(self.as_str())
+    }
+}
+
+/// The text is no `agent_id`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an agent_id: 26 characters of 0-9 and A-Z without I, L, O and U")]
+pub struct AgentIdMalformed;
+
+/// ι: what a record is named by. Its first 48 bits are the moment of the record, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RecordId(u128);
+
+impl RecordId {
+    /// The moment of the record, in milliseconds since 1970.
+    pub(super) const fn milliseconds(self) -> u64 {
+        (self.0 >> 80) as u64
+    }
+
+    /// Whether it is the one that stands for "no predecessor".
+    pub(super) const fn is_genesis(self) -> bool {
+        self.0 == 0
+    }
+
+    /// A ULID, or 32 upper-case hexadecimal digits: the published text shows the one and demands the other.
+    fn parse(text: &str) -> Option<Self> {
+        match text.len() {
+            ULID_CHARACTERS => {
+                let digits = text.bytes().map(|c| CROCKFORD.iter().position(|known| *known == c));
+                let mut value: u128 = 0;
+                for (at, digit) in digits.enumerate() {
+                    let digit = digit?;
+                    if at == 0 && digit > 7 {
+                        return None;
+                    }
+                    value = (value << 5) | digit as u128;
+                }
+                Some(Self(value))
+            }
+            HEX_CHARACTERS => {
+                let is_upper_hex = text.bytes().all(|c| c.is_ascii_digit() || (b'A'..=b'F').contains(&c));
+                if is_upper_hex { u128::from_str_radix(text, 16).ok().map(Self) } else { None }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a record says, as far as it is used.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) id: RecordId,
+    /// Each once, without the genesis sentinel, in ascending order.
+    pub(super) predecessors: Vec<RecordId>,
+    /// Ω.time, in seconds: above 0.
+    pub(super) seconds: f64,
+    /// Ω.energy, in joules: at least 0.
+    pub(super) joules: f64,
+    pub(super) actor: Actor,
+}
+
+/// Whom a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Actor {
+    /// The agent whose identity stands in the payload.
+    Agent(AgentId),
+    /// The payload names none.
+    Nobody,
+    /// The record is of something that did not happen.
+    Counterfactual,
+}
+
+impl Record {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
+        let document = json::parse(line, LIMITS).map_err(|error| strictness(&error))?;
+        let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
+        for name in MEMBERS {
+            if members.get(name).is_none_or(Value::is_null) {
+                return Err(format!("{name} is missing; a record has {}", MEMBERS.join(", ")));
+            }
+        }
+        let id = identity(&members["id"], "id")?;
+        if id.is_genesis() {
+            return Err("id: the genesis sentinel names no record".to_owned());
+        }
+        let resources = members["resources"].as_object().ok_or("resources: expected an object")?;
+        let seconds = estimate(resources, "time")?;
+        if seconds <= 0.0 {
+            return Err("resources.time.point: expected seconds above 0".to_owned());
+        }
+        let joules = estimate(resources, "energy")?;
+        if joules < 0.0 {
+            return Err("resources.energy.point: expected joules, at least 0".to_owned());
+        }
+        Ok(Self { id, predecessors: predecessors(&members, id)?, seconds, joules, actor: actor(&members["payload"])? })
+    }
+}
+
+/// What is wrong with the JSON. Its line 1 is the whole record; the ledger's line is told by whoever reads it.
+fn strictness(error: &JsonError) -> String {
+    if let JsonError::NotJson { column, detail, .. } = error {
+        let detail = detail.split(" at line ").next().unwrap_or_default();
+        return format!("column {column}: {detail}; a ledger has a whole record on each line");
+    }
+    let detail = error.to_string();
+    detail.strip_prefix("line 1, ").unwrap_or(&detail).to_owned()
+}
+
+fn identity(value: &Value, name: &str) -> Result<RecordId, String> {
+    value
+        .as_str()
+        .and_then(RecordId::parse)
+        .ok_or_else(|| format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", shown(value)))
+}
+
+fn predecessors(members: &Map<String, Value>, id: RecordId) -> Result<Vec<RecordId>, String> {
+    let list = members["predecessors"].as_array().ok_or("predecessors: expected a list")?;
+    let mut read = Vec::with_capacity(list.len());
+    for value in list {
+        let predecessor = identity(value, "predecessors")?;
+        if predecessor == id {
+            return Err("predecessors: a record does not precede itself".to_owned());
+        }
+        if !predecessor.is_genesis() {
+            read.push(predecessor);
+        }
+    }
+    read.sort_unstable();
+    read.dedup();
+    Ok(read)
+}
+
+/// `point` of an estimate, whose bounds must hold it.
+fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
+    let number = |member: &str| {
+        let value = resources.get(name).and_then(|estimate| estimate.get(member));
+        value.and_then(Value::as_f64).filter(|number| number.is_finite())
+    };
+    match (number("lower"), number("point"), number("upper")) {
+        (Some(lower), Some(point), Some(upper)) if lower <= point && point <= upper && point <= MAX_POINT => Ok(point),
+        (Some(_), Some(_), Some(_)) => {
+            Err(format!("resources.{name}: expected lower <= point <= upper, and no point above {MAX_POINT:e}"))
+        }
+        _ => Err(format!("resources.{name}: expected the numbers point, lower and upper")),
+    }
+}
+
+fn actor(payload: &Value) -> Result<Actor, String> {
+    let bytes = payload.as_str().and_then(|text| STANDARD.decode(text).ok());
+    let bytes = bytes.ok_or("payload: expected base64 with padding")?;
+    let content = match bytes.strip_prefix(MAGIC) {
+        None => &bytes[..],
+        Some([kind, content @ ..]) if *kind < COUNTERFACTUAL => content,
+        Some([COUNTERFACTUAL, rest @ ..]) => return counterfactual(rest),
+        Some([kind, ..]) => return Err(format!("payload: the kind {kind} of intervention is not known")),
+        Some([]) => return Err("payload: it ends after PACR, before its kind".to_owned()),
+    };
+    // Whatever else a payload may be, it is not for this program to judge.
+    let Ok(document) = json::parse(content, Limits::CARD) else { return Ok(Actor::Nobody) };
+    match document.get("agent_id") {
+        None => Ok(Actor::Nobody),
+        Some(id) => id
+            .as_str()
+            .and_then(|id| id.parse().ok())
+            .map(Actor::Agent)
+            .ok_or_else(|| format!("payload: {AgentIdMalformed}, found {}", shown(id))),
+    }
+}
+
+/// A record of a simulation tells how far simulations were right.
+fn counterfactual(rest: &[u8]) -> Result<Actor, String> {
+    let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
+    match correlation {
+        Some(correlation) if (0.0..=1.0).contains(&correlation) => Ok(Actor::Counterfactual),
+        _ => Err("payload: a counterfactual record needs a correlation from 0 to 1 after its kind".to_owned()),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    Foreign::new(&excerpt(&value.to_string())).to_string()
+}

@@ -1,0 +1,307 @@
+//! A card judged by itself, before it is published: every rule that needs no name, no record and no network.
+//!
+//! ```
+//! use clresolve_cards::flavour::{Flavour, Rules};
+//! use clresolve_cards::lint;
+//! use clresolve_verdict::profile::{DEFAULT, Profiles};
+//!
+//! let profile = Profiles::builtin().get(DEFAULT).unwrap();
+//! let report = lint::lint(br#"{"ens": "a.eth"}"#, None, &Rules::of(&profile));
+//! assert_eq!((report.flavour, report.valid), (Some(Flavour::CommandLayer), false));
+//! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
+//! ```
+
+mod fix;
+mod sarif;
+
+use std::ops::Range;
+
+pub use fix::{Fixed, fix, ordered};
+pub use sarif::sarif;
+use serde::Serialize;
+
+use crate::flavour;
+use crate::flavour::{Detection, Flavour, Rules};
+use clresolve_core::json::locate;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::profile::{Profile, Profiles};
+
+/// Most bytes of a document that [`lint`] looks at: one more than a card may have, so that a caller can stop reading
+/// there and the report is still the right one.
+pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
+
+/// What was found in one document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The card system that the document was judged as; none where it shows none, or several.
+    pub flavour: Option<Flavour>,
+    /// The version of that system's format that the document shows or claims.
+    pub version: Option<String>,
+    /// The profile that a CommandLayer card was judged by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Whether no finding is a failure.
+    pub valid: bool,
+    /// Everything that was found, in the order of the text.
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that was found, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// Whether it makes the card invalid.
+    pub effect: Effect,
+    /// The rule behind it.
+    pub requirement: Option<String>,
+    /// One plain sentence.
+    pub message: String,
+    /// JSON Pointer of the value, or of the member that is missing; none for what is wrong with the document as a whole.
+    pub pointer: Option<String>,
+    /// Line, from 1; none where the document has no lines to count.
+    pub line: Option<usize>,
+    /// Column, from 1, in characters.
+    pub column: Option<usize>,
+    /// What the rules demand.
+    pub expected: Option<String>,
+    /// What was found.
+    pub observed: Option<String>,
+    /// The bytes that the finding is about; for those who show the text.
+    #[serde(skip)]
+    pub span: Option<Range<usize>>,
+}
+
+/// Judges the bytes of a card: as one of the system that is named, or else of the one that its shape tells.
+pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let card = Card::parse(bytes);
+    let (flavour, mut findings) = match &card {
+        Err(error) => (named, vec![refused(error, text, rules.profile)]),
+        Ok(card) => match named.map_or_else(|| flavour::detect(card), Detection::One) {
+            Detection::One(flavour) => (Some(flavour), placed_all(flavour.check(card, rules), text)),
+            other => (None, placed_all(vec![untold(&other)], text)),
+        },
+    };
+    for finding in &mut findings {
+        let position = finding.span.as_ref().map(|span| locate::line_and_column(text, span.start));
+        (finding.line, finding.column) = position.unzip();
+    }
+    findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
+    Report {
+        flavour,
+        version: flavour.zip(card.ok()).and_then(|(flavour, card)| flavour.version(&card)),
+        profile: flavour.filter(|flavour| *flavour == Flavour::CommandLayer).map(|_| rules.profile.id().to_owned()),
+        valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
+        findings,
+    }
+}
+
+/// A report, and what other rules would say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The report.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
+    pub near_misses: Vec<String>,
+}
+
+/// As [`lint()`], and tells the profiles among `profiles` under which the card would be valid.
+pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+    let report = lint(bytes, flavour, rules);
+    let near_misses = match report.flavour {
+        Some(Flavour::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+        _ => Vec::new(),
+    };
+    Judgement { report, near_misses }
+}
+
+/// The other profiles under which the bytes are a valid CommandLayer card.
+fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
+    let others = profiles.iter().filter(|other| other.id() != profile.id());
+    let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
+    others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
+}
+
+/// The finding for a document whose shape does not tell what it is.
+fn untold(detection: &Detection) -> Reason {
+    match detection {
+        Detection::Several(flavours) => {
+            let names: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+            Reason::new(Code::FlavourAmbiguous).observed(names.join(", "))
+        }
+        _ => Reason::new(Code::FlavourUnknown),
+    }
+    .at("")
+}
+
+fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
+    reasons.into_iter().map(|reason| placed(reason, text)).collect()
+}
+
+/// The finding for a reason, where its place leads in the text.
+fn placed(reason: Reason, text: &str) -> Finding {
+    let place = reason.place.as_deref().and_then(|pointer| {
+        let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
+            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
+            _ => place.value,
+        });
+        exact.or_else(|| around(text, pointer))
+    });
+    finding(reason, place)
+}
+
+/// Where a missing member belongs: the name of the value that lacks it, or the start of the text's one object.
+fn around(text: &str, pointer: &str) -> Option<Range<usize>> {
+    let place = locate::find_nearest(text, pointer)?;
+    Some(place.key.unwrap_or(place.value.start..place.value.start + 1))
+}
+
+/// The finding for a text that is no card.
+fn refused(error: &JsonError, text: &str, profile: &Profile) -> Finding {
+    let reason = profile.weigh(error.reason());
+    let span = match error {
+        JsonError::TooLarge { limit, .. } => {
+            return finding(reason.observed(format!("more than {limit} bytes")), None);
+        }
+        JsonError::NotUtf8 { offset } => Some(*offset..*offset),
+        JsonError::ByteOrderMark | JsonError::NotObject { .. } => Some(0..0),
+        JsonError::DuplicateKey { pointer, line, column, .. } => {
+            let key = locate::find_second(text, pointer).and_then(|place| place.key);
+            Some(key.unwrap_or_else(|| at(text, *line, *column)))
+        }
+        JsonError::NotJson { line, column, .. }
+        | JsonError::TooDeep { line, column, .. }
+        | JsonError::TooManyValues { line, column, .. } => Some(at(text, *line, *column)),
+    };
+    finding(reason, span)
+}
+
+/// The character that a reader of JSON names by line and column, which it counts in bytes.
+fn at(text: &str, line: usize, column: usize) -> Range<usize> {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let offset = text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()));
+    offset..offset
+}
+
+fn finding(reason: Reason, span: Option<Range<usize>>) -> Finding {
+    Finding {
+        code: reason.code,
+        effect: reason.effect,
+        requirement: reason.requirement,
+        message: reason.message,
+        pointer: reason.place,
+        line: None,
+        column: None,
+        expected: reason.expected,
+        observed: reason.observed,
+        span,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use clresolve_verdict::profile::DEFAULT;
+    use clresolve_verdict::sample::good;
+
+    fn judged(bytes: &[u8]) -> Report {
+        lint(bytes, Some(Flavour::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
+    }
+
+    fn report(text: &str) -> Report {
+        judged(text.as_bytes())
+    }
+
+    /// Code, line and column of each finding.
+    fn found(text: &str) -> Vec<(&'static str, usize, usize)> {
+        let place = |f: &Finding| (f.code.slug(), f.line.unwrap_or(0), f.column.unwrap_or(0));
+        report(text).findings.iter().map(place).collect()
+    }
+
+    #[test]
+    fn a_good_card_is_valid() {
+        let report = report(&format!("{:#}", good()));
+        assert_eq!((report.valid, report.findings), (true, Vec::new()));
+        assert_eq!(report.version.as_deref(), Some("1.0.0"));
+    }
+
+    #[test]
+    fn findings_stand_where_the_text_has_them() {
+        let text = format!("{:#}", good());
+        let line = |needle: &str| 1 + text.lines().position(|line| line.contains(needle)).expect("there");
+        let with = |from: &str, to: &str| found(&text.replacen(from, to, 1));
+        assert_eq!(with("eth/summarize/v1", "eth/summarize/v2"), [("entry-version-noncompliant", line("x402"), 12)]);
+        assert_eq!(with("\"summarize\"\n", "\"übersetze\"\n")[1], ("verb-unknown", line("implements") + 1, 5));
+        assert_eq!(with("\"slug\": \"summarizeagent\",", ""), [("card-field-missing", 1, 1)]);
+        assert_eq!(with("\"slug\":", "\"ü\": 1, \"x\": 2, \"slug\":").len(), 2);
+        assert_eq!(with("\"slug\":", "\"ü\": 1, \"x\": 2, \"slug\":")[1], ("card-schema-invalid", line("slug"), 11));
+    }
+
+    #[test]
+    fn what_is_missing_in_a_member_stands_at_its_name() {
+        let mut card = good();
+        card["schemas"].as_object_mut().expect("an object").remove("receipt");
+        let text = format!("{card:#}");
+        let line = 1 + text.lines().position(|line| line.contains("\"schemas\"")).expect("there");
+        assert_eq!(found(&text), [("card-field-missing", line, 3)]);
+    }
+
+    #[test]
+    fn texts_that_are_no_card_have_one_finding() {
+        assert_eq!(found(""), [("card-not-json", 1, 1)]);
+        assert_eq!(found("[]"), [("card-not-json", 1, 1)]);
+        assert_eq!(found("{\n  \"ü\": 1,,\n}"), [("card-not-json", 2, 10)]);
+        assert_eq!(found("{\"a\": {\n \"b\": 1, \"\\u0062\": 2"), [("card-duplicate-key", 2, 10)]);
+        assert_eq!(found(&" ".repeat(MAX_BYTES)), [("source-oversize", 0, 0)]);
+        assert_eq!(found(&format!("{{\"a\":\n{}", "[".repeat(20)))[0].0, "card-too-deep");
+        let report = judged(b"{\n\"a\": \"\xff\"}");
+        assert_eq!((report.findings[0].line, report.findings[0].column), (Some(2), Some(7)));
+        assert_eq!(report.findings[0].code, Code::CardNotUtf8);
+    }
+
+    #[test]
+    fn a_name_that_nobody_can_ask_for_is_found() {
+        let mut card = good();
+        for member in ["ens", "id"] {
+            card[member] = json!("SummarizeAgent.eth");
+        }
+        card["entry"] = json!("x402://SummarizeAgent.eth/summarize/v1");
+        let report = report(&card.to_string());
+        assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+        assert_eq!(report.findings[0].code, Code::CardEnsMismatch);
+        assert_eq!(report.findings[0].expected.as_deref(), Some("summarizeagent.eth"));
+    }
+
+    #[test]
+    fn other_profiles_are_tried() {
+        let mut card = good();
+        card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
+        let profiles = Profiles::builtin();
+        let profile = profiles.get(DEFAULT).expect("built in");
+        let near = near_misses(card.to_string().as_bytes(), &profile, &profiles);
+        assert_eq!(near, ["agent-cards/1.0.0+released"]);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn no_bytes_are_too_odd(at in 0_usize..2000, byte in 0_u8.., cut in 0_usize..2500) {
+            let mut bytes = format!("{:#}", good()).into_bytes();
+            let last = bytes.len() - 1;
+            bytes[at.min(last)] = byte;
+            bytes.truncate(cut.max(1));
+            let report = judged(&bytes);
+            proptest::prop_assert!(report.findings.iter().all(|f| f.line.is_some_and(|line| line > 0)));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Mends in the text of a card what can be mended without guessing; every other byte stays as it is.
+//!
+//! Three things: values that follow from others of the card (a slug), the order of the members, and the time of the last
+//! change where something was changed or where it lies before the card was made, unless it would lie before it then.
+
+use std::ops::Range;
+
+use jiff::{Timestamp, Unit};
+use serde_json::Value;
+
+use crate::flavour::{Flavour, Rules};
+use clresolve_core::json::{JsonError, locate};
+use clresolve_core::reason::Code;
+use clresolve_verdict::card::Card;
+
+/// A card with its mends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The text.
+    pub text: String,
+    /// What was changed, a sentence each; empty where nothing was.
+    pub changes: Vec<String>,
+}
+
+/// Mends a card of a system; `now` is the time of the change.
+///
+/// # Errors
+/// [`JsonError`] where the text is no card: there is nothing to mend safely.
+pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
+    let card = Card::parse(text.as_bytes())?;
+    let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
+    for mend in flavour.mend(&card) {
+        fixed.set(mend.pointer, &mend.value);
+    }
+    fixed.order(flavour.order());
+    if let Some(pointer) = flavour.changed_at() {
+        let stamped = fixed.stamped(pointer, now);
+        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
+        // The time of a card that says it is made in the future is nobody's to guess.
+        if fits && (!fixed.changes.is_empty() || is_reversed(&card, flavour, rules)) {
+            return Ok(stamped);
+        }
+    }
+    Ok(fixed)
+}
+
+/// The text with the members in the order of the system's specification; `None` where they are.
+pub fn ordered(text: &str, flavour: Flavour) -> Option<String> {
+    let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
+    fixed.order(flavour.order());
+    (!fixed.changes.is_empty()).then_some(fixed.text)
+}
+
+/// Whether the rules say that the card was changed before it was made.
+fn is_reversed(card: &Card, flavour: Flavour, rules: &Rules<'_>) -> bool {
+    flavour.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
+}
+
+impl Fixed {
+    /// Puts a string in the place of the value at `pointer`, where there is one.
+    fn set(&mut self, pointer: &str, value: &str) {
+        let Some(place) = locate::find(&self.text, pointer) else { return };
+        let new = Value::from(value).to_string();
+        if self.text[place.value.clone()] == new {
+            return;
+        }
+        self.changes.push(format!("set {pointer} to {new}"));
+        self.text.replace_range(place.value, &new);
+    }
+
+    /// Sorts the members as `order` lists them; others follow, in the order that they have.
+    fn order(&mut self, order: &[&str]) {
+        let Some(members) = locate::members(&self.text) else { return };
+        let rank = |member: &Range<usize>| {
+            let name = name(&self.text[member.clone()]);
+            order.iter().position(|known| name.as_deref() == Some(known)).unwrap_or(order.len())
+        };
+        let mut sorted = members.clone();
+        sorted.sort_by_key(rank);
+        if sorted == members {
+            return;
+        }
+        let mut text = String::with_capacity(self.text.len());
+        let mut end = 0;
+        for (old, new) in members.iter().zip(&sorted) {
+            text.push_str(&self.text[end..old.start]);
+            text.push_str(&self.text[new.clone()]);
+            end = old.end;
+        }
+        text.push_str(&self.text[end..]);
+        self.text = text;
+        self.changes.push("put the members in the order of the specification".to_owned());
+    }
+
+    /// The same with `now` for the time of the last change.
+    fn stamped(&self, pointer: &str, now: Timestamp) -> Self {
+        let mut stamped = self.clone();
+        let now = now.round(Unit::Second).unwrap_or(now);
+        stamped.set(pointer, &now.to_string());
+        stamped
+    }
+}
+
+/// The name of a member that is written with its value.
+fn name(member: &str) -> Option<String> {
+    let quoted = locate::key(member)?;
+    serde_json::from_str(&member[quoted]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::sample::good;
+
+    fn fixed(text: &str) -> Fixed {
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
+        fix(text, Flavour::CommandLayer, &Rules::of(&profile), now).expect("a card")
+    }
+
+    fn ordered() -> String {
+        let mut members: Vec<(String, Value)> = good().as_object().expect("an object").clone().into_iter().collect();
+        let rank = |name: &str| Flavour::CommandLayer.order().iter().position(|known| *known == name);
+        members.sort_by_key(|(name, _)| rank(name).unwrap_or(usize::MAX));
+        let lines: Vec<String> = members.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
+        format!("{{\n{}\n}}\n", lines.join(",\n"))
+    }
+
+    #[test]
+    fn a_card_in_order_stays_as_it_is() {
+        let text = ordered();
+        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
+    }
+
+    #[test]
+    fn the_order_is_mended_and_the_time_of_the_change_is_set() {
+        let text = ordered();
+        let first = text.lines().nth(1).expect("a member");
+        let swapped = text.replacen(&format!("{first}\n"), "", 1);
+        let last = "  \"x-own\": {\"b\": 1,  \"a\": 2},\n";
+        let swapped = swapped.replacen("{\n", &format!("{{\n{last}{first}\n"), 1);
+        let fixed = fixed(&swapped);
+        assert_eq!(fixed.changes.len(), 2, "{:?}", fixed.changes);
+        assert!(
+            fixed.text.ends_with("\"updated_at\": \"2026-01-02T03:04:06Z\",\n  \"x-own\": {\"b\": 1,  \"a\": 2}\n}\n")
+        );
+        let mut expected: Value = serde_json::from_str(&swapped).expect("JSON");
+        expected["updated_at"] = "2026-01-02T03:04:06Z".into();
+        assert_eq!(serde_json::from_str::<Value>(&fixed.text).expect("JSON"), expected);
+    }
+
+    #[test]
+    fn a_slug_follows_from_the_name_and_nothing_is_guessed() {
+        let text = ordered();
+        let wrong = text.replace("\"slug\": \"summarizeagent\"", "\"slug\": \"Summarize Agent\"");
+        assert!(fixed(&wrong).text.contains("\"slug\": \"summarizeagent\""));
+        let no_name = wrong.replace("\"ens\": \"summarizeagent.eth\"", "\"ens\": \"Ünsafe.eth\"");
+        assert!(fixed(&no_name).text.contains("\"slug\": \"Summarize Agent\""));
+    }
+
+    #[test]
+    fn a_change_before_the_making_is_set_to_now() {
+        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let text =
+            ordered().replace(&format!("\"updated_at\": \"{created}\""), "\"updated_at\": \"2001-01-01T00:00:00Z\"");
+        let fixed = fixed(&text);
+        assert!(fixed.text.contains("\"updated_at\": \"2026-01-02T03:04:06Z\""), "{}", fixed.text);
+        assert_eq!(fixed.changes.len(), 1);
+    }
+
+    #[test]
+    fn a_card_from_the_future_is_not_stamped_again_and_again() {
+        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let times = |made: &str, changed: &str| {
+            let text =
+                ordered().replace(&format!("\"created_at\": \"{created}\""), &format!("\"created_at\": \"{made}\""));
+            text.replace(&format!("\"updated_at\": \"{created}\""), &format!("\"updated_at\": \"{changed}\""))
+        };
+        let text = times("2030-01-01T00:00:00Z", "2029-01-01T00:00:00Z");
+        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
+        let valid = times("2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z");
+        let first = valid.lines().nth(1).expect("a member");
+        let swapped =
+            valid.replacen(&format!("{first}\n"), "", 1).replacen("{\n", &format!("{{\n  \"x\": 1,\n{first}\n"), 1);
+        let mended = fixed(&swapped);
+        assert!(
+            mended.changes.len() == 1 && mended.text.contains("\"updated_at\": \"2031-01-01T00:00:00Z\""),
+            "{mended:?}"
+        );
+        assert_eq!(fixed(&mended.text).changes, Vec::<String>::new());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_member_is_lost(order in proptest::sample::subsequence(Flavour::CommandLayer.order(), 0..21), seed in 0_u64..) {
+            let mut names: Vec<&str> = order;
+            let turn = usize::try_from(seed).unwrap_or(0) % names.len().max(1);
+            names.rotate_left(turn);
+            let text = format!("{{{}}}", names.iter().map(|n| format!("\"{n}\" :\t[{{}}]")).collect::<Vec<_>>().join(" ,"));
+            let fixed = fixed(&text);
+            let (mut old, mut new): (Value, Value) =
+                (serde_json::from_str(&text).expect("JSON"), serde_json::from_str(&fixed.text).expect("JSON"));
+            for value in [&mut old, &mut new] {
+                value.as_object_mut().expect("an object").remove("updated_at");
+            }
+            proptest::prop_assert_eq!(old, new);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Reports as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the text.
+
+use serde_json::{Value, json};
+
+use super::{Finding, Report};
+use clresolve_core::json::locate;
+use clresolve_core::reason::{Code, Effect};
+use clresolve_core::text::Foreign;
+
+/// The schema that the document names.
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// One run over documents: each with its URI reference, its text and what was found in it.
+pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report)>) -> Value {
+    let mut rules = Occurring::default();
+    let mut results = Vec::new();
+    for (uri, text, report) in reports {
+        results.extend(report.findings.iter().map(|finding| result(finding, uri, text, &mut rules)));
+    }
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": env!("CARGO_PKG_NAME"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules.0.into_iter().map(described).collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+/// The codes that occur, each with its place in the list of rules.
+#[derive(Default)]
+struct Occurring(Vec<Code>);
+
+impl Occurring {
+    fn index(&mut self, code: Code) -> usize {
+        let known = self.0.iter().position(|other| *other == code);
+        known.unwrap_or_else(|| {
+            self.0.push(code);
+            self.0.len() - 1
+        })
+    }
+}
+
+fn described(code: Code) -> Value {
+    let entry = code.entry();
+    json!({
+        "id": code.slug(),
+        "shortDescription": {"text": entry.title},
+        "fullDescription": {"text": entry.explanation},
+        "defaultConfiguration": {"level": level(entry.effect)},
+        "properties": {"requirement": entry.requirement, "uri": code.uri()},
+    })
+}
+
+fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Value {
+    let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri}}});
+    if let Some(region) = region(finding, text) {
+        location["physicalLocation"]["region"] = region;
+    }
+    if let Some(pointer) = &finding.pointer {
+        location["logicalLocations"] = json!([{"fullyQualifiedName": pointer, "kind": "member"}]);
+    }
+    json!({
+        "ruleId": finding.code.slug(),
+        "ruleIndex": rules.index(finding.code),
+        "level": level(finding.effect),
+        "message": {"text": plain(&message(finding))},
+        "locations": [location],
+    })
+}
+
+fn message(finding: &Finding) -> String {
+    let mut message = finding.message.clone();
+    for (label, value) in [("Expected", &finding.expected), ("Observed", &finding.observed)] {
+        if let Some(value) = value {
+            message.push_str(&format!(" {label}: {value}"));
+        }
+    }
+    message
+}
+
+/// Longest message, in characters of what is foreign in it and ours together.
+const MAX_MESSAGE_CHARACTERS: usize = 1000;
+
+/// Text in which nothing is a link or a placeholder (SARIF 2.1.0, 3.11.5 and 3.11.6) or acts on its reader.
+fn plain(message: &str) -> String {
+    let mut plain = String::new();
+    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
+        match c {
+            '[' | ']' => plain.push('\\'),
+            '{' | '}' => plain.push(c),
+            _ => {}
+        }
+        plain.push(c);
+    }
+    plain
+}
+
+fn region(finding: &Finding, text: &str) -> Option<Value> {
+    let (line, column) = (finding.line?, finding.column?);
+    let end = finding.span.as_ref().map_or((line, column), |span| locate::line_and_column(text, span.end));
+    Some(json!({"startLine": line, "startColumn": column, "endLine": end.0, "endColumn": end.1}))
+}
+
+const fn level(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Fail => "error",
+        Effect::Unknown | Effect::Warn => "warning",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flavour::{Flavour, Rules};
+    use crate::lint::lint;
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+
+    #[test]
+    fn nothing_foreign_is_a_link_a_placeholder_or_acts_on_the_reader() {
+        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
+    }
+
+    #[test]
+    fn a_finding_has_its_rule_and_its_region() {
+        let text = "{\n  \"ens\": \"A.eth\"\n}\n";
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let report = lint(text.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
+        let log = sarif([("cards/a.json", text, &report)]);
+        let run = &log["runs"][0];
+        let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");
+        let result = result.expect("the name is not in normal form");
+        let rule = &run["tool"]["driver"]["rules"][usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+        assert_eq!(rule["id"], "card-ens-mismatch");
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "cards/a.json");
+        assert_eq!(place["region"], json!({"startLine": 2, "startColumn": 10, "endLine": 2, "endColumn": 17}));
+        assert_eq!(result["level"], "error");
+    }
+}

@@ -1,0 +1,159 @@
+//! A trusted verdict as an A2A 1.0 card: for A2A clients, which look for agents at a well-known path and know nothing of ENS.
+//!
+//! The card says what the proven Agent-Card says, and carries the verdict's `conclusion` in an extension. Only trusted
+//! verdicts are projected. The card ages as the verdict does: `fresh_until` stands in the extension, since A2A cards have
+//! no expiry of their own.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::signature;
+use clresolve_core::reason::Refusal;
+use clresolve_core::world::SANDBOX;
+use clresolve_jose::SigningKey;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::gate::GateConfig;
+use clresolve_verdict::verdict::{Identity, Resolution, Verdict};
+
+/// Identifier of the extension that carries the verdict.
+pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
+
+/// The version of A2A whose card this is.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Requests and receipts of CommandLayer are JSON by their schemas, whatever else a card names.
+const JSON: &str = "application/json";
+
+/// The A2A 1.0 card of a trusted verdict, unsigned.
+///
+/// # Errors
+/// The code for which the gate would refuse the agent: who calls by this card asks nobody else.
+pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'static str> {
+    let verdict = &*resolution.verdict;
+    if let Some(code) = gate.objection(verdict, None) {
+        return Err(code);
+    }
+    let card = resolution.card.as_ref().and_then(|bytes| Card::parse(bytes).ok());
+    let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
+    let entry = identity.entry.as_deref().unwrap_or_default();
+    let (Some(name), Some(binding)) = (name(&card, verdict), binding(entry)) else {
+        return Err(Refusal::InternalError.slug());
+    };
+    let description = card.text("/description").map_or_else(|| description(name, identity), str::to_owned);
+    Ok(json!({
+        "name": name,
+        "description": description,
+        "supportedInterfaces": [{
+            "url": entry,
+            "protocolBinding": binding,
+            "protocolVersion": PROTOCOL_VERSION,
+        }],
+        "version": identity.version,
+        "capabilities": {"extensions": [extension(verdict, identity)]},
+        "defaultInputModes": media_types(&card, "/capabilities/input_types"),
+        "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
+        "skills": identity.verbs.iter().map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
+    }))
+}
+
+/// As [`a2a_card`], signed where there is a key: never for the sandbox, whose cards must not pass for real ones.
+///
+/// # Errors
+/// As [`a2a_card`].
+pub fn signed_a2a_card(
+    resolution: &Resolution,
+    gate: &GateConfig,
+    key: Option<&SigningKey>,
+) -> Result<Value, &'static str> {
+    let card = a2a_card(resolution, gate)?;
+    let world = resolution.verdict.anchor.as_ref().map(|anchor| anchor.world.as_str());
+    match key.filter(|_| world != Some(SANDBOX)) {
+        Some(key) => signature::sign(&card, key).map_err(|_| Refusal::InternalError.slug()),
+        None => Ok(card),
+    }
+}
+
+/// `display_name`; the cards of 1.1.0 have none, and go by the name that was proven.
+fn name<'c>(card: &'c Card, verdict: &'c Verdict) -> Option<&'c str> {
+    card.text("/display_name").or(verdict.name.normalized.as_deref())
+}
+
+/// What is known of an agent whose card does not describe it.
+fn description(name: &str, identity: &Identity) -> String {
+    let class = identity.class.as_deref().unwrap_or_default();
+    format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
+}
+
+/// How the one interface is spoken, by the entry's scheme: `x402` or, where a profile names an entry on the web, `https`.
+/// Neither is a binding of A2A, and none of those is claimed.
+fn binding(entry: &str) -> Option<&str> {
+    entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
+}
+
+/// What was proven, so that who knows clresolve can ask again, or compare. All that a trusted verdict objects to is a
+/// warning; who reads the card alone must see that there is one.
+fn extension(verdict: &Verdict, identity: &Identity) -> Value {
+    let mut params = Map::new();
+    let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
+    say("schema", verdict.schema.as_str().into());
+    say("state", verdict.state.as_str().into());
+    say("conclusion", verdict.conclusion.as_str().into());
+    let warnings: BTreeSet<&str> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    if !warnings.is_empty() {
+        say("warnings", json!(warnings));
+    }
+    say("status", json!(identity.status));
+    say("name", json!(verdict.name.normalized));
+    say("owner", json!(identity.owner));
+    say("card", json!(identity.card));
+    say("profile", json!({"id": verdict.profile.id, "digest": verdict.profile.digest, "depth": verdict.profile.depth}));
+    say("checked_at", verdict.freshness.checked_at.as_str().into());
+    say("fresh_until", verdict.freshness.fresh_until.as_str().into());
+    if let Some(anchor) = &verdict.anchor {
+        say("world", anchor.world.as_str().into());
+        say("chain", anchor.chain.as_str().into());
+        say("block", json!({"number": anchor.block.number, "hash": anchor.block.hash}));
+        say("proof", json!(anchor.proof));
+    }
+    json!({
+        "uri": EXTENSION,
+        "description": "This agent's identity was proven on ENS by clresolve; ask it again after fresh_until.",
+        "required": false,
+        "params": without_nulls(params.into()),
+    })
+}
+
+/// What is not known is left out: common readers of A2A cards lose nulls, and a signature over them with it.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let known = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(known.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// A verb of the manifests as a skill.
+fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &Identity) -> Value {
+    let class = identity.class.as_deref().unwrap_or_default();
+    let layer = format!("protocol-{class}/");
+    let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
+    let manifests: Vec<&str> = manifests.filter(|id| id.starts_with(&layer)).collect();
+    json!({
+        "id": verb,
+        "name": verb,
+        "description": format!("The {class} verb {verb}; requests and receipts follow its schemas ({}).", manifests.join(", ")),
+        "tags": [class, binding],
+    })
+}
+
+/// The media types that the card names, else JSON.
+fn media_types(card: &Card, pointer: &str) -> Vec<String> {
+    let named = card.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_media_type =
+        |text: &&str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
+    let named: Vec<String> = named.iter().filter_map(Value::as_str).filter(is_media_type).map(str::to_owned).collect();
+    if named.is_empty() { vec![JSON.to_owned()] } else { named }
+}

@@ -1,0 +1,320 @@
+//! Signatures of A2A cards (0.3 and 1.0): who vouches for a card's words.
+//!
+//! `signatures` of a card holds JSON Web Signatures (RFC 7515) without their payload, which is the card itself without
+//! that member, in RFC 8785 form ([`payload`]). [`sign`] adds one, [`verify`] judges all of them.
+//!
+//! A signature says something only if its key does, so keys come from [`TrustRoots`] that the verifier names and from
+//! nowhere else: `jku`, `jwk`, `x5u` and `x5c` of a header are never looked at. A card is verified if at least one
+//! signature holds under a named root. Signers add signatures independently of one another, with keys that not every
+//! verifier knows, so what is wrong with the others is then a warning: it can take nothing away from the one that holds.
+//!
+//! This module is pure. What a root gives is fetched by the program (`Resolver::trust_root`).
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+
+use clresolve_core::json::JsonError;
+use clresolve_core::reason::{Code, Effect, Reason, sort};
+
+mod canonical;
+mod header;
+mod key;
+mod message;
+mod root;
+mod splice;
+
+pub use canonical::{Form, NoCanonicalForm, payload};
+pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
+pub use key::{Algorithm, CardKey};
+pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
+pub use splice::sign_text;
+
+use canonical::{SIGNATURES, payload_in};
+use header::{Entry, Said};
+use key::{Fit, PublicKey};
+
+/// Most signatures of a card: a publisher, those who vouch for it, and keys that are being replaced. Each costs the
+/// verifier a check of a foreign number by a public key.
+pub const MAX_SIGNATURES: usize = 16;
+
+/// Most keys that one signature is tried with. More than one comes in question only where a root gives its keys no
+/// names, or the signature names none.
+const MAX_TRIED_KEYS: usize = 8;
+
+/// Signs cards: a private key, and what it is called.
+pub trait CardSigner {
+    /// `alg` of the header.
+    fn algorithm(&self) -> Algorithm;
+
+    /// `kid` of the header.
+    fn key_id(&self) -> &str;
+
+    /// `jku` of the header, if there is to be one.
+    fn key_set_url(&self) -> Option<&str> {
+        None
+    }
+
+    /// The signature of `message`.
+    ///
+    /// # Errors
+    /// [`SignError::Library`].
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
+}
+
+/// The card with one more signature. Nothing else of it is changed.
+///
+/// # Errors
+/// [`SignError`].
+pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
+    let entry = signature(card, key)?;
+    let mut card = card.clone();
+    let members = card.as_object_mut().ok_or(SignError::NotObject)?;
+    match members.entry(SIGNATURES).or_insert_with(|| json!([])) {
+        Value::Array(list) => list.push(entry),
+        _ => return Err(SignError::Signatures),
+    }
+    Ok(card)
+}
+
+/// A signature of the card as it stands in `signatures`; it holds whatever else stands there.
+///
+/// # Errors
+/// [`SignError`].
+pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
+    let members = card.as_object().ok_or(SignError::NotObject)?;
+    match members.get(SIGNATURES) {
+        Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(SignError::TooMany),
+        None | Some(Value::Array(_)) => {}
+        Some(_) => return Err(SignError::Signatures),
+    }
+    let mut header = json!({"alg": key.algorithm(), "kid": key.key_id(), "typ": "JOSE"});
+    if let Some(url) = key.key_set_url() {
+        header["jku"] = url.into();
+    }
+    let protected = BASE64URL.encode(header.to_string());
+    let signature = key.sign_bytes(&signing_input(&protected, &payload(card)?))?;
+    Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
+}
+
+/// Whether the card has a signature whose header names this key already; it may be of an earlier state of the card.
+pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
+    let kid = |entry: &Value| {
+        let header = BASE64URL.decode(entry["protected"].as_str()?).ok()?;
+        serde_json::from_slice::<Value>(&header).ok()?["kid"].as_str().map(str::to_owned)
+    };
+    let entries = card[SIGNATURES].as_array().map_or(&[][..], Vec::as_slice);
+    entries.iter().take(MAX_SIGNATURES).any(|entry| kid(entry).as_deref() == Some(key.key_id()))
+}
+
+/// Why a card is not signed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignError {
+    /// The text of the card is not strict JSON.
+    #[error("the card is not strict JSON: {0}")]
+    Json(JsonError),
+    /// The library that signs failed.
+    #[error("the signature could not be made")]
+    Library,
+    /// The card is no JSON object.
+    #[error("the card is no JSON object")]
+    NotObject,
+    /// The card has no canonical form.
+    #[error("the card cannot be signed: {0}")]
+    Payload(#[from] NoCanonicalForm),
+    /// `signatures` is there and no list.
+    #[error("signatures of the card is no list")]
+    Signatures,
+    /// It has [`MAX_SIGNATURES`] already.
+    #[error("the card has {MAX_SIGNATURES} signatures already, and verifiers read no more")]
+    TooMany,
+}
+
+/// What came of a card's signatures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verification {
+    /// The answer.
+    pub state: SignatureState,
+    /// Each signature, in the order of the card.
+    pub signatures: Vec<Checked>,
+    /// What is wrong with signatures and roots, sorted. Of a verified card these are warnings.
+    pub reasons: Vec<Reason>,
+}
+
+/// The answer of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignatureState {
+    /// At least one signature holds under a key of a named root.
+    Verified,
+    /// None does.
+    Refused,
+    /// None does so far, but a root whose key one may be by could not be asked.
+    Undecided,
+}
+
+/// One signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Its place in `signatures`.
+    pub index: usize,
+    /// `alg` of its header, as far as it is a text. Foreign.
+    pub alg: Option<String>,
+    /// `kid` of its header, as far as it is a text. Foreign.
+    pub kid: Option<String>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of one signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It holds.
+    Verified {
+        /// The root that vouches for the key.
+        root: String,
+        /// RFC 7638 thumbprint of the key.
+        key: String,
+        /// The canonical form that was signed.
+        form: Form,
+    },
+    /// It does not count, for this reason.
+    Refused(Code),
+}
+
+/// Judges the signatures of a card by the keys of these roots.
+///
+/// The card must come from strict JSON ([`clresolve_core::json::parse`]): which of two equal members counts is otherwise
+/// not the same for everybody who reads the signed text.
+pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
+    let unread = |reason: Reason| Verification {
+        state: SignatureState::Refused,
+        signatures: Vec::new(),
+        reasons: vec![reason.at(format!("/{SIGNATURES}"))],
+    };
+    let list = match card.get(SIGNATURES) {
+        Some(Value::Array(list)) if list.len() > MAX_SIGNATURES => {
+            let found = format!("{} signatures", list.len());
+            let limit = format!("at most {MAX_SIGNATURES}");
+            return unread(Reason::new(Code::SignatureMalformed).expected(limit).observed(found));
+        }
+        Some(Value::Array(list)) if !list.is_empty() => list,
+        None | Some(Value::Array(_)) => return unread(Reason::new(Code::SignatureMissing)),
+        Some(_) => return unread(Reason::new(Code::SignatureMalformed).observed("not a list")),
+    };
+    let payloads = match Payloads::of(card) {
+        Ok(payloads) => payloads,
+        Err(NoCanonicalForm { place }) => {
+            let reason = Reason::new(Code::SignaturePayloadRefused).at(place);
+            return Verification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
+        }
+    };
+    let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
+    let mut signatures = Vec::new();
+    for (index, entry) in list.iter().enumerate() {
+        let mut said = Said::default();
+        let outcome = header::read(entry, &mut said).and_then(|entry| holds(&entry, &payloads, roots));
+        let outcome = outcome.unwrap_or_else(|reason| {
+            let code = reason.code;
+            reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
+            Outcome::Refused(code)
+        });
+        signatures.push(Checked { index, alg: said.algorithm, kid: said.kid, outcome });
+    }
+    let state = state(&signatures, roots);
+    for reason in &mut reasons {
+        reason.effect = effect(reason, state);
+    }
+    sort(&mut reasons);
+    Verification { state, signatures, reasons }
+}
+
+/// The bytes that signatures may be about.
+struct Payloads {
+    specification: Vec<u8>,
+    without_empty: Vec<u8>,
+}
+
+impl Payloads {
+    fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
+        Ok(Self { specification: payload(card)?, without_empty: payload_in(card, Form::WithoutEmpty)? })
+    }
+
+    /// The forms to try: the second only where it differs.
+    fn each(&self) -> impl Iterator<Item = (Form, &[u8])> {
+        let second = Some(&self.without_empty).filter(|bytes| **bytes != self.specification);
+        let forms = [(Form::Specification, Some(&self.specification)), (Form::WithoutEmpty, second)];
+        forms.into_iter().filter_map(|(form, bytes)| Some((form, bytes?.as_slice())))
+    }
+}
+
+fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
+    let mut input = format!("{protected}.");
+    BASE64URL.encode_string(payload, &mut input);
+    input.into_bytes()
+}
+
+/// Whether a signature holds under a key of a root, and which.
+fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<Outcome, Box<Reason>> {
+    let kid = entry.kid.as_deref();
+    let named: Vec<(&Root, &PublicKey)> = roots
+        .iter()
+        .flat_map(|root| root.keys().iter().map(move |key| (root, key)))
+        .filter(|(_, key)| key.answers_to(kid))
+        .collect();
+    let observed = format!("kid: {}", kid.unwrap_or("none"));
+    if named.is_empty() {
+        return Err(Box::new(Reason::new(Code::SignatureKeyUnknown).observed(observed)));
+    }
+    let mut fitting = named
+        .iter()
+        .filter_map(|(root, key)| match key.fit(entry.algorithm) {
+            Fit::Usable(key) => Some((root, key)),
+            Fit::Weak | Fit::Unfit => None,
+        })
+        .peekable();
+    if fitting.peek().is_none() {
+        let is_weak = named.iter().any(|(_, key)| matches!(key.fit(entry.algorithm), Fit::Weak));
+        let code = if is_weak { Code::SignatureKeyWeak } else { Code::SignatureKeyUnfit };
+        let expected = format!("a key for {}", entry.algorithm);
+        return Err(Box::new(Reason::new(code).expected(expected).observed(observed)));
+    }
+    let inputs: Vec<(Form, Vec<u8>)> =
+        payloads.each().map(|(form, payload)| (form, signing_input(entry.protected, payload))).collect();
+    for (root, key) in fitting.take(MAX_TRIED_KEYS) {
+        for (form, input) in &inputs {
+            if key.has_signed(input, &entry.signature) {
+                let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
+                return Ok(Outcome::Verified { root, key, form: *form });
+            }
+        }
+    }
+    Err(Box::new(Reason::new(Code::SignatureInvalid).observed(observed)))
+}
+
+fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
+    let any = |is: fn(&Outcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
+    let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
+    if any(|outcome| matches!(outcome, Outcome::Verified { .. })) {
+        return SignatureState::Verified;
+    }
+    let is_open = any(|outcome| *outcome == Outcome::Refused(Code::SignatureKeyUnknown));
+    if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }
+}
+
+/// What a reason does to the answer that it stands beside: a failure beside a signature that holds, or that may yet
+/// hold, takes nothing away from it.
+fn effect(reason: &Reason, state: SignatureState) -> Effect {
+    let is_open = [Code::SignatureKeyUnknown, Code::SignatureRootUnavailable].contains(&reason.code);
+    match state {
+        SignatureState::Verified => Effect::Warn,
+        SignatureState::Undecided if is_open => Effect::Unknown,
+        SignatureState::Undecided => Effect::Warn,
+        SignatureState::Refused => reason.effect,
+    }
+}

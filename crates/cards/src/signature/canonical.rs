@@ -1,0 +1,269 @@
+//! What is signed of a card: its canonical form (RFC 8785) without `signatures`.
+//!
+//! Of a 1.0 card members at their default value are left out first, unless they are required or explicitly optional.
+//! A member that the messages do not name is never left out, so it is signed like any other.
+
+use serde_json::{Map, Number, Value};
+
+use super::message::{AGENT_CARD, Kind, Member, Presence};
+use clresolve_core::json::pointer;
+
+/// The member that is not signed.
+pub(super) const SIGNATURES: &str = "signatures";
+
+/// The greatest integer that every JSON reader reads as itself (RFC 7493, 2.2).
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// Which members at their default value are left out of a 1.0 card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// As the specification says: not the required ones, and not the explicitly optional ones.
+    Specification,
+    /// Also required and optional ones that hold nothing (`""`, `[]`, `{}`), as the A2A SDKs do. Only members that the
+    /// messages name, and none of a map or a list: what an entry there says it says by being there.
+    WithoutEmpty,
+}
+
+/// The bytes that are signed, in the form of the specification.
+///
+/// # Errors
+/// [`NoCanonicalForm`] for a number that other programs would read as another one.
+pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
+    payload_in(card, Form::Specification)
+}
+
+pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
+    if let Some(place) = unsafe_integer(card) {
+        return Err(NoCanonicalForm { place });
+    }
+    let mut card = card.clone();
+    if let Some(members) = card.as_object_mut() {
+        members.remove(SIGNATURES);
+        if is_of_1_0(members) {
+            leave_out(members, AGENT_CARD, form);
+        }
+    }
+    Ok(serde_json_canonicalizer::to_vec(&card).expect("a JSON value has a canonical form: its keys are strings"))
+}
+
+/// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
+/// interfaces does not make one of it, since such a list may be left out of what is signed.
+fn is_of_1_0(members: &Map<String, Value>) -> bool {
+    let has = |name: &str| members.contains_key(name);
+    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !holds_nothing(list));
+    has_interfaces || !(has("url") || has("protocolVersion"))
+}
+
+/// The card has a number whose canonical form is that of another number too.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the number at {place} is beyond 2^53 - 1")]
+pub struct NoCanonicalForm {
+    /// JSON Pointer of the number.
+    pub place: String,
+}
+
+/// Takes off each member of a message that is at its default value and does not count then. The messages do not
+/// contain themselves, so this ends however deep the value is.
+fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
+    members.retain(|name, value| {
+        let Some(member) = message.iter().find(|member| member.name == name) else { return true };
+        inside(value, member.kind, form);
+        match member.presence {
+            Presence::Implicit => !is_default(value, member.kind),
+            Presence::Explicit if value.is_null() => false,
+            Presence::Explicit => form == Form::Specification || !is_empty_text(value),
+            Presence::Required => form == Form::Specification || !holds_nothing(value),
+        }
+    });
+}
+
+/// Leaves members out of the messages in a value. What is not of the kind that it should be stays as it is.
+fn inside(value: &mut Value, kind: Kind, form: Form) {
+    let each = |value: &mut Value, message| {
+        if let Some(members) = value.as_object_mut() {
+            leave_out(members, message, form);
+        }
+    };
+    match kind {
+        Kind::Message(message) => each(value, message),
+        Kind::Messages(message) => {
+            value.as_array_mut().into_iter().flatten().for_each(|item| each(item, message));
+        }
+        Kind::Map(message) => {
+            value.as_object_mut().into_iter().flatten().for_each(|(_, entry)| each(entry, message));
+        }
+        Kind::Any | Kind::Flag | Kind::Text | Kind::TextMap | Kind::Texts => {}
+    }
+}
+
+fn is_default(value: &Value, kind: Kind) -> bool {
+    match (kind, value) {
+        (_, Value::Null) | (Kind::Flag, Value::Bool(false)) => true,
+        (Kind::Text, Value::String(text)) => text.is_empty(),
+        (Kind::Texts | Kind::Messages(_), Value::Array(list)) => list.is_empty(),
+        (Kind::Map(_) | Kind::TextMap, Value::Object(map)) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn is_empty_text(value: &Value) -> bool {
+    value.as_str().is_some_and(str::is_empty)
+}
+
+fn holds_nothing(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// JSON Pointer of the first integer that is beyond [`MAX_INTEGER`] on either side, in whatever notation: one too long
+/// for 64 bits is a double by now, and so is `1e300`. The signatures are not looked at.
+fn unsafe_integer(card: &Value) -> Option<String> {
+    let is_unsafe = |number: &Number| match number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
+        Some(integer) => integer > MAX_INTEGER,
+        // A double beyond that bound has no fraction.
+        None => number.as_f64().is_none_or(|double| double.abs() > MAX_INTEGER as f64),
+    };
+    let mut open = vec![(Vec::<String>::new(), card)];
+    while let Some((path, value)) = open.pop() {
+        let below = |segment: String| path.iter().cloned().chain([segment]).collect::<Vec<_>>();
+        match value {
+            Value::Number(number) if is_unsafe(number) => {
+                return Some(pointer::of(path.iter().map(String::as_str)));
+            }
+            Value::Array(list) => {
+                open.extend(list.iter().enumerate().map(|(at, item)| (below(at.to_string()), item)));
+            }
+            Value::Object(members) => {
+                let members = members.iter().filter(|(name, _)| !path.is_empty() || *name != SIGNATURES);
+                open.extend(members.map(|(name, member)| (below(name.clone()), member)));
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Number(_) => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(card: &Value, form: Form) -> String {
+        String::from_utf8(payload_in(card, form).expect("it has one")).expect("UTF-8")
+    }
+
+    fn card(change: impl FnOnce(&mut Value)) -> Value {
+        let mut card = json!({"supportedInterfaces": []});
+        change(&mut card);
+        card
+    }
+
+    #[test]
+    fn the_form_is_rfc_8785() {
+        let value = json!({
+            "\u{20ac}": 1, "\r": 2, "\u{1f600}": 3, "\u{fb33}": 4, "1": [56.0, 4.5, 2e-3, 1e-27, -0.0],
+            "s": "\u{20ac}$\u{f}\nA'B\"\\\\\"/", "signatures": [1e300, 9_007_199_254_740_993_u64],
+        });
+        let expected = concat!(
+            "{\"\\r\":2,\"1\":[56,4.5,0.002,1e-27,0],\"s\":\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",",
+            "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
+        );
+        assert_eq!(text(&value, Form::Specification), expected);
+    }
+
+    #[test]
+    fn defaults_are_left_out_unless_they_count() {
+        let cases = [
+            // Implicit: as if it were absent.
+            (json!({"securitySchemes": {}, "securityRequirements": []}), json!({})),
+            (json!({"capabilities": {"extensions": []}}), json!({"capabilities": {}})),
+            (
+                json!({"capabilities": {"extensions": [{"uri": "u", "description": "", "required": false}]}}),
+                json!({"capabilities": {"extensions": [{"uri": "u"}]}}),
+            ),
+            (
+                json!({"securityRequirements": [{"schemes": {"k": {"list": []}}}]}),
+                json!({"securityRequirements": [{"schemes": {"k": {}}}]}),
+            ),
+            (json!({"securitySchemes": null}), json!({})),
+            // Explicitly optional: there is there.
+            (json!({"documentationUrl": "", "iconUrl": ""}), json!({"documentationUrl": "", "iconUrl": ""})),
+            (json!({"capabilities": {"streaming": false}}), json!({"capabilities": {"streaming": false}})),
+            (json!({"provider": {}}), json!({"provider": {}})),
+            (json!({"provider": null, "iconUrl": null}), json!({})),
+            // Required: it must be there.
+            (
+                json!({"name": "", "skills": [], "capabilities": {}}),
+                json!({"name": "", "skills": [], "capabilities": {}}),
+            ),
+            (
+                json!({"skills": [{"id": "", "tags": [], "examples": [], "inputModes": []}]}),
+                json!({"skills": [{"id": "", "tags": []}]}),
+            ),
+            // Not of the messages, of another kind, or anything at all: as it is.
+            (json!({"x": "", "y": [], "z": false}), json!({"x": "", "y": [], "z": false})),
+            (json!({"securitySchemes": [], "capabilities": 1}), json!({"securitySchemes": [], "capabilities": 1})),
+            (
+                json!({"capabilities": {"extensions": [{"uri": "u", "params": {"a": "", "b": {}}}]}}),
+                json!({"capabilities": {"extensions": [{"uri": "u", "params": {"a": "", "b": {}}}]}}),
+            ),
+        ];
+        for (given, expected) in cases {
+            let with = |members: &Value| {
+                card(|card| card.as_object_mut().unwrap().extend(members.as_object().unwrap().clone()))
+            };
+            let plain = String::from_utf8(serde_json_canonicalizer::to_vec(&with(&expected)).unwrap()).unwrap();
+            assert_eq!(text(&with(&given), Form::Specification), plain, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_card_of_0_3_is_taken_as_it_is() {
+        let card = json!({"url": "u", "skills": [], "capabilities": {"extensions": []}, "signatures": []});
+        assert_eq!(text(&card, Form::Specification), r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#);
+        assert_eq!(text(&card, Form::WithoutEmpty), text(&card, Form::Specification));
+        // Nothing that is added makes one of 1.0 of it, of which members may then be left out.
+        let mut grown = card.clone();
+        grown["supportedInterfaces"] = json!([]);
+        for form in [Form::Specification, Form::WithoutEmpty] {
+            assert_ne!(text(&grown, form), text(&card, form));
+        }
+    }
+
+    #[test]
+    fn the_form_of_the_sdks_leaves_out_what_holds_nothing_and_never_an_entry() {
+        let given = json!({
+            "supportedInterfaces": [], "name": "n", "description": "", "capabilities": {}, "iconUrl": "", "x": "",
+            "skills": [{"id": "", "name": "s"}],
+            "securityRequirements": [{"schemes": {"k": {}}}], "securitySchemes": {"m": {"mtlsSecurityScheme": {}}},
+        });
+        assert_eq!(
+            text(&given, Form::WithoutEmpty),
+            concat!(
+                r#"{"name":"n","securityRequirements":[{"schemes":{"k":{}}}],"#,
+                r#""securitySchemes":{"m":{"mtlsSecurityScheme":{}}},"skills":[{"name":"s"}],"x":""}"#
+            )
+        );
+    }
+
+    #[test]
+    fn integers_that_others_read_differently_are_refused() {
+        let at = |value: Value| payload(&card(|card| card["x"] = json!([0, value]))).err().map(|error| error.place);
+        assert_eq!(at(json!(9_007_199_254_740_991_u64)), None);
+        assert_eq!(at(json!(-9_007_199_254_740_991_i64)), None);
+        assert_eq!(at(json!(9_007_199_254_740_992_u64)).as_deref(), Some("/x/1"));
+        assert_eq!(at(json!(i64::MIN)).as_deref(), Some("/x/1"));
+        let read = |text: &str| at(serde_json::from_str(text).expect("JSON"));
+        for long in ["18446744073709551616", "-9223372036854775809", "1e300", "9007199254740992.0"] {
+            assert_eq!(read(long).as_deref(), Some("/x/1"), "{long}");
+        }
+        assert_eq!(read("9007199254740991.0"), None);
+        assert_eq!(read("4503599627370495.5"), None);
+    }
+}

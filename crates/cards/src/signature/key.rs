@@ -1,0 +1,417 @@
+//! Keys of card signatures: public ones of three kinds, with the names that they go by, and private ones.
+
+use std::fmt;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use ed25519_dalek::pkcs8::spki::der::pem;
+use serde::Serialize;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::{CardSigner, SignError};
+use clresolve_core::digest::Digest;
+use clresolve_jose::KeyError;
+
+/// Bytes of a coordinate of P-256.
+const P256_BYTES: usize = 32;
+
+/// First byte of a point in uncompressed form (SEC 1, 2.3.3).
+const UNCOMPRESSED: u8 = 4;
+
+/// Sizes of an RSA modulus that are accepted, in bits: smaller ones can be factored, and larger ones only cost time.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// Bytes of an RSA public exponent that are read. Everybody has 65537, which takes three.
+const RSA_EXPONENT_BYTES: usize = 4;
+
+/// The least RSA public exponent (FIPS 186-5, A.1.1): below it a careless padding check somewhere is all that it takes.
+const RSA_LEAST_EXPONENT: u64 = 65_537;
+
+/// The algorithms that are accepted; `none` and those with a shared secret are not among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Algorithm {
+    /// Ed25519 (RFC 8037).
+    #[serde(rename = "EdDSA")]
+    EdDsa,
+    /// ECDSA with P-256 and SHA-256 (RFC 7518, 3.4).
+    #[serde(rename = "ES256")]
+    Es256,
+    /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, 3.3).
+    #[serde(rename = "RS256")]
+    Rs256,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
+
+    /// As `alg` names it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EdDsa => "EdDSA",
+            Self::Es256 => "ES256",
+            Self::Rs256 => "RS256",
+        }
+    }
+
+    /// The algorithm that `alg` names, in exactly this spelling.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A public key of a root, and the names that a signature may call it by.
+#[derive(Clone)]
+pub(super) struct PublicKey {
+    /// What `kid` may say. Empty where the root gives the key no name: then it answers to any.
+    names: Vec<String>,
+    material: Material,
+}
+
+#[derive(Clone)]
+enum Material {
+    Usable {
+        algorithm: Algorithm,
+        verifier: Box<Verifier>,
+        thumbprint: String,
+    },
+    Weak(Algorithm),
+    /// Of another kind, or marked for another use.
+    Other,
+}
+
+#[derive(Clone)]
+enum Verifier {
+    Ed25519(clresolve_jose::PublicKey),
+    AwsLc(ParsedPublicKey),
+}
+
+/// What a key is for a signature.
+pub(super) enum Fit<'k> {
+    /// One for its algorithm.
+    Usable(&'k PublicKey),
+    /// One for its algorithm that proves nothing.
+    Weak,
+    /// Another kind of key.
+    Unfit,
+}
+
+impl PublicKey {
+    /// An Ed25519 key under these names.
+    pub(super) fn ed25519(key: clresolve_jose::PublicKey, names: Vec<String>) -> Self {
+        let thumbprint = key.id().to_owned();
+        let verifier = Box::new(Verifier::Ed25519(key));
+        Self { names, material: Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint } }
+    }
+
+    /// The key of a JSON Web Key, under its `kid` and `further` names. One that is of no use here is kept as what it
+    /// is, so that a signature that names it is told so.
+    ///
+    /// # Errors
+    /// When it is a private key, or a member is missing or not base64url.
+    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, KeyError> {
+        let text = |member: &str| jwk.get(member).and_then(Value::as_str);
+        let mut names = further;
+        names.extend(text("kid").map(str::to_owned));
+        let algorithm = match (text("kty"), text("crv")) {
+            (Some("OKP"), Some("Ed25519")) => Algorithm::EdDsa,
+            (Some("EC"), Some("P-256")) => Algorithm::Es256,
+            (Some("RSA"), _) => Algorithm::Rs256,
+            _ => return Ok(Self { names, material: Material::Other }),
+        };
+        if jwk.get("d").is_some() {
+            return Err(KeyError::Private);
+        }
+        if !permits(jwk, algorithm) {
+            return Ok(Self { names, material: Material::Other });
+        }
+        let material = match algorithm {
+            Algorithm::EdDsa => ed25519(text("x").unwrap_or_default())?,
+            Algorithm::Es256 => p256(&bytes(jwk, "x")?, &bytes(jwk, "y")?)?,
+            Algorithm::Rs256 => rsa(&bytes(jwk, "n")?, &bytes(jwk, "e")?),
+        };
+        Ok(Self { names, material })
+    }
+
+    /// Whether a signature that says `kid` may mean this key.
+    pub(super) fn answers_to(&self, kid: Option<&str>) -> bool {
+        let Some(kid) = kid else { return true };
+        let is_thumbprint = matches!(&self.material, Material::Usable { thumbprint, .. } if thumbprint == kid);
+        self.names.is_empty() || is_thumbprint || self.names.iter().any(|name| name == kid)
+    }
+
+    /// Whether signatures can hold under the key.
+    pub(super) const fn is_usable(&self) -> bool {
+        matches!(self.material, Material::Usable { .. })
+    }
+
+    pub(super) fn fit(&self, wanted: Algorithm) -> Fit<'_> {
+        match &self.material {
+            Material::Usable { algorithm, .. } if *algorithm == wanted => Fit::Usable(self),
+            Material::Weak(algorithm) if *algorithm == wanted => Fit::Weak,
+            _ => Fit::Unfit,
+        }
+    }
+
+    /// RFC 7638 thumbprint; empty for a key that is of no use.
+    pub(super) fn thumbprint(&self) -> &str {
+        match &self.material {
+            Material::Usable { thumbprint, .. } => thumbprint,
+            Material::Weak(_) | Material::Other => "",
+        }
+    }
+
+    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        match &self.material {
+            Material::Usable { verifier, .. } => match &**verifier {
+                Verifier::Ed25519(key) => key.has_signed(message, signature),
+                Verifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
+            },
+            Material::Weak(_) | Material::Other => false,
+        }
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublicKey").field("names", &self.names).field("thumbprint", &self.thumbprint()).finish()
+    }
+}
+
+/// Whether `use`, `key_ops` and `alg` of a key, where they are there, let it verify signatures of this algorithm.
+fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
+    let is = |member: &str, allowed: &[&str]| {
+        jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
+    };
+    let names: &[&str] = match algorithm {
+        // RFC 9864 gives the same algorithm a name of its own.
+        Algorithm::EdDsa => &["EdDSA", "Ed25519"],
+        Algorithm::Es256 => &["ES256"],
+        Algorithm::Rs256 => &["RS256"],
+    };
+    let verifies = |operations: &Value| {
+        operations.as_array().is_some_and(|list| list.iter().any(|operation| operation == "verify"))
+    };
+    is("use", &["sig"]) && is("alg", names) && jwk.get("key_ops").is_none_or(verifies)
+}
+
+fn bytes(jwk: &Value, member: &str) -> Result<Vec<u8>, KeyError> {
+    let text = jwk.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(KeyError::NotJwk)
+}
+
+fn ed25519(x: &str) -> Result<Material, KeyError> {
+    match clresolve_jose::PublicKey::from_x(x) {
+        Ok(key) => {
+            let thumbprint = key.id().to_owned();
+            let verifier = Box::new(Verifier::Ed25519(key));
+            Ok(Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint })
+        }
+        Err(KeyError::Weak) => Ok(Material::Weak(Algorithm::EdDsa)),
+        Err(error) => Err(error),
+    }
+}
+
+fn p256(x: &[u8], y: &[u8]) -> Result<Material, KeyError> {
+    if x.len() != P256_BYTES || y.len() != P256_BYTES {
+        return Err(KeyError::NotJwk);
+    }
+    let point = [&[UNCOMPRESSED], x, y].concat();
+    let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
+        return Ok(Material::Weak(Algorithm::Es256));
+    };
+    let thumbprint = p256_thumbprint(x, y);
+    Ok(Material::Usable { algorithm: Algorithm::Es256, verifier: Box::new(Verifier::AwsLc(key)), thumbprint })
+}
+
+fn rsa(n: &[u8], e: &[u8]) -> Material {
+    let (n, e) = (without_zeros(n), without_zeros(e));
+    let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
+    let exponent = e.iter().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
+    let strong = RSA_BITS.contains(&bits)
+        && e.len() <= RSA_EXPONENT_BYTES
+        && exponent >= RSA_LEAST_EXPONENT
+        && !exponent.is_multiple_of(2);
+    let parsed = rsa::PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
+    match parsed {
+        Ok(key) if strong => Material::Usable {
+            algorithm: Algorithm::Rs256,
+            verifier: Box::new(Verifier::AwsLc(key)),
+            thumbprint: rsa_thumbprint(n, e),
+        },
+        _ => Material::Weak(Algorithm::Rs256),
+    }
+}
+
+/// Some programs write a zero before a number whose first bit is set.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]
+}
+
+/// RFC 7638: the required members in the order of their names, without white space.
+fn p256_thumbprint(x: &[u8], y: &[u8]) -> String {
+    let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
+    hashed(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
+}
+
+fn rsa_thumbprint(n: &[u8], e: &[u8]) -> String {
+    let (n, e) = (BASE64URL.encode(n), BASE64URL.encode(e));
+    hashed(&format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
+}
+
+fn hashed(canonical: &str) -> String {
+    BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes())
+}
+
+/// A private key that signs cards. No form of it is ever printed.
+pub struct CardKey {
+    secret: Secret,
+    kid: String,
+    jku: Option<String>,
+}
+
+enum Secret {
+    Ed25519(Box<clresolve_jose::SigningKey>),
+    P256(Box<EcdsaKeyPair>),
+    Rsa(Box<rsa::KeyPair>),
+}
+
+impl CardKey {
+    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 8192 bits. The key goes by its RFC 7638 thumbprint.
+    ///
+    /// # Errors
+    /// [`KeyError::NotCardKey`] for anything else; it says nothing of what it is.
+    pub fn from_pem(text: &str) -> Result<Self, KeyError> {
+        if let Ok(key) = clresolve_jose::SigningKey::from_pem(text) {
+            return Ok(Self::from(key));
+        }
+        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| KeyError::NotCardKey)?;
+        let der = Zeroizing::new(der);
+        if label != "PRIVATE KEY" {
+            return Err(KeyError::NotCardKey);
+        }
+        if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
+            let (x, y) = coordinates(&pair);
+            let kid = p256_thumbprint(x, y);
+            return Ok(Self { secret: Secret::P256(Box::new(pair)), kid, jku: None });
+        }
+        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| KeyError::NotCardKey)?;
+        let public = pair.public_key();
+        let (n, e) = (public.modulus(), public.exponent());
+        match rsa(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
+            Material::Usable { thumbprint: kid, .. } => {
+                Ok(Self { secret: Secret::Rsa(Box::new(pair)), kid, jku: None })
+            }
+            Material::Weak(_) | Material::Other => Err(KeyError::NotCardKey),
+        }
+    }
+
+    /// The public part as a JSON Web Key.
+    pub fn public_jwk(&self) -> Value {
+        let encode = |bytes: &[u8]| BASE64URL.encode(bytes);
+        match &self.secret {
+            Secret::Ed25519(key) => key.public().to_jwk(),
+            Secret::P256(pair) => {
+                let (x, y) = coordinates(pair);
+                json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y), "kid": self.kid, "use": "sig",
+                    "alg": Algorithm::Es256})
+            }
+            Secret::Rsa(pair) => {
+                let (n, e) = (pair.public_key().modulus(), pair.public_key().exponent());
+                let (n, e) = (n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero());
+                json!({"kty": "RSA", "n": encode(n), "e": encode(e), "kid": self.kid, "use": "sig",
+                    "alg": Algorithm::Rs256})
+            }
+        }
+    }
+
+    /// The same key under another name, as the verifier's root has it.
+    #[must_use]
+    pub fn named(mut self, kid: impl Into<String>) -> Self {
+        self.kid = kid.into();
+        self
+    }
+
+    /// With the URL of the key set in the header, for verifiers that look there; clresolve never does.
+    #[must_use]
+    pub fn at(mut self, jku: impl Into<String>) -> Self {
+        self.jku = Some(jku.into());
+        self
+    }
+}
+
+/// The public point's coordinates; the library gives it in uncompressed form.
+fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
+    pair.public_key().as_ref()[1..].split_at(P256_BYTES)
+}
+
+impl From<clresolve_jose::SigningKey> for CardKey {
+    fn from(key: clresolve_jose::SigningKey) -> Self {
+        let kid = key.public().id().to_owned();
+        Self { secret: Secret::Ed25519(Box::new(key)), kid, jku: None }
+    }
+}
+
+impl fmt::Debug for CardKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CardKey").field("algorithm", &self.algorithm()).field("kid", &self.kid).finish_non_exhaustive()
+    }
+}
+
+impl CardSigner for CardKey {
+    fn algorithm(&self) -> Algorithm {
+        match self.secret {
+            Secret::Ed25519(_) => Algorithm::EdDsa,
+            Secret::P256(_) => Algorithm::Es256,
+            Secret::Rsa(_) => Algorithm::Rs256,
+        }
+    }
+
+    fn key_id(&self) -> &str {
+        &self.kid
+    }
+
+    fn key_set_url(&self) -> Option<&str> {
+        self.jku.as_deref()
+    }
+
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        let failed = |_| SignError::Library;
+        match &self.secret {
+            Secret::Ed25519(key) => Ok(key.sign(message).to_vec()),
+            Secret::P256(pair) => Ok(pair.sign(&SystemRandom::new(), message).map_err(failed)?.as_ref().to_vec()),
+            Secret::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).map_err(failed)?;
+                Ok(signature)
+            }
+        }
+    }
+}
+
+impl CardSigner for clresolve_jose::SigningKey {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::EdDsa
+    }
+
+    fn key_id(&self) -> &str {
+        self.public().id()
+    }
+
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        Ok(self.sign(message).to_vec())
+    }
+}

@@ -1,0 +1,254 @@
+//! Trust roots: who a verifier lets vouch for keys, and how the keys are read from what a root gave.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD as BASE64URL};
+use serde_json::Value;
+
+use super::key::PublicKey;
+use clresolve_core::json::{JsonError, Limits, parse};
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_jose::{KeyError, MAX_KEYS, key_list};
+
+/// Most roots of a verifier: each is asked, and a person names them.
+pub const MAX_ROOTS: usize = 8;
+
+/// Longest DID, in bytes: its URL stays below the longest one that is asked.
+const MAX_DID_BYTES: usize = 1024;
+
+/// What a `cl.sig.pub` record begins with.
+const RECORD_PREFIX: &str = "ed25519:";
+
+/// The roots that a verifier goes by.
+#[derive(Clone, Debug, Default)]
+pub struct TrustRoots(Vec<Root>);
+
+impl TrustRoots {
+    /// These roots, in the order in which their keys are tried.
+    ///
+    /// # Errors
+    /// [`RootError::TooMany`].
+    pub fn new(roots: Vec<Root>) -> Result<Self, RootError> {
+        if roots.len() > MAX_ROOTS { Err(RootError::TooMany) } else { Ok(Self(roots)) }
+    }
+
+    /// The roots.
+    pub fn iter(&self) -> impl Iterator<Item = &Root> {
+        self.0.iter()
+    }
+}
+
+impl From<Root> for TrustRoots {
+    fn from(root: Root) -> Self {
+        Self(vec![root])
+    }
+}
+
+/// A root: its name for reports, and its keys or why there are none.
+#[derive(Clone, Debug)]
+pub struct Root {
+    label: String,
+    keys: Result<Vec<PublicKey>, Reason>,
+}
+
+impl Root {
+    /// The keys of a JSON Web Key Set (RFC 7517). Keys that no card can be signed with are passed over, and so are
+    /// malformed ones (section 5).
+    ///
+    /// # Errors
+    /// When it is no such set, or holds a private key, or malformed ones and none that is of use.
+    pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, RootError> {
+        let keys = well_formed(key_list(bytes)?.iter().map(|jwk| PublicKey::from_jwk(jwk, Vec::new())))?;
+        Ok(Self { label: label.into(), keys: Ok(keys) })
+    }
+
+    /// The keys of a DID document: those with a `publicKeyJwk` which it lets make assertions (`assertionMethod`), or all
+    /// where it does not say which those are. A key goes by its id, by the fragment of that, and by its `kid`.
+    ///
+    /// # Errors
+    /// When it is not the document of `did`, or a key in it is private, or some are malformed and none is of use.
+    pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, RootError> {
+        let document = parse(bytes, Limits::CARD).map_err(RootError::Document)?;
+        if document.get("id").and_then(Value::as_str) != Some(did.as_str()) {
+            return Err(RootError::OtherDid);
+        }
+        let list = |member: &str| match document.get(member) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(list)) if list.len() <= MAX_KEYS => Ok(list.iter().collect()),
+            Some(_) => Err(RootError::Methods),
+        };
+        let assertions: Vec<&Value> = list("assertionMethod")?;
+        let is_for_assertions = |id: &str| {
+            document.get("assertionMethod").is_none()
+                || assertions.iter().filter_map(|method| method.as_str()).any(|named| did.absolute(named) == id)
+        };
+        let mut keys = Vec::new();
+        for method in list("verificationMethod")? {
+            let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            if is_for_assertions(&id) {
+                keys.extend(method_key(method, &id));
+            }
+        }
+        for method in assertions.iter().filter(|method| method.is_object()) {
+            let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            keys.extend(method_key(method, &id));
+        }
+        Ok(Self { label: did.to_string(), keys: Ok(well_formed(keys.into_iter())?) })
+    }
+
+    /// The key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in base64url.
+    /// It goes by the name in `cl.sig.kid`; where that is not set it answers to any name.
+    ///
+    /// # Errors
+    /// When the record has another form, or its key is weak.
+    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, RootError> {
+        let encoded = public_key.strip_prefix(RECORD_PREFIX).ok_or(RootError::Record)?;
+        let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
+        let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
+        let bytes: [u8; 32] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(RootError::Record)?;
+        let key = clresolve_jose::PublicKey::from_bytes(&bytes)?;
+        let names = key_id.map(str::to_owned).into_iter().collect();
+        Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
+    }
+
+    /// An Ed25519 key that is known otherwise, such as the one that signs here.
+    pub fn from_key(label: impl Into<String>, key: &clresolve_jose::PublicKey) -> Self {
+        Self { label: label.into(), keys: Ok(vec![PublicKey::ed25519(key.clone(), vec![key.id().to_owned()])]) }
+    }
+
+    /// A root that gave no keys: [`Code::SignatureRootUnavailable`] or [`Code::SignatureRootUnusable`].
+    pub fn without_keys(label: impl Into<String>, reason: Reason) -> Self {
+        let label = label.into();
+        Self { keys: Err(reason.at(&label)), label }
+    }
+
+    /// The root, or one without keys that says why.
+    pub fn or_unusable(root: Result<Self, RootError>, label: impl Into<String>) -> Self {
+        root.unwrap_or_else(|error| {
+            Self::without_keys(label, Reason::new(Code::SignatureRootUnusable).observed(error.to_string()))
+        })
+    }
+
+    /// The root's name in reports. Foreign where it comes from a web page.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Why the root has no keys, if it has none.
+    pub fn failure(&self) -> Option<&Reason> {
+        self.keys.as_ref().err()
+    }
+
+    pub(super) fn keys(&self) -> &[PublicKey] {
+        self.keys.as_deref().unwrap_or_default()
+    }
+}
+
+/// The key of a verification method, if it is given as a JSON Web Key.
+fn method_key(method: &Value, id: &str) -> Option<Result<PublicKey, KeyError>> {
+    let jwk = method.get("publicKeyJwk")?;
+    let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
+    let names = [id.to_owned()].into_iter().chain(fragment).collect();
+    Some(PublicKey::from_jwk(jwk, names))
+}
+
+/// The keys without malformed ones, which RFC 7517 (section 5) has ignored: a slip in one key takes nothing from the
+/// others. Where no other is of use, the slip is what the root is told.
+fn well_formed(keys: impl Iterator<Item = Result<PublicKey, KeyError>>) -> Result<Vec<PublicKey>, KeyError> {
+    let (mut good, mut is_one_malformed) = (Vec::new(), false);
+    for key in keys {
+        match key {
+            Ok(key) => good.push(key),
+            Err(KeyError::NotJwk) => is_one_malformed = true,
+            Err(error) => return Err(error),
+        }
+    }
+    if is_one_malformed && !good.iter().any(PublicKey::is_usable) { Err(KeyError::NotJwk) } else { Ok(good) }
+}
+
+/// A DID of the method `web`: a host, perhaps a port, and perhaps a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DidWeb {
+    did: String,
+    url: String,
+}
+
+impl DidWeb {
+    /// The DID as it was typed.
+    pub fn as_str(&self) -> &str {
+        &self.did
+    }
+
+    /// Where its document is (did:web, 3.2).
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The id of a verification method, which the document may give relative to itself.
+    fn absolute(&self, id: &str) -> String {
+        if id.starts_with('#') { format!("{}{id}", self.did) } else { id.to_owned() }
+    }
+}
+
+impl fmt::Display for DidWeb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.did)
+    }
+}
+
+impl FromStr for DidWeb {
+    type Err = RootError;
+
+    fn from_str(did: &str) -> Result<Self, RootError> {
+        let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(RootError::NoDid)?;
+        let mut segments = rest.split(':');
+        let host = segments.next().unwrap_or_default();
+        // The one character that a host part may have encoded is the colon before its port.
+        let (host, port) = match host.split_once("%3A").or_else(|| host.split_once("%3a")) {
+            Some((host, port)) => (host, Some(port)),
+            None => (host, None),
+        };
+        let is_plain = |segment: &str| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            !segment.is_empty() && segment.bytes().all(plain) && segment.bytes().any(|byte| byte != b'.')
+        };
+        let path: Vec<&str> = segments.collect();
+        let is_port = |port: &str| port.parse::<u16>().is_ok();
+        if !is_plain(host) || !port.is_none_or(is_port) || !path.iter().all(|segment| is_plain(segment)) {
+            return Err(RootError::NoDid);
+        }
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        let path = if path.is_empty() { ".well-known".to_owned() } else { path.join("/") };
+        Ok(Self { did: did.to_owned(), url: format!("https://{host}{port}/{path}/did.json") })
+    }
+}
+
+/// Why something is no root.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootError {
+    /// A DID document that is not strict JSON.
+    #[error("the DID document: {0}")]
+    Document(JsonError),
+    /// Its keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// `verificationMethod` or `assertionMethod` is no list, or too long.
+    #[error("the DID document has no list of at most {MAX_KEYS} methods")]
+    Methods,
+    /// Not a DID of the method `web`.
+    #[error("expected a DID such as did:web:example.com or did:web:example.com:agents:a")]
+    NoDid,
+    /// The document's `id` is not the DID.
+    #[error("the document is that of another DID")]
+    OtherDid,
+    /// Not of the form of a `cl.sig.pub` record.
+    #[error("expected ed25519: and 32 bytes in base64")]
+    Record,
+    /// More than [`MAX_ROOTS`].
+    #[error("at most {MAX_ROOTS} roots can be named")]
+    TooMany,
+}

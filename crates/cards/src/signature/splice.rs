@@ -1,0 +1,58 @@
+//! A signature written into the text of a card, of which no other byte is changed.
+
+use serde_json::Value;
+
+use super::canonical::SIGNATURES;
+use super::{CardSigner, SignError, signature};
+use clresolve_core::json::locate;
+use clresolve_core::json::{Limits, parse};
+
+/// White space of JSON.
+const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// The text of a card with one more signature: what was there stays byte for byte, order and white space included.
+///
+/// # Errors
+/// [`SignError`], also for what is not one strict JSON object.
+pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, SignError> {
+    let card = parse(text.as_bytes(), Limits::CARD).map_err(SignError::Json)?;
+    let entry = signature(&card, key)?;
+    Ok(spliced(text, &entry, card.get(SIGNATURES).is_some()))
+}
+
+/// The text with the entry in its list, which is made where there is none. The text is one JSON object, and the list is
+/// one.
+fn spliced(text: &str, entry: &Value, has_list: bool) -> String {
+    let lines = text.trim_matches(SPACE).contains('\n');
+    let list = locate::find(text, &format!("/{SIGNATURES}")).filter(|_| has_list);
+    let (end, item) = match list {
+        Some(place) => (place.value.end, shown(entry, lines, 2)),
+        None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines))),
+    };
+    // The bracket that ends the list, or the one that ends the card.
+    let (before, after) = text.split_at(end - 1);
+    let kept = before.trim_end_matches(SPACE);
+    let comma = if kept.ends_with(['[', '{']) { "" } else { "," };
+    let depth = if has_list { 1 } else { 0 };
+    let (start, close) = if lines { (line(depth + 1), line(depth)) } else { Default::default() };
+    format!("{kept}{comma}{start}{item}{close}{after}")
+}
+
+fn list_of(entry: &Value, lines: bool) -> String {
+    if !lines {
+        return format!("[{}]", shown(entry, lines, 2));
+    }
+    format!(" [{}{}{}]", line(2), shown(entry, lines, 2), line(1))
+}
+
+/// The entry, its lines indented like the rest of a card where the card has lines.
+fn shown(entry: &Value, lines: bool, depth: usize) -> String {
+    if !lines {
+        return entry.to_string();
+    }
+    format!("{entry:#}").replace('\n', &line(depth))
+}
+
+fn line(depth: usize) -> String {
+    format!("\n{}", "  ".repeat(depth))
+}

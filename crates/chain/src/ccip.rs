@@ -1,0 +1,99 @@
+//! Look-ups off the chain (EIP-3668), bounded in number, size and time, through an injected gateway client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, Bytes};
+use alloy_provider::network::Ethereum;
+use alloy_provider::{CcipReadClient, CcipReadConfig, CcipReadError, RootProvider};
+use alloy_rpc_client::RpcClient;
+use alloy_rpc_types_eth::BlockId;
+use async_trait::async_trait;
+use tokio::time::timeout;
+
+pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+
+use super::endpoint::{Failure, eth_call, revert_data};
+use clresolve_core::reading::ChainError;
+use clresolve_core::text::excerpt;
+use clresolve_state::contracts::Resolved;
+use clresolve_state::{MAX_LOOK_UP_BYTES, MAX_LOOK_UPS};
+
+/// Most gateway requests of one look-up, over all redirects: a few for each text key.
+const MAX_REQUESTS: usize = 100;
+
+/// A look-up takes at most this many request time-outs in all: one for each redirect.
+const PATIENCE: u32 = MAX_LOOK_UPS as u32;
+
+/// Follows look-ups.
+pub(super) struct Lookups {
+    client: CcipReadClient<Shared>,
+    patience: Duration,
+}
+
+impl Lookups {
+    pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, request_timeout: Duration) -> Self {
+        let config = CcipReadConfig {
+            max_redirects: MAX_LOOK_UPS,
+            max_total_requests: MAX_REQUESTS,
+            max_revert_data_size: MAX_LOOK_UP_BYTES,
+            max_response_size: MAX_LOOK_UP_BYTES,
+            ..CcipReadConfig::default()
+        };
+        let client = CcipReadClient::new(Shared(gateway)).with_config(config);
+        Self { client, patience: request_timeout.saturating_mul(PATIENCE) }
+    }
+
+    /// What `call` to the Universal Resolver gives at `block` once all look-ups are answered.
+    ///
+    /// # Errors
+    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other,
+    /// [`ChainError::Unproven`] where what they prove does not hold.
+    pub(super) async fn follow(
+        &self,
+        rpc: &RpcClient,
+        resolver: Address,
+        call: Bytes,
+        block: BlockId,
+    ) -> Result<Bytes, ChainError> {
+        let provider = RootProvider::<Ethereum>::new(rpc.clone());
+        let lookup = self.client.call_at(&provider, eth_call(resolver, call), block);
+        match timeout(self.patience, lookup).await {
+            Ok(result) => result.map_err(|error| failed(&error)),
+            Err(_) => Err(ChainError::Ccip(format!("the look-up took more than {} s", self.patience.as_secs_f32()))),
+        }
+    }
+}
+
+fn failed(error: &CcipReadError) -> ChainError {
+    if let CcipReadError::Transport(error) = error {
+        match Failure::of(error, excerpt) {
+            Failure::Divided(said) => return ChainError::Disagree(said),
+            Failure::Unproven(causes) => return ChainError::Unproven(causes),
+            _ => {}
+        }
+    }
+    ChainError::Ccip(explain(error))
+}
+
+fn explain(error: &CcipReadError) -> String {
+    if let CcipReadError::Transport(error) = error
+        && let Some(data) = revert_data(error)
+    {
+        return match Resolved::reverted(&data) {
+            Resolved::Failed(cause) | Resolved::Gateway(cause) => cause,
+            _ => "the callback did not take the gateway's answer".to_owned(),
+        };
+    }
+    excerpt(&error.to_string())
+}
+
+/// The injected client, behind a type that alloy takes.
+struct Shared(Arc<dyn CcipReadGateway>);
+
+#[async_trait]
+impl CcipReadGateway for Shared {
+    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
+        self.0.request(request, cap).await
+    }
+}

@@ -1,0 +1,383 @@
+//! Strict JSON: one value, an object, no duplicate key, bounded in size, depth and number of values.
+//!
+//! `serde_json` keeps the last of two equal keys without a word; a reader that keeps the first would see another card
+//! under the same checksum. So the tree is built by a visitor of our own, which refuses the second one.
+
+pub mod locate;
+pub mod pointer;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::reason::{Code, Reason, Step};
+use crate::text::excerpt;
+
+/// What a document may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of the text.
+    pub bytes: usize,
+    /// Most levels of objects and lists; the outermost object is the first.
+    pub levels: usize,
+    /// Most values of any kind, containers included.
+    pub values: usize,
+}
+
+impl Limits {
+    /// A card (X-8): 256 KiB and 16 levels. No text of that size holds more than 131,072 values.
+    pub const CARD: Self = Self { bytes: 256 * 1024, levels: 16, values: 128 * 1024 };
+
+    /// A schema, manifest or profile: larger and deeper than a card, for a schema nests two or three levels for each
+    /// level that it describes; still far below the 128 levels at which the JSON reader itself gives up.
+    pub const DOCUMENT: Self = Self { bytes: 4 * 1024 * 1024, levels: 64, values: 512 * 1024 };
+}
+
+/// Parses `bytes` as exactly one JSON object.
+///
+/// # Errors
+/// Says which rule of strict JSON the bytes break first.
+pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
+    if bytes.len() > limits.bytes {
+        return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8 { offset: e.valid_up_to() })?;
+    if text.starts_with('\u{feff}') {
+        return Err(JsonError::ByteOrderMark);
+    }
+    let state = State { limits, values: Cell::new(0), fault: RefCell::new(None) };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Seed { state: &state, level: 0 }
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| state.explain(&error))?;
+    if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: kind(&value) }) }
+}
+
+/// The name of a value's kind, as JSON calls it.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Why bytes are not strict JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// The text is longer than [`Limits::bytes`].
+    #[error("{bytes} bytes; at most {limit} are allowed")]
+    TooLarge {
+        /// Length of the text.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The bytes are not UTF-8 from this offset on.
+    #[error("not UTF-8 at byte {offset}")]
+    NotUtf8 {
+        /// Offset of the first bad byte.
+        offset: usize,
+    },
+    /// The text begins with a byte order mark.
+    #[error("a byte order mark stands before the JSON text")]
+    ByteOrderMark,
+    /// A syntax error, or data after the value.
+    #[error("line {line}, column {column}: {detail}")]
+    NotJson {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1; 0 at the start of a line.
+        column: usize,
+        /// What the reader says.
+        detail: String,
+    },
+    /// The one value is not an object.
+    #[error("the JSON text is {kind}, not an object")]
+    NotObject {
+        /// What it is.
+        kind: &'static str,
+    },
+    /// More levels than [`Limits::levels`].
+    #[error("line {line}, column {column}: more than {limit} levels")]
+    TooDeep {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More values than [`Limits::values`].
+    #[error("line {line}, column {column}: more than {limit} values")]
+    TooManyValues {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// An object holds the same key twice, escapes resolved.
+    #[error("line {line}, column {column}: the member {pointer} stands there twice")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+        /// JSON Pointer of the member.
+        pointer: String,
+        /// Line of the second one, from 1.
+        line: usize,
+        /// Column of the second one, from 1.
+        column: usize,
+    },
+}
+
+impl JsonError {
+    /// The reason that a card with this error gets.
+    pub fn reason(&self) -> Reason {
+        let (code, place) = match self {
+            Self::NotUtf8 { .. } => (Code::CardNotUtf8, None),
+            Self::TooDeep { .. } => (Code::CardTooDeep, None),
+            Self::DuplicateKey { pointer, .. } => (Code::CardDuplicateKey, Some(pointer)),
+            Self::TooLarge { .. } | Self::TooManyValues { .. } => (Code::SourceOversize, None),
+            Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (Code::CardNotJson, None),
+        };
+        let reason = Reason::new(code).in_step(Step::Card).observed(excerpt(&self.to_string()));
+        match place {
+            Some(place) => reason.at(place),
+            None => reason,
+        }
+    }
+}
+
+struct State {
+    limits: Limits,
+    values: Cell<usize>,
+    fault: RefCell<Option<Fault>>,
+}
+
+/// A refusal of ours, kept beside the reader's error because that can carry nothing but text.
+struct Fault {
+    kind: FaultKind,
+    /// Keys and indices from the inside out.
+    path: Vec<String>,
+}
+
+enum FaultKind {
+    TooDeep,
+    TooManyValues,
+    DuplicateKey(String),
+}
+
+impl State {
+    fn refuse<E: serde::de::Error>(&self, kind: FaultKind) -> E {
+        *self.fault.borrow_mut() = Some(Fault { kind, path: Vec::new() });
+        E::custom("refused")
+    }
+
+    fn count<E: serde::de::Error>(&self) -> Result<(), E> {
+        self.values.set(self.values.get() + 1);
+        if self.values.get() > self.limits.values { Err(self.refuse(FaultKind::TooManyValues)) } else { Ok(()) }
+    }
+
+    /// Notes on the way out of a fault in which member or item it lies.
+    fn leave(&self, segment: impl FnOnce() -> String) {
+        if let Some(fault) = self.fault.borrow_mut().as_mut() {
+            fault.path.push(segment());
+        }
+    }
+
+    fn explain(&self, error: &serde_json::Error) -> JsonError {
+        let (line, column) = (error.line(), error.column());
+        match self.fault.take() {
+            None => JsonError::NotJson { line, column, detail: excerpt(&error.to_string()) },
+            Some(Fault { kind: FaultKind::TooDeep, .. }) => {
+                JsonError::TooDeep { line, column, limit: self.limits.levels }
+            }
+            Some(Fault { kind: FaultKind::TooManyValues, .. }) => {
+                JsonError::TooManyValues { line, column, limit: self.limits.values }
+            }
+            Some(Fault { kind: FaultKind::DuplicateKey(key), path }) => {
+                let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
+                JsonError::DuplicateKey { pointer: excerpt(&pointer::of(place)), key: excerpt(&key), line, column }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'s> {
+    state: &'s State,
+    level: usize,
+}
+
+impl Seed<'_> {
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        if self.level == self.state.limits.levels {
+            return Err(self.state.refuse(FaultKind::TooDeep));
+        }
+        Ok(Self { level: self.level + 1, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.state.count()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let seed = self.inner()?;
+        let mut list = Vec::new();
+        loop {
+            match items.next_element_seed(seed) {
+                Ok(Some(item)) => list.push(item),
+                Ok(None) => return Ok(Value::Array(list)),
+                Err(error) => {
+                    self.state.leave(|| list.len().to_string());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let seed = self.inner()?;
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(self.state.refuse(FaultKind::DuplicateKey(key)));
+            }
+            match members.next_value_seed(seed) {
+                Ok(value) => object.insert(key, value),
+                Err(error) => {
+                    self.state.leave(|| key);
+                    return Err(error);
+                }
+            };
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(text: &str) -> Result<Value, JsonError> {
+        parse(text.as_bytes(), Limits::CARD)
+    }
+
+    fn nested(levels: usize) -> String {
+        format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
+    }
+
+    #[test]
+    fn an_object_parses_to_the_tree_that_serde_json_builds() {
+        let text = r#"{"a":[1,-2,3.5,1e3,true,null,"\u0062"],"c":{"d":18446744073709551615}}"#;
+        assert_eq!(card(text), Ok(serde_json::from_str(text).expect("valid JSON")));
+    }
+
+    #[test]
+    fn numbers_arrive_as_numbers() {
+        // With serde_json's feature `arbitrary_precision` a number would arrive as an object of one odd member, and
+        // the text of a number would be kept, so that huge ones were accepted.
+        let value = card(r#"{"n":1.5,"m":7}"#).expect("valid JSON");
+        assert!(value["n"].is_f64() && value["m"].is_u64());
+        assert!(matches!(card(r#"{"n":1e999}"#), Err(JsonError::NotJson { .. })));
+    }
+
+    #[test]
+    fn duplicate_keys_are_refused_at_any_depth_and_in_any_spelling() {
+        let error = |text| match card(text) {
+            Err(JsonError::DuplicateKey { key, pointer, line, column }) => (key, pointer, line, column),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(error(r#"{"a":1,"a":1}"#), ("a".into(), "/a".into(), 1, 10));
+        assert_eq!(error(r#"{"b":1,"\u0062":2}"#).1, "/b");
+        assert_eq!(error("{\"x\":[0,{\"y/z\":1,\n\"y/z\":2}]}").1, "/x/1/y~1z");
+    }
+
+    #[test]
+    fn sixteen_levels_pass_and_seventeen_do_not() {
+        assert!(card(&nested(16)).is_ok());
+        assert!(matches!(card(&nested(17)), Err(JsonError::TooDeep { limit: 16, line: 1, .. })));
+        assert!(matches!(card(&"[".repeat(10_000)), Err(JsonError::TooDeep { .. })));
+        assert!(matches!(card(&nested(10_000)), Err(JsonError::TooDeep { .. })));
+    }
+
+    #[test]
+    fn only_one_object_and_nothing_around_it() {
+        assert_eq!(card("[]"), Err(JsonError::NotObject { kind: "a list" }));
+        assert_eq!(card("null"), Err(JsonError::NotObject { kind: "null" }));
+        assert_eq!(card("\u{feff}{}"), Err(JsonError::ByteOrderMark));
+        for text in ["", "{", "{}x", "{} {}", "{'a':1}", "{\"a\":1,}", r#"{"a":"\ud800"}"#, "<html>", "{\"a\":NaN}"] {
+            assert!(matches!(card(text), Err(JsonError::NotJson { .. })), "{text}");
+        }
+        assert!(card(" \r\n{}\n").is_ok());
+    }
+
+    #[test]
+    fn bytes_and_values_are_bounded() {
+        assert_eq!(parse(b"{\"a\":\"\xff\"}", Limits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
+        let limits = Limits { bytes: 20, levels: 4, values: 3 };
+        assert!(parse(br#"{"a":[1]}"#, limits).is_ok());
+        assert!(matches!(parse(br#"{"a":[1,2]}"#, limits), Err(JsonError::TooManyValues { limit: 3, .. })));
+        assert_eq!(parse(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
+    }
+
+    #[test]
+    fn each_error_has_its_reason() {
+        let code = |text: &[u8]| parse(text, Limits::CARD).expect_err("bad JSON").reason().code;
+        assert_eq!(code(b"\xff"), Code::CardNotUtf8);
+        assert_eq!(code(b"[]"), Code::CardNotJson);
+        assert_eq!(code(b"\xef\xbb\xbf{}"), Code::CardNotJson);
+        assert_eq!(code(nested(17).as_bytes()), Code::CardTooDeep);
+        assert_eq!(code(br#"{"a":1,"a":2}"#), Code::CardDuplicateKey);
+        assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), Code::SourceOversize);
+    }
+}

@@ -1,0 +1,25 @@
+//! The vocabulary of clresolve: what every other crate of the workspace speaks of. It does no I/O and reads no clock.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
+//! | [`records`] | the `cl.*` text records and what was read for each |
+//! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
+//! | [`reason`] | the registry of reason codes |
+//! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
+//! | [`text`] | foreign text, escaped and cut |
+//! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
+//! | [`digest`] | SHA-256 in its written form |
+//! | [`address`] | which hosts and addresses are public |
+
+pub mod address;
+pub mod digest;
+pub mod freshness;
+pub mod json;
+pub mod name;
+pub mod reading;
+pub mod reason;
+pub mod records;
+pub mod state;
+pub mod text;
+pub mod world;

@@ -1,0 +1,249 @@
+//! What one block of the chain says about a name, and how far that is vouched for.
+//!
+//! Absence that is proven at the block ([`Answer::Unregistered`], [`Answer::NoResolver`],
+//! [`Record::Absent`](crate::records::Record::Absent)) and "could not ask" ([`ChainError`]) are different types.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_primitives::{Address, B256};
+use jiff::Timestamp;
+
+use crate::name::EnsName;
+use crate::records::RecordSet;
+
+/// Which block to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockSelector {
+    /// The newest block that cannot be reverted. The default.
+    Finalized,
+    /// The newest block that is unlikely to be reverted.
+    Safe,
+    /// The newest block.
+    Latest,
+    /// A block of the past, by number. Neither its age nor later changes are judged.
+    Number(u64),
+}
+
+impl fmt::Display for BlockSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finalized => f.write_str("finalized"),
+            Self::Safe => f.write_str("safe"),
+            Self::Latest => f.write_str("latest"),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl FromStr for BlockSelector {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "finalized" => Ok(Self::Finalized),
+            "safe" => Ok(Self::Safe),
+            "latest" => Ok(Self::Latest),
+            number => number
+                .parse()
+                .map(Self::Number)
+                .map_err(|_| "expected finalized, safe, latest or a block number in decimal".to_owned()),
+        }
+    }
+}
+
+/// The header of the block that was read, as far as the walk needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Block {
+    /// Height.
+    pub number: u64,
+    /// Hash of the header.
+    pub hash: B256,
+    /// The header's time.
+    pub timestamp: Timestamp,
+}
+
+/// What one block says about a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The block.
+    pub block: Block,
+    /// What the name's resolver says there.
+    pub answer: Answer,
+    /// What it says at the newest block. `None` where the block was chosen by number or is itself the newest.
+    pub latest: Option<Result<Answer, ChainError>>,
+    /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
+    /// `None` where nobody does (a wildcard or off-chain subname) or the name's registry cannot be asked.
+    pub holder: Option<Address>,
+    /// Expiry of the registration, where it can be read (second-level `.eth` and wrapped names).
+    pub expiry: Option<Timestamp>,
+    /// How far the answer is vouched for.
+    pub proof: Proof,
+    /// Labels of the endpoints that gave the reading.
+    pub endpoints: Vec<String>,
+    /// Labels of those that contradicted them by then, with what they said. Who is slower than the answer is not among
+    /// them, so nothing is concluded from this list.
+    pub contradicted_by: Vec<(String, String)>,
+    /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
+    pub failed_endpoints: Vec<(String, String)>,
+}
+
+/// What a resolver says about a name at one block.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Proven: nobody owns the name and no ancestor's resolver answers for it.
+    Unregistered,
+    /// Proven: the name is owned, but has no resolver, or one without code (its address).
+    NoResolver(Option<Address>),
+    /// The resolver answered.
+    Records(Found),
+}
+
+/// The records of a name and where they came from.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Found {
+    /// The resolver that answered.
+    pub resolver: Address,
+    /// The ancestor whose resolver it is (ENSIP-10); `None` when it is the name's own.
+    pub wildcard: Option<EnsName>,
+    /// Whether any answer came through CCIP-Read (EIP-3668).
+    pub offchain: bool,
+    /// The records.
+    pub records: RecordSet,
+}
+
+/// Address and holder of the name in `cl.owner`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Holding {
+    /// `addr(owner)`, when set.
+    pub address: Option<Address>,
+    /// The holder of the owner's name, when there is one.
+    pub holder: Option<Address>,
+}
+
+/// How far the chain's answer is vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Proof {
+    /// The grade.
+    pub grade: Grade,
+    /// Operators asked.
+    pub asked: u32,
+    /// Operators that agreed: on the answer or, where it is computed from proven state, on the header.
+    pub agreed: u32,
+    /// Whether the endpoint is the operator's own (`own = true`).
+    #[serde(skip)]
+    pub own: bool,
+}
+
+impl Proof {
+    /// Whether a single endpoint, and none of the operator's own, stands behind the reading: behind its words or, where
+    /// they are computed, behind the header that they are proven against. Who makes up a header makes up a state with it.
+    pub fn is_one_strangers_word(&self) -> bool {
+        let alone = match self.grade {
+            Grade::SingleRpc => true,
+            Grade::Quorum => false,
+            Grade::StateProof => self.agreed < 2,
+        };
+        alone && !self.own
+    }
+}
+
+/// Grades of proof, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Grade {
+    /// One endpoint's word.
+    SingleRpc,
+    /// Endpoints of several operators say the same.
+    Quorum,
+    /// Computed in this process over state that is proven against a header of a quorum.
+    StateProof,
+}
+
+/// How far the chain's answer must be vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Demand {
+    /// One endpoint's word is enough.
+    SingleRpc,
+    /// So many endpoints of different operators must say the same.
+    Quorum(usize),
+    /// The answer is computed here from proven state, under a header that so many endpoints of different operators
+    /// have.
+    StateProof(usize),
+}
+
+/// Why nothing is known about a name. None of these means that something is absent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainError {
+    /// No endpoint gave a usable answer; the cause of each, by label.
+    #[error("no RPC endpoint answered: {}", join_causes(.0))]
+    Unreachable(Vec<(String, String)>),
+    /// Too few endpoints gave an answer that others could agree with.
+    #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
+    TooFew {
+        /// How many operators must say the same.
+        agree: usize,
+        /// Labels of the endpoints that answered.
+        answered: Vec<String>,
+        /// Labels of the others, with the cause.
+        failed: Vec<(String, String)>,
+    },
+    /// The endpoints contradict each other, and too few of them say the same: what each said, by label.
+    #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
+    Disagree(Vec<(String, String)>),
+    /// No endpoint gave a proof of the state that holds, and at least one lied: what became of each, by label.
+    #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
+    Unproven(Vec<(String, String)>),
+    /// The endpoint (label) serves chain `observed`.
+    #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
+    WrongChain {
+        /// Label of the endpoint.
+        endpoint: String,
+        /// The chain id that was configured.
+        expected: u64,
+        /// The chain id that the endpoint reports.
+        observed: u64,
+    },
+    /// The endpoint (label) serves a chain that begins with another block.
+    #[error("the endpoint {endpoint} serves a chain that begins with block {observed}")]
+    WrongGenesis {
+        /// Label of the endpoint.
+        endpoint: String,
+        /// Hash of its block 0.
+        observed: B256,
+    },
+    /// The endpoint does not have the block.
+    #[error("block {block} is not available: {detail}")]
+    BlockUnavailable {
+        /// The selector, in words.
+        block: String,
+        /// What the endpoint said, cut short.
+        detail: String,
+    },
+    /// The resolver contract reverted, ran out of gas, or answered garbage.
+    #[error("the resolver failed: {0}")]
+    Resolver(String),
+    /// A CCIP-Read gateway could not be asked, or its answer was refused.
+    #[error("CCIP-Read failed: {0}")]
+    Ccip(String),
+}
+
+fn endpoints(count: usize) -> String {
+    format!("{count} endpoints of different operators")
+}
+
+fn few(answered: &[String], failed: &[(String, String)]) -> String {
+    let answered = if answered.is_empty() { "none".to_owned() } else { format!("only {}", answered.join(", ")) };
+    if failed.is_empty() {
+        format!("{answered} answered")
+    } else {
+        format!("{answered} answered; {}", join_causes(failed))
+    }
+}
+
+fn join_causes(causes: &[(String, String)]) -> String {
+    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
+}

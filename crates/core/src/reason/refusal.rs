@@ -1,0 +1,141 @@
+//! Codes of what a face refuses, as opposed to what it finds out about a name. They never stand in a verdict.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::URI_PREFIX;
+
+/// Why a request got no verdict, or no leave to pass. As stable as [`super::Code`], and never equal to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The request is not what its route expects.
+    RequestMalformed,
+    /// The request did not arrive in time.
+    RequestTimeout,
+    /// The head of the request is too long, or has too many headers.
+    HeadTooLarge,
+    /// The body is too long.
+    BodyTooLarge,
+    /// The body is of a media type that the route does not read.
+    MediaTypeUnsupported,
+    /// There is no answer in the form that the request accepts.
+    NotAcceptable,
+    /// No route has this path.
+    RouteUnknown,
+    /// The route does not answer this method.
+    MethodUnsupported,
+    /// The profile does not exist.
+    ProfileUnknown,
+    /// The client has asked for too many new names.
+    ClientOverQuota,
+    /// Too much is asked of the daemon at once.
+    Overloaded,
+    /// The daemon is about to end.
+    Draining,
+    /// The gate's deadline passed; the run goes on.
+    DeadlinePassed,
+    /// The run did not end in time.
+    RunOverdue,
+    /// The binding is real, but the configuration demands a stronger proof of it.
+    ProofTooWeak,
+    /// The binding is real, but the agent does not implement the verb.
+    VerbNotImplemented,
+    /// There is no card under this path.
+    CardAbsent,
+    /// What cards are made of cannot be read.
+    ResourcesUnreadable,
+    /// A bug in the daemon.
+    InternalError,
+}
+
+impl Refusal {
+    /// Every code.
+    pub const ALL: [Self; 19] = [
+        Self::RequestMalformed,
+        Self::RequestTimeout,
+        Self::HeadTooLarge,
+        Self::BodyTooLarge,
+        Self::MediaTypeUnsupported,
+        Self::NotAcceptable,
+        Self::RouteUnknown,
+        Self::MethodUnsupported,
+        Self::ProfileUnknown,
+        Self::ClientOverQuota,
+        Self::Overloaded,
+        Self::Draining,
+        Self::DeadlinePassed,
+        Self::RunOverdue,
+        Self::ProofTooWeak,
+        Self::VerbNotImplemented,
+        Self::CardAbsent,
+        Self::ResourcesUnreadable,
+        Self::InternalError,
+    ];
+
+    /// The stable kebab-case slug.
+    pub const fn slug(self) -> &'static str {
+        self.row().0
+    }
+
+    /// One short sentence.
+    pub const fn title(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The code's stable URI, as the `type` of a problem (RFC 9457).
+    pub fn uri(self) -> String {
+        format!("{URI_PREFIX}{}", self.slug())
+    }
+
+    const fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::RequestMalformed => ("request-malformed", "The request is not what the route expects."),
+            Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
+            Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
+            Self::BodyTooLarge => ("body-too-large", "The body is too long."),
+            Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
+            Self::NotAcceptable => ("not-acceptable", "There is no answer in the form that is asked for."),
+            Self::RouteUnknown => ("route-unknown", "No route has this path."),
+            Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
+            Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
+            Self::ClientOverQuota => ("client-over-quota", "The client has asked for too many new names."),
+            Self::Overloaded => ("overloaded", "Too much is asked of the daemon at once."),
+            Self::Draining => ("draining", "The daemon is about to end."),
+            Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
+            Self::RunOverdue => ("run-overdue", "The run did not end in time."),
+            Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
+            Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
+            Self::CardAbsent => ("card-absent", "There is no card under this path."),
+            Self::ResourcesUnreadable => ("resources-unreadable", "What cards are made of cannot be read."),
+            Self::InternalError => ("internal-error", "A bug in the daemon."),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.slug())
+    }
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(self.slug())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::reason::Code;
+
+    #[test]
+    fn no_slug_occurs_twice_or_is_that_of_a_reason() {
+        let slugs: BTreeSet<_> = Refusal::ALL.iter().map(|refusal| refusal.slug()).collect();
+        assert_eq!(slugs.len(), Refusal::ALL.len());
+        assert!(Code::ALL.iter().all(|code| !slugs.contains(code.slug())));
+    }
+}

@@ -1,0 +1,42 @@
+//! The three states of a verdict.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a verdict. The default is the unproven one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Every required step passed.
+    Trusted,
+    /// A value in hand contradicts the rules, or absence was proven.
+    Untrusted,
+    /// Nothing failed, but a required step could not be decided.
+    #[default]
+    Indeterminate,
+}
+
+impl State {
+    /// The state's stable word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Untrusted => "untrusted",
+            Self::Indeterminate => "indeterminate",
+        }
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A profile under which the evidence would get another state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearMiss {
+    /// Identifier of the profile.
+    pub profile: String,
+    /// The state under it.
+    pub would_be: State,
+}

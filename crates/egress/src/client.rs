@@ -1,0 +1,176 @@
+//! The HTTP clients behind the doors: one for each door and port, with TLS and a resolver of their own.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Client, dns};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use url::Host;
+
+use super::EgressError;
+use super::guard::{DialError, Door, Guard};
+use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use clresolve_core::text::excerpt;
+
+/// Most header lines of an answer.
+const HEADER_LINES: usize = 100;
+
+/// How long an unused connection is kept. Below the 60 s or more after which common servers hang up.
+const POOL_IDLE: Duration = Duration::from_secs(50);
+
+/// Unused connections kept per host.
+const POOL_PER_HOST: usize = 4;
+
+/// The clients, made when first needed.
+pub(super) struct Clients {
+    pub(super) guard: Arc<Guard>,
+    pub(super) extra_roots: Vec<CertificateDer<'static>>,
+    /// Made when first needed: reading the platform's roots takes milliseconds that `--help` need not pay.
+    pub(super) tls: OnceLock<rustls::ClientConfig>,
+    /// Bounded: a foreign URL's port is on a list, an operator's is in the configuration.
+    pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
+}
+
+impl Clients {
+    pub(super) fn client(&self, door: Door, port: u16) -> Client {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
+    }
+
+    fn build(&self, door: Door, port: u16) -> Client {
+        let dialer = Dialer { door, port, guard: Arc::clone(&self.guard) };
+        Client::builder()
+            .tls_backend_preconfigured(self.tls.get_or_init(|| tls_config(&self.extra_roots)).clone())
+            .dns_resolver(dialer)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .https_only(door == Door::Foreign)
+            .http1_only()
+            .http1_max_headers(HEADER_LINES)
+            .connect_timeout(self.guard.config.connect_timeout)
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_PER_HOST)
+            .user_agent(concat!("clresolve/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .expect("a ready TLS configuration and constant options always make a client")
+    }
+}
+
+/// TLS over the platform's verifier. A machine without trust roots still gets a client: one that trusts nobody.
+fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default protocol versions");
+    let roots = extra_roots.iter().cloned();
+    match rustls_platform_verifier::Verifier::new_with_extra_roots(roots, provider) {
+        Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth(),
+        Err(error) => {
+            tracing::warn!(%error, "no trust roots: no https server can be verified");
+            builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
+        }
+    }
+}
+
+pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>>, EgressError> {
+    let mut roots = Vec::new();
+    for (index, pem) in files.iter().enumerate() {
+        let certificates: Vec<_> =
+            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| EgressError::NotPem(index))?;
+        if certificates.is_empty() {
+            return Err(EgressError::NotPem(index));
+        }
+        for certificate in certificates {
+            let anchor = rustls::RootCertStore::empty().add(certificate.clone());
+            anchor.map_err(|_| EgressError::NotAnAnchor(index))?;
+            roots.push(certificate);
+        }
+    }
+    Ok(roots)
+}
+
+/// The resolver of one client: it knows the port, and hands over judged addresses only.
+struct Dialer {
+    door: Door,
+    port: u16,
+    guard: Arc<Guard>,
+}
+
+impl dns::Resolve for Dialer {
+    fn resolve(&self, name: dns::Name) -> dns::Resolving {
+        let (door, port, guard) = (self.door, self.port, Arc::clone(&self.guard));
+        Box::pin(async move {
+            let host = Host::Domain(name.as_str().to_owned());
+            let addresses = guard.addresses(door, &host, port).await?;
+            Ok(Box::new(addresses.into_iter()) as dns::Addrs)
+        })
+    }
+}
+
+/// A [`FetchError`] that does not know yet how to name its target.
+pub(super) enum SendError {
+    Refused(Refusal),
+    Failed(Cause),
+}
+
+impl From<Refusal> for SendError {
+    fn from(why: Refusal) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<Cause> for SendError {
+    fn from(cause: Cause) -> Self {
+        Self::Failed(cause)
+    }
+}
+
+impl SendError {
+    pub(super) fn at(self, target: impl FnOnce() -> String) -> FetchError {
+        match self {
+            Self::Refused(why) => Forbidden { hop: 0, target: target(), why }.into(),
+            Self::Failed(cause) => cause.into(),
+        }
+    }
+
+    pub(super) fn of(error: &reqwest::Error) -> Self {
+        let mut links = Vec::new();
+        let mut link: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        while let Some(error) = link.filter(|_| links.len() < MAX_ERROR_CHAIN) {
+            links.push(error);
+            link = inner(error);
+        }
+        if let Some(dial) = links.iter().find_map(|e| e.downcast_ref::<DialError>()) {
+            return match dial {
+                DialError::Dns => Self::Failed(Cause::Dns),
+                DialError::Refused(why) => Self::Refused(why.clone()),
+            };
+        }
+        Self::Failed(match links.iter().find_map(|e| e.downcast_ref::<rustls::Error>()) {
+            Some(tls) => Cause::Tls(excerpt(&tls.to_string())),
+            None if error.is_timeout() => Cause::Timeout,
+            None if error.is_connect() => Cause::Connect,
+            None if links.iter().any(|e| e.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) => {
+                Cause::Head
+            }
+            None => Cause::Truncated,
+        })
+    }
+}
+
+/// Links of an error chain that are looked at: more than any chain of the HTTP client has.
+const MAX_ERROR_CHAIN: usize = 16;
+
+/// What an error wraps. The `source` of an I/O error skips the error right inside it.
+fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}

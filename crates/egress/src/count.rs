@@ -1,0 +1,84 @@
+//! Counting requests to the outside, through the facade `metrics`: without a recorder a call costs next to nothing.
+//!
+//! No label is foreign text: endpoints and gateways go by the labels of the configuration.
+
+use metrics::counter;
+
+/// The counter of requests to the outside, by kind, label of the endpoint and outcome.
+pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
+
+/// The label of whatever a name, a card or a contract chose.
+pub const FOREIGN: &str = "foreign";
+
+/// What is asked of the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// A JSON-RPC endpoint.
+    Rpc,
+    /// An IPFS gateway.
+    Gateway,
+    /// The host of a card.
+    Card,
+    /// The host of a schema.
+    Schema,
+    /// A CCIP-Read gateway.
+    Ccip,
+    /// The host of a trust root's keys.
+    Keys,
+}
+
+/// What came of a request to the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A usable answer, as far as HTTP can tell.
+    Ok,
+    /// The other side asked for a rest (429, 503).
+    Throttled,
+    /// The time ran out.
+    Timeout,
+    /// The guard forbade the request.
+    Forbidden,
+    /// Anything else.
+    Failed,
+}
+
+/// One request to the outside. `label` is that of the configuration, or [`FOREIGN`].
+pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
+    let labels =
+        [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
+    counter!(UPSTREAM_REQUESTS, &labels).increment(1);
+}
+
+impl Upstream {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Gateway => "gateway",
+            Self::Card => "card",
+            Self::Schema => "schema",
+            Self::Ccip => "ccip",
+            Self::Keys => "keys",
+        }
+    }
+}
+
+impl Outcome {
+    /// The outcome of an answer with this HTTP status.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            200..=399 => Self::Ok,
+            429 | 503 => Self::Throttled,
+            _ => Self::Failed,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Throttled => "throttled",
+            Self::Timeout => "timeout",
+            Self::Forbidden => "forbidden",
+            Self::Failed => "failed",
+        }
+    }
+}

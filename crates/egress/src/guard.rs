@@ -1,0 +1,266 @@
+//! The rules of both doors: which URLs, hosts, ports and addresses may be asked.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use url::{Host, Url};
+
+use super::{EgressConfig, OriginSpec};
+use crate::error::Refusal;
+use clresolve_core::address::{HostName, HostNameError, is_public_ip, parse_host};
+
+/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
+/// on some port is more likely to be a service that was never meant to be asked.
+pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
+
+/// Most addresses of one name that are handed over; all of them are judged.
+const MAX_ADDRESSES: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Door {
+    Foreign,
+    Operator,
+}
+
+/// A URL that passed the rules of a door.
+pub(super) struct Target {
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+    /// For a name, without the port.
+    pub(super) url: Url,
+    /// The `Host` header, where the URL does not give the right one any more.
+    pub(super) authority: Option<String>,
+}
+
+/// The rules of both doors.
+pub(super) struct Guard {
+    pub(super) config: EgressConfig,
+    pub(super) lookup: Arc<dyn Lookup>,
+}
+
+impl Guard {
+    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, Refusal> {
+        if url.scheme() != "https" {
+            return Err(Refusal::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refusal::UserInfo);
+        }
+        let (host, port) = host_and_port(url)?;
+        if !self.is_named(&host, port) {
+            HostName::parse(&host.to_string()).map_err(|error| match error {
+                HostNameError::IpLiteral(_) => Refusal::IpLiteral,
+                HostNameError::Malformed => Refusal::NotUrl,
+                HostNameError::NotPublic => Refusal::HostNotPublic,
+            })?;
+            if !FOREIGN_PORTS.contains(&port) {
+                return Err(Refusal::Port(port));
+            }
+        }
+        self.target(Door::Foreign, url, host, port)
+    }
+
+    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, Refusal> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Refusal::Scheme);
+        }
+        let (host, port) = host_and_port(url)?;
+        self.target(Door::Operator, url, host, port)
+    }
+
+    /// Takes the port out of the URL of a name, and judges a literal, for which no resolver will be asked.
+    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, Refusal> {
+        let mut url = url.clone();
+        url.set_fragment(None);
+        if let Some(ip) = literal(&host) {
+            self.judge(door, &host, port, SocketAddr::new(ip, port))?;
+            return Ok(Target { host, port, url, authority: None });
+        }
+        let authority = url.port().map(|port| format!("{host}:{port}"));
+        url.set_host(Some(&host.to_string())).map_err(|_| Refusal::NotUrl)?;
+        url.set_port(None).map_err(|()| Refusal::NotUrl)?;
+        Ok(Target { host, port, url, authority })
+    }
+
+    /// Whether the operator named this very origin.
+    fn is_named(&self, host: &Host<String>, port: u16) -> bool {
+        self.is_allowed(host, port) || self.detour(host, port).is_some()
+    }
+
+    fn is_allowed(&self, host: &Host<String>, port: u16) -> bool {
+        self.config.allow_host.iter().any(|origin| origin.is(host, port))
+    }
+
+    fn detour(&self, host: &Host<String>, port: u16) -> Option<&OriginSpec> {
+        self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
+    }
+
+    /// The addresses to connect to for a name and port. One bad answer refuses all.
+    pub(super) async fn addresses(
+        &self,
+        door: Door,
+        host: &Host<String>,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, DialError> {
+        let (target_host, target_port) = match self.detour(host, port) {
+            Some(target) => (&target.host, target.port),
+            None => (host, port),
+        };
+        let ips = match target_host {
+            Host::Domain(name) => self.lookup.lookup(name).await.map_err(|_| DialError::Dns)?,
+            Host::Ipv4(ip) => vec![(*ip).into()],
+            Host::Ipv6(ip) => vec![(*ip).into()],
+        };
+        if ips.is_empty() {
+            return Err(DialError::Dns);
+        }
+        let mut addresses = Vec::new();
+        for ip in ips {
+            let address = SocketAddr::new(ip, target_port);
+            self.judge(door, host, port, address)?;
+            addresses.push(address);
+        }
+        addresses.truncate(MAX_ADDRESSES);
+        Ok(addresses)
+    }
+
+    /// Whether `address` may be the peer of a connection for `host` and `port`.
+    pub(super) fn judge(&self, door: Door, host: &Host<String>, port: u16, address: SocketAddr) -> Result<(), Refusal> {
+        if self.config.denied.iter().any(|listener| is_listener(*listener, address)) {
+            return Err(Refusal::OwnListener);
+        }
+        let free = door == Door::Operator || self.is_named(host, port);
+        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(Refusal::AddressNotPublic(address.ip())) }
+    }
+}
+
+fn host_and_port(url: &Url) -> Result<(Host<String>, u16), Refusal> {
+    let host = url.host_str().ok_or(Refusal::NotUrl)?;
+    let host = parse_host(host).map_err(|_| Refusal::NotUrl)?;
+    Ok((host, url.port_or_known_default().ok_or(Refusal::NotUrl)?))
+}
+
+fn literal(host: &Host<String>) -> Option<IpAddr> {
+    match host {
+        Host::Domain(_) => None,
+        Host::Ipv4(ip) => Some((*ip).into()),
+        Host::Ipv6(ip) => Some((*ip).into()),
+    }
+}
+
+/// Whether a connection to `address` ends at `listener`. A listener on the unspecified address listens on every
+/// address of this machine, and a connection to the unspecified address ends at the loopback one.
+fn is_listener(listener: SocketAddr, address: SocketAddr) -> bool {
+    if listener.port() != address.port() {
+        return false;
+    }
+    let (listener, ip) = (listener.ip().to_canonical(), address.ip().to_canonical());
+    if ip.is_unspecified() {
+        return listener.is_loopback() || listener.is_unspecified();
+    }
+    if listener.is_unspecified() { is_of_this_machine(ip) } else { listener == ip }
+}
+
+/// A socket can be bound to the addresses of this machine only. Nothing is sent.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// Why a name was not dialled. Travels through the HTTP client and is found again in its error.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("the host name does not resolve")]
+    Dns,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// A source of addresses.
+#[async_trait]
+pub trait Lookup: Send + Sync {
+    /// All addresses of `host`.
+    ///
+    /// # Errors
+    /// Any error counts as: the name does not resolve.
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The system's resolver.
+pub struct SystemLookup;
+
+#[async_trait]
+impl Lookup for SystemLookup {
+    async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((host, 0)).await?.map(|addr| addr.ip()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_its_own_listeners() {
+        let cases = [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("127.0.0.1:80", "[::ffff:127.0.0.1]:80", true),
+            ("127.0.0.1:80", "0.0.0.0:80", true),
+            ("0.0.0.0:80", "127.0.0.1:80", true),
+            ("0.0.0.0:80", "127.9.9.9:80", true),
+            ("[::]:80", "127.0.0.1:80", true),
+            ("[::]:80", "[::]:80", true),
+            ("0.0.0.0:80", "192.0.2.1:80", false),
+            ("192.0.2.1:80", "0.0.0.0:80", false),
+        ];
+        for (listener, address, same) in cases {
+            assert_eq!(is_listener(listener.parse().unwrap(), address.parse().unwrap()), same, "{listener} {address}");
+        }
+    }
+
+    /// A resolver whose answers change from one question to the next.
+    struct Turning(std::sync::Mutex<Vec<IpAddr>>);
+
+    #[async_trait]
+    impl Lookup for Turning {
+        async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            let mut answers = self.0.lock().unwrap();
+            Ok(answers.pop().into_iter().collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_changes_is_judged_each_time_and_used_once() {
+        let answers = ["127.0.0.1", "8.8.8.8", "10.0.0.1", "1.1.1.1"].map(|ip| ip.parse().unwrap());
+        let lookup = Arc::new(Turning(std::sync::Mutex::new(answers.to_vec())));
+        let guard = Guard { config: EgressConfig::default(), lookup };
+        let host = Host::Domain("a.example".to_owned());
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            seen.push(match guard.addresses(Door::Foreign, &host, 443).await {
+                Ok(addresses) => addresses[0].to_string(),
+                Err(DialError::Refused(why)) => why.to_string(),
+                Err(DialError::Dns) => "nothing".to_owned(),
+            });
+        }
+        let private = |ip| format!("the address {ip} is not public");
+        assert_eq!(
+            seen,
+            ["1.1.1.1:443".into(), private("10.0.0.1"), "8.8.8.8:443".into(), private("127.0.0.1"), "nothing".into()]
+        );
+    }
+
+    #[test]
+    fn the_peer_of_a_connection_is_judged_whatever_its_name_led_to() {
+        let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
+        let host = Host::Domain("a.example".to_owned());
+        let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());
+        let private = Refusal::AddressNotPublic([10, 0, 0, 1].into());
+        assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
+        assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
+        assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));
+    }
+}

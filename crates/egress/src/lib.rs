@@ -1,0 +1,195 @@
+//! The only crate that opens outbound sockets, and the rules of both doors.
+//!
+//! # How the foreign door is kept shut
+//!
+//! | way in | answer |
+//! |---|---|
+//! | a URL that parsers mend in silence (tabs, backslashes, missing slashes) | `ForeignUrl` holds none |
+//! | an IP literal in any notation: no resolver would be asked | refused before anything is sent |
+//! | a name that leads to a private address | the one look-up is ours; a single bad answer refuses all of them |
+//! | another answer at connect time (DNS rebinding) | the connection goes to the very addresses that were judged |
+//! | a redirect | never followed here; whoever follows one sends each hop through the guard again |
+//! | a proxy in the environment | `no_proxy()` |
+//! | a pooled or otherwise strange connection | the peer's address is judged once more before the body is read |
+//!
+//! The port is taken out of the URL and comes from our resolver alone, so that `--connect-to` can lead a name and port
+//! to another port while `Host`, SNI and the certificate check stay those of the name. There is one HTTP client, with
+//! its own connection pool, per door and port; that is what lets the resolver know the port.
+
+mod client;
+pub mod count;
+mod decode;
+mod error;
+mod guard;
+mod message;
+mod operator;
+mod origin;
+mod url;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use ::url::Url;
+use bytes::Bytes;
+use reqwest::header;
+use tokio::time::{Instant, timeout_at};
+
+use self::client::{Clients, SendError, parse_roots};
+pub use self::error::{Cause, FetchError, Forbidden, Refusal};
+use self::guard::{Door, Guard, Target};
+pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
+pub use self::message::HEAD_LIMIT;
+use self::message::head_size;
+pub use self::message::{BodyStream, Call, Reply};
+pub use self::operator::{OperatorClient, whole_body};
+pub use self::origin::{ConnectTo, OriginSpec, SpecError};
+pub use self::url::ForeignUrl;
+use clresolve_core::text::excerpt;
+
+/// Time limit of one TCP and TLS handshake, look-up included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time limit from sending a request to the end of the answer's head.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest total time limit that is honoured. Longer ones mean "no limit", and clocks cannot count for ever.
+const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
+
+/// Both doors to the outside. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct Egress {
+    clients: Arc<Clients>,
+}
+
+impl Egress {
+    /// Opens nothing yet.
+    ///
+    /// # Errors
+    /// [`EgressError`] when an extra root is not PEM or holds no certificate that can be a trust anchor.
+    pub fn new(config: EgressConfig) -> Result<Self, EgressError> {
+        Self::with_lookup(config, Arc::new(SystemLookup))
+    }
+
+    /// As [`Egress::new`], with another source of addresses than the system's resolver.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
+        let extra_roots = parse_roots(&config.extra_roots)?;
+        let guard = Guard { config, lookup };
+        let clients = Clients { guard: Arc::new(guard), extra_roots, tls: OnceLock::new(), clients: Mutex::default() };
+        Ok(Self { clients: Arc::new(clients) })
+    }
+
+    /// A client for the origin of `endpoint`, which the operator configured, and for no other.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the URL is neither `http` nor `https` or has no host.
+    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, Refusal> {
+        OperatorClient::new(self.clone(), endpoint)
+    }
+
+    /// Sends `call` to the foreign `url` and waits for the head of the answer. Redirects are answers like any other.
+    pub async fn foreign(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+        let sent = async {
+            let target = self.clients.guard.admit_foreign(url.as_url())?;
+            self.send(Door::Foreign, &target, call, deadline).await
+        };
+        sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
+    }
+
+    /// Sends `call` to `url`, whose origin the operator configured, and waits for the head of the answer.
+    pub(crate) async fn configured(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+        let sent = async {
+            let target = self.clients.guard.admit_configured(url)?;
+            self.send(Door::Operator, &target, call, deadline).await
+        };
+        sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
+    }
+
+    async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
+        let client = self.clients.client(door, target.port);
+        let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
+        if let Some(authority) = &target.authority {
+            request = request.header(header::HOST, authority);
+        }
+        if let Some(body) = call.body {
+            request = request.body(body);
+        }
+        let head_deadline = deadline.min(deadline_in(self.clients.guard.config.head_timeout));
+        let response = match timeout_at(head_deadline, request.send()).await {
+            Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
+            Err(_) => return Err(Cause::Timeout.into()),
+        };
+        let peer = response.remote_addr().ok_or(Refusal::PeerUnknown)?;
+        self.clients.guard.judge(door, &target.host, target.port, peer)?;
+        if head_size(response.headers()) > HEAD_LIMIT {
+            return Err(Cause::Head.into());
+        }
+        Ok(Reply { response, deadline })
+    }
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Egress").field("config", &self.clients.guard.config).finish_non_exhaustive()
+    }
+}
+
+/// What the operator allows and forbids beyond the built-in rules.
+#[derive(Clone, Debug)]
+pub struct EgressConfig {
+    /// Origins for which the foreign door is loosened: private names, addresses and that port. Still `https` only.
+    pub allow_host: Vec<OriginSpec>,
+    /// Detours, for both doors.
+    pub connect_to: Vec<ConnectTo>,
+    /// PEM files with trust roots beside the platform's.
+    pub extra_roots: Vec<Bytes>,
+    /// Listeners of this process, reachable through neither door.
+    pub denied: Vec<SocketAddr>,
+    /// Limit of one TCP and TLS handshake, look-up included.
+    pub connect_timeout: Duration,
+    /// Limit from sending a request to the end of the answer's head.
+    pub head_timeout: Duration,
+}
+
+impl Default for EgressConfig {
+    fn default() -> Self {
+        Self {
+            allow_host: Vec::new(),
+            connect_to: Vec::new(),
+            extra_roots: Vec::new(),
+            denied: Vec::new(),
+            connect_timeout: CONNECT_TIMEOUT,
+            head_timeout: HEAD_TIMEOUT,
+        }
+    }
+}
+
+/// Why no [`Egress`] can be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// An extra root is no PEM file with at least one certificate.
+    #[error("extra trust root {0}: not a PEM file with certificates")]
+    NotPem(usize),
+    /// A certificate of an extra root cannot be a trust anchor.
+    #[error("extra trust root {0}: a certificate in it cannot be a trust anchor")]
+    NotAnAnchor(usize),
+}
+
+/// The end of a time limit that begins now.
+pub fn deadline_in(limit: Duration) -> Instant {
+    Instant::now() + limit.min(MAX_TOTAL)
+}
+
+/// How messages name what the operator configured: its host may hold a key.
+pub(crate) const CONFIGURED: &str = "the configured endpoint";
+
+/// Scheme, host and port, for messages.
+pub fn origin_text(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    excerpt(&format!("{}://{host}{port}", url.scheme()))
+}

@@ -1,0 +1,194 @@
+//! Requests and answers, bounded.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use tokio::time::{Instant, timeout_at};
+
+use crate::decode::{DecodeError, Decoder};
+use crate::error::{Cause, FetchError};
+
+/// Most bytes of names and values in the head of an answer. Real heads have one or two KiB.
+pub const HEAD_LIMIT: usize = 32 << 10;
+
+/// One request.
+pub struct Call {
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+}
+
+impl Call {
+    /// A GET that asks for the media type `accept`.
+    pub fn get(accept: &'static str) -> Self {
+        Self { method: Method::GET, headers: HeaderMap::new(), body: None }.with(header::ACCEPT, accept)
+    }
+
+    /// A POST of a JSON text.
+    pub fn post_json(body: Bytes) -> Self {
+        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body) }
+            .with(header::CONTENT_TYPE, "application/json")
+            .with(header::ACCEPT, "application/json")
+    }
+
+    /// The same, offering gzip.
+    pub fn gzip(self) -> Self {
+        self.with(header::ACCEPT_ENCODING, "gzip")
+    }
+
+    fn with(mut self, name: header::HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+}
+
+/// The head of an answer; its body is still to be read.
+pub struct Reply {
+    pub(super) response: reqwest::Response,
+    pub(super) deadline: Instant,
+}
+
+impl Reply {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// A header's value, if it is visible ASCII.
+    pub fn header(&self, name: header::HeaderName) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// How long the server asks to be left alone: seconds, or a date held against the server's own `Date`.
+    pub fn retry_after(&self) -> Option<Duration> {
+        retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
+    }
+
+    /// The body as a stream of decoded pieces, at most `limit` bytes. What the head says about its length is ignored:
+    /// a reader may stop early.
+    pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
+        let coding = self.response.headers().get(header::CONTENT_ENCODING);
+        let coding = coding.map(|value| value.to_str().unwrap_or("unreadable"));
+        let decoder = Decoder::new(coding, limit).map_err(|e| of_decode(e, limit))?;
+        Ok(BodyStream {
+            response: self.response,
+            deadline: self.deadline,
+            decoder: Some(decoder),
+            received: Bytes::new(),
+        })
+    }
+
+    /// The whole body, at most `limit` bytes.
+    pub async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
+        if self.response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(FetchError::Oversize { limit });
+        }
+        let mut stream = self.into_body(limit)?;
+        let mut body = Vec::new();
+        while let Some(piece) = stream.next().await? {
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+}
+
+/// The body of an answer, decoded and bounded. Dropping it stops the download.
+pub struct BodyStream {
+    response: reqwest::Response,
+    deadline: Instant,
+    /// None once the body has ended.
+    decoder: Option<Decoder>,
+    /// What came from the wire and is not decoded yet.
+    received: Bytes,
+}
+
+impl BodyStream {
+    /// The next piece, which may be empty; nothing at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(None);
+        };
+        let limit = decoder.limit();
+        if self.received.is_empty() {
+            let chunk = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| Cause::Timeout)?;
+            let Some(chunk) = chunk.map_err(|_| Cause::Truncated)? else {
+                let rest = decoder.finish().map_err(|e| of_decode(e, limit))?;
+                self.decoder = None;
+                return Ok(Some(rest));
+            };
+            self.received = chunk;
+        }
+        let portion = self.received.split_to(self.received.len().min(decoder.portion()));
+        decoder.push(portion).map(Some).map_err(|e| of_decode(e, limit))
+    }
+}
+
+fn of_decode(error: DecodeError, limit: usize) -> FetchError {
+    match error {
+        DecodeError::Oversize => FetchError::Oversize { limit },
+        DecodeError::Truncated => Cause::Truncated.into(),
+        DecodeError::Coding => Cause::Encoding.into(),
+    }
+}
+
+pub(super) fn head_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// Reads `Retry-After` (RFC 9110, section 10.2.3). Numbers beyond all bounds are the longest time there is; a date
+/// needs the `Date` of the same answer, since the clocks of two machines differ.
+fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
+    }
+    let wait = http_date(value)?.duration_since(http_date(date?)?);
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// A date in one of the three forms of RFC 9110, section 5.6.7.
+fn http_date(text: &str) -> Option<jiff::Timestamp> {
+    const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+    let text = text.trim();
+    if let Ok(date) = jiff::fmt::rfc2822::parse(text) {
+        return Some(date.timestamp());
+    }
+    let civil = OBSOLETE.iter().find_map(|form| jiff::civil::DateTime::strptime(form, text).ok())?;
+    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|date| date.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_form_of_retry_after() {
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        for (value, date, expected) in [
+            ("30", None, seconds(30)),
+            (" 0 ", None, seconds(0)),
+            ("18446744073709551615", None, seconds(u64::MAX)),
+            ("99999999999999999999999", None, Some(Duration::MAX)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", date, seconds(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", date, seconds(30)),
+            ("Sun Nov  6 08:50:07 1994", date, seconds(30)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("Sunday, 06-Nov-94 08:49:37 GMT"), seconds(30)),
+            ("Sun, 06 Nov 1994 08:49:07 GMT", date, seconds(0)),
+            ("Sat, 06 Nov 2094 08:50:07 GMT", date, seconds(3_155_760_030)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", date, None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some("today"), None),
+            ("-1", date, None),
+            ("1.5", date, None),
+            ("+5", date, None),
+            ("1e9", date, None),
+            ("soon", date, None),
+            ("", date, None),
+        ] {
+            assert_eq!(retry_after(value, date), expected, "{value:?} {date:?}");
+        }
+    }
+}

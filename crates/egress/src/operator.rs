@@ -1,0 +1,65 @@
+//! The operator's door: RPC endpoints and gateways that the configuration names, wherever they are.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use url::{Origin, Url};
+
+use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use crate::{CONFIGURED, Call, Egress, Reply, deadline_in};
+
+/// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
+#[derive(Clone, Debug)]
+pub struct OperatorClient {
+    egress: Egress,
+    origin: Origin,
+}
+
+impl OperatorClient {
+    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, Refusal> {
+        if !matches!(endpoint.scheme(), "http" | "https") {
+            return Err(Refusal::Scheme);
+        }
+        if !endpoint.has_host() {
+            return Err(Refusal::NotUrl);
+        }
+        Ok(Self { egress, origin: endpoint.origin() })
+    }
+
+    /// Posts a JSON text and gives the body of a successful answer.
+    ///
+    /// # Errors
+    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
+    /// anything but 200.
+    pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
+        whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap).await
+    }
+
+    /// Gets the body of a successful answer, asking for the media type `accept`.
+    ///
+    /// # Errors
+    /// As [`OperatorClient::post_json`].
+    pub async fn get(&self, url: &Url, accept: &'static str, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
+        whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap).await
+    }
+
+    /// Sends `call` to a URL of the configured origin, and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherOrigin`] for another origin, else what kept the answer away.
+    pub async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+        if url.origin() != self.origin {
+            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: Refusal::OtherOrigin }.into());
+        }
+        self.egress.configured(url, call, deadline).await
+    }
+}
+
+/// The body of a 200 answer.
+pub async fn whole_body(reply: Reply, cap: usize) -> Result<Bytes, FetchError> {
+    match reply.status() {
+        200 => reply.bytes(cap).await,
+        status => Err(Cause::Status(status).into()),
+    }
+}

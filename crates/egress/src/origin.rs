@@ -1,0 +1,121 @@
+//! Origins as the operator writes them, on the command line and in the configuration.
+
+use std::fmt;
+use std::str::FromStr;
+
+use url::Host;
+
+use clresolve_core::address::parse_host;
+
+/// `HOST:PORT`, as `--allow-host` takes it. The host is a name, or an IP literal in URL notation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OriginSpec {
+    pub(super) host: Host<String>,
+    pub(super) port: u16,
+}
+
+impl OriginSpec {
+    pub(super) fn is(&self, host: &Host<String>, port: u16) -> bool {
+        self.host == *host && self.port == port
+    }
+}
+
+impl FromStr for OriginSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (host, port) = text.rsplit_once(':').ok_or(SpecError::Form("HOST:PORT, such as agent.example:8443"))?;
+        Ok(Self { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? })
+    }
+}
+
+impl fmt::Display for OriginSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// `HOST:PORT:ADDR:PORT`, as `--connect-to` takes it: who asks for the first is connected to the second.
+///
+/// `Host`, SNI and the certificate check stay those of the first. The second is permitted even when it is private, and
+/// the first then need not be a public name nor be on a port of the list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectTo {
+    pub(super) from: OriginSpec,
+    pub(super) target: OriginSpec,
+}
+
+impl FromStr for ConnectTo {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        const FORM: SpecError = SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443");
+        let (host, rest) = text.split_once(':').ok_or(FORM)?;
+        let (port, target) = rest.split_once(':').ok_or(FORM)?;
+        let from = OriginSpec { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? };
+        if !matches!(from.host, Host::Domain(_)) {
+            return Err(SpecError::Host);
+        }
+        Ok(Self {
+            from,
+            target: target
+                .parse()
+                .map_err(|e| if e == SpecError::Form("HOST:PORT, such as agent.example:8443") { FORM } else { e })?,
+        })
+    }
+}
+
+impl fmt::Display for ConnectTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.from, self.target)
+    }
+}
+
+/// Why a text is not an [`OriginSpec`] or a [`ConnectTo`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// Parts are missing.
+    #[error("expected {0}")]
+    Form(&'static str),
+    /// Not a host, or an IP literal where a name is needed.
+    #[error("expected a host name or, where one is allowed, an IP address; IPv6 in brackets")]
+    Host,
+    /// Not a port from 1 to 65535.
+    #[error("expected a port from 1 to 65535")]
+    Port,
+}
+
+fn parse_port(text: &str) -> Result<u16, SpecError> {
+    text.parse().ok().filter(|&port| port != 0).ok_or(SpecError::Port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> OriginSpec {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn parses_origins_and_detours() {
+        assert_eq!(spec("Example.COM.:8443"), OriginSpec { host: Host::Domain("example.com".into()), port: 8443 });
+        assert_eq!(spec("127.0.0.1:1").host, Host::<String>::Ipv4([127, 0, 0, 1].into()));
+        let detour: ConnectTo = "a.example:443:[::1]:9".parse().unwrap();
+        assert_eq!(detour, ConnectTo { from: spec("a.example:443"), target: spec("[::1]:9") });
+        let detour: ConnectTo = "a.example:443:localhost:9".parse().unwrap();
+        assert_eq!(detour.target, spec("localhost:9"));
+
+        for text in ["", "a.example", "a.example:443", "a.example:443:b", "a.example:443:127.0.0.1"] {
+            assert_eq!(
+                text.parse::<ConnectTo>(),
+                Err(SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443")),
+                "{text}"
+            );
+        }
+        assert_eq!("127.0.0.1:443:127.0.0.1:9".parse::<ConnectTo>(), Err(SpecError::Host));
+        assert_eq!("a.example:0".parse::<OriginSpec>(), Err(SpecError::Port));
+        assert_eq!("a.example:65536".parse::<OriginSpec>(), Err(SpecError::Port));
+        assert_eq!("a b:1".parse::<OriginSpec>(), Err(SpecError::Host));
+    }
+}

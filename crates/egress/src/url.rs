@@ -1,0 +1,150 @@
+//! [`ForeignUrl`]: a URL of somebody else, read exactly as it is written.
+//!
+//! The parser that browsers share (the WHATWG URL standard) mends what it is given: it drops tabs and line ends
+//! wherever they stand, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. What a
+//! person reads in a record, what a checker compares and what is asked could then be three different places. Nothing
+//! here is mended: such a text is refused.
+
+use url::Url;
+
+use crate::error::Refusal;
+
+/// An absolute URL whose text means what it shows. Says nothing about where it leads: the guard does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignUrl(Url);
+
+impl ForeignUrl {
+    /// Reads `text`, of at most `limit` bytes. A fragment is dropped: it is never sent.
+    pub fn parse(text: &str, limit: usize) -> Result<Self, Refusal> {
+        check_text(text, limit)?;
+        Self::of(Url::parse(text).map_err(|_| Refusal::NotUrl)?, limit)
+    }
+
+    /// Reads `reference` as it stands in an answer from this URL: absolute, `//host/path`, or a path.
+    pub fn join(&self, reference: &str, limit: usize) -> Result<Self, Refusal> {
+        check_text(reference, limit)?;
+        Self::of(self.0.join(reference).map_err(|_| Refusal::NotUrl)?, limit)
+    }
+
+    /// A URL that this program made from parts that it read itself.
+    pub fn made(url: Url) -> Self {
+        Self(url)
+    }
+
+    /// The URL as it was parsed.
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+
+    /// The URL as it was parsed.
+    pub fn into_url(self) -> Url {
+        self.0
+    }
+
+    fn of(mut url: Url, limit: usize) -> Result<Self, Refusal> {
+        url.set_fragment(None);
+        // Escaping makes a text longer.
+        if url.as_str().len() > limit { Err(Refusal::TooLong(limit)) } else { Ok(Self(url)) }
+    }
+}
+
+fn check_text(text: &str, limit: usize) -> Result<(), Refusal> {
+    if text.len() > limit {
+        return Err(Refusal::TooLong(limit));
+    }
+    if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') || !shows_its_host(text) {
+        return Err(Refusal::Disguised);
+    }
+    Ok(())
+}
+
+/// Whether a text that names an `http` host does so after exactly two slashes: `https:host`, `https:/host`,
+/// `https:///host` and `///host` lead to `host` as well.
+fn shows_its_host(text: &str) -> bool {
+    let after_scheme = ["https:", "http:"]
+        .iter()
+        .find_map(|scheme| text.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme)))
+        .map(|start| &text[start.len()..]);
+    match after_scheme {
+        Some(rest) => rest.starts_with("//") && !rest.starts_with("///"),
+        None => !text.starts_with("///"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 64;
+
+    fn parse(text: &str) -> Result<String, Refusal> {
+        ForeignUrl::parse(text, LIMIT).map(|url| url.into_url().to_string())
+    }
+
+    #[test]
+    fn reads_what_is_written() {
+        assert_eq!(parse("https://a.example").as_deref(), Ok("https://a.example/"));
+        assert_eq!(parse("HTTPS://A.example/x?y#z").as_deref(), Ok("https://a.example/x?y"));
+        assert_eq!(parse("https://a.example/%20%5c"), Ok("https://a.example/%20%5c".to_owned()));
+        assert_eq!(parse("file:///etc/passwd"), Ok("file:///etc/passwd".to_owned()), "the guard refuses the scheme");
+        assert_eq!(parse("a.example/card.json"), Err(Refusal::NotUrl));
+        assert_eq!(parse("https://"), Err(Refusal::NotUrl));
+        assert_eq!(parse(&format!("https://a.example/{}", "x".repeat(LIMIT))), Err(Refusal::TooLong(LIMIT)));
+        assert_eq!(parse(&format!("https://a.example/{}", "é".repeat(20))), Err(Refusal::TooLong(LIMIT)));
+    }
+
+    #[test]
+    fn refuses_what_a_parser_would_mend() {
+        for text in [
+            " https://a.example/",
+            "https://a.example/ ",
+            "https://a.exa\tmple/",
+            "https://a.example\n/",
+            "ht\r\ntps://a.example/",
+            "https://a.example/\0",
+            "https://a.example/\u{a0}x",
+            "https://a.example/\u{85}",
+            "https:\\\\a.example/",
+            "https:/\\a.example/",
+            "https://a.example\\@b.example/",
+            "https://a.example/x\\y",
+            "https:a.example/",
+            "https:/a.example/",
+            "https:///a.example/",
+            "HttpS:////a.example/",
+            "http:a.example",
+        ] {
+            assert_eq!(parse(text), Err(Refusal::Disguised), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn joins_references_under_the_same_rules() {
+        let base = ForeignUrl::parse("https://a.example/b/c", LIMIT).unwrap();
+        let join = |reference: &str| base.join(reference, LIMIT).map(|url| url.into_url().to_string());
+        for (reference, expected) in [
+            ("d", "https://a.example/b/d"),
+            ("/d#e", "https://a.example/d"),
+            ("?d", "https://a.example/b/c?d"),
+            ("#d", "https://a.example/b/c"),
+            ("//d.example/e", "https://d.example/e"),
+            ("https://d.example", "https://d.example/"),
+            ("http://d.example", "http://d.example/"),
+        ] {
+            assert_eq!(join(reference).as_deref(), Ok(expected), "{reference}");
+        }
+        for reference in [
+            "\\\\d.example",
+            "/\\d.example",
+            "///d.example",
+            "https:d",
+            "https:/d.example",
+            "/d\t",
+            "/ d",
+            "//d.\nexample",
+        ] {
+            assert_eq!(join(reference), Err(Refusal::Disguised), "{reference:?}");
+        }
+        assert_eq!(join("https://["), Err(Refusal::NotUrl));
+    }
+}

@@ -1,0 +1,330 @@
+//! Builds UnixFS graphs and CARs, as the common importers do: CIDv1, SHA-256, raw leaves, balanced files.
+//!
+//! This is the honest side of [`crate`]: what is built here, a [`Walk`](super::Walk) reads back. It is given what
+//! its own user publishes, so it has no budgets.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::hamt::{HASH_MURMUR3_X64_64, HashPath, prefix_width};
+use super::{ContentId, varint};
+
+/// Blocks by their CID.
+pub type Blocks = BTreeMap<ContentId, Bytes>;
+
+/// Most links of a node of a file, as importers have it since 2014.
+const FILE_WIDTH: usize = 174;
+
+/// How [`tree`] lays files and directories out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a chunk of a file; 0 counts as 1.
+    pub chunk: usize,
+    /// Directories with more entries than this are sharded.
+    pub shard_above: usize,
+    /// Buckets of a shard.
+    pub fanout: Fanout,
+}
+
+/// Chunks of 1 MiB, as the UnixFS profile of 2025 has them, and no sharding.
+impl Default for Layout {
+    fn default() -> Self {
+        Self { chunk: 1 << 20, shard_above: usize::MAX, fanout: Fanout::DEFAULT }
+    }
+}
+
+/// Buckets of a shard: a power of two from 8 to 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fanout(u64);
+
+impl Fanout {
+    /// What all importers use.
+    pub const DEFAULT: Self = Self(256);
+    /// The narrowest, which makes shards below shards with few entries.
+    pub const SMALLEST: Self = Self(8);
+
+    /// A fanout that readers accept, or nothing.
+    pub fn new(buckets: u64) -> Option<Self> {
+        (buckets.is_power_of_two() && (8..=1024).contains(&buckets)).then_some(Self(buckets))
+    }
+}
+
+/// Builds a directory tree from files by path. Paths are names joined by `/`.
+///
+/// A path that is both a file and a directory becomes a directory. Names are taken as they are, good or bad.
+pub fn tree(files: &BTreeMap<String, Bytes>, layout: Layout) -> (ContentId, Blocks) {
+    let mut dag = Dag::default();
+    let paths = files.iter().map(|(path, bytes)| (path.as_str(), bytes)).collect();
+    let root = dag.subtree(paths, layout);
+    (root.cid, dag.into_blocks())
+}
+
+/// A node that was built: what a link to it has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Its CID.
+    pub cid: ContentId,
+    /// Bytes of the blocks from here down, for Tsize.
+    tsize: u64,
+    /// Bytes of the file, 0 for a directory.
+    file_size: u64,
+}
+
+/// Entries of a directory, by name.
+pub type Entries = BTreeMap<String, Built>;
+
+/// A growing set of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Dag {
+    blocks: Blocks,
+}
+
+impl Dag {
+    /// A raw block.
+    pub fn raw(&mut self, bytes: impl Into<Bytes>) -> Built {
+        let bytes = bytes.into();
+        let cid = ContentId::raw_of(&bytes);
+        let size = bytes.len() as u64;
+        self.blocks.insert(cid, bytes);
+        Built { cid, tsize: size, file_size: size }
+    }
+
+    /// A file in chunks of `chunk` bytes: a raw block if one is enough, else a balanced tree over raw leaves.
+    pub fn file(&mut self, bytes: &[u8], chunk: usize) -> Built {
+        let mut level: Vec<Built> =
+            bytes.chunks(chunk.max(1)).map(|part| self.raw(Bytes::copy_from_slice(part))).collect();
+        if level.is_empty() {
+            return self.raw(Bytes::new());
+        }
+        while level.len() > 1 {
+            level = level.chunks(FILE_WIDTH).map(|children| self.file_node(children)).collect();
+        }
+        level[0]
+    }
+
+    fn file_node(&mut self, children: &[Built]) -> Built {
+        let file_size = children.iter().map(|child| child.file_size).sum();
+        let mut data = Message::default().number(UNIXFS_TYPE, TYPE_FILE).number(UNIXFS_FILE_SIZE, file_size);
+        for child in children {
+            data = data.number(UNIXFS_BLOCK_SIZE, child.file_size);
+        }
+        let links: Vec<_> = children.iter().map(|child| (String::new(), *child)).collect();
+        Built { file_size, ..self.node(&links, data) }
+    }
+
+    /// A plain directory.
+    pub fn directory(&mut self, entries: &Entries) -> Built {
+        let links: Vec<_> = entries.iter().map(|(name, entry)| (name.clone(), *entry)).collect();
+        self.node(&links, Message::default().number(UNIXFS_TYPE, TYPE_DIRECTORY))
+    }
+
+    /// A sharded directory.
+    ///
+    /// # Panics
+    /// If two names have the same hash, which nobody meets by chance.
+    pub fn hamt(&mut self, entries: &Entries, fanout: Fanout) -> Built {
+        let hashed = entries.iter().map(|(name, entry)| (HashPath::of(name), name.as_str(), *entry)).collect();
+        self.shard(hashed, fanout.0)
+    }
+
+    fn shard(&mut self, entries: Vec<(HashPath, &str, Built)>, fanout: u64) -> Built {
+        let mut buckets: BTreeMap<u64, Vec<(HashPath, &str, Built)>> = BTreeMap::new();
+        for (mut path, name, entry) in entries {
+            let index = path.next_index(fanout).expect("no two names of a sample have the same 64-bit hash");
+            buckets.entry(index).or_default().push((path, name, entry));
+        }
+        let bitfield = bitfield(buckets.keys().copied(), fanout);
+        let width = prefix_width(fanout);
+        let links: Vec<_> = buckets
+            .into_iter()
+            .map(|(index, bucket)| match bucket[..] {
+                [(_, name, entry)] => (format!("{index:0width$X}{name}"), entry),
+                _ => (format!("{index:0width$X}"), self.shard(bucket, fanout)),
+            })
+            .collect();
+        let data = Message::default()
+            .number(UNIXFS_TYPE, TYPE_HAMT_SHARD)
+            .bytes(UNIXFS_DATA, &bitfield)
+            .number(UNIXFS_HASH_TYPE, HASH_MURMUR3_X64_64)
+            .number(UNIXFS_FANOUT, fanout);
+        self.node(&links, data)
+    }
+
+    fn node(&mut self, links: &[(String, Built)], data: Message) -> Built {
+        let mut node = Message::default();
+        for (name, child) in links {
+            let link = Message::default()
+                .bytes(LINK_HASH, &child.cid.to_bytes())
+                .bytes(LINK_NAME, name.as_bytes())
+                .number(LINK_TSIZE, child.tsize);
+            node = node.bytes(NODE_LINKS, &link.0);
+        }
+        let block = node.bytes(NODE_DATA, &data.0).0;
+        let cid = ContentId::dag_pb_of(&block);
+        let tsize = block.len() as u64 + links.iter().map(|(_, child)| child.tsize).sum::<u64>();
+        self.blocks.insert(cid, Bytes::from(block));
+        Built { cid, tsize, file_size: 0 }
+    }
+
+    fn subtree(&mut self, files: Vec<(&str, &Bytes)>, layout: Layout) -> Built {
+        let mut entries = Entries::new();
+        let mut inner: BTreeMap<&str, Vec<(&str, &Bytes)>> = BTreeMap::new();
+        for (path, bytes) in files {
+            match path.split_once('/') {
+                Some((name, rest)) => inner.entry(name).or_default().push((rest, bytes)),
+                None => {
+                    entries.insert(path.to_owned(), self.file(bytes, layout.chunk));
+                }
+            }
+        }
+        for (name, files) in inner {
+            let built = self.subtree(files, layout);
+            entries.insert(name.to_owned(), built);
+        }
+        if entries.len() > layout.shard_above { self.hamt(&entries, layout.fanout) } else { self.directory(&entries) }
+    }
+
+    /// All blocks built so far.
+    pub fn into_blocks(self) -> Blocks {
+        self.blocks
+    }
+}
+
+/// Writes a CARv1 with one root.
+pub fn car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId, &'a Bytes)>) -> Vec<u8> {
+    let mut header = b"\xa2\x65roots\x81\xd8\x2a".to_vec();
+    let cid = root.to_bytes();
+    // A byte string of up to 255 bytes; within a tag 42, a zero byte comes before the CID.
+    header.extend([0x58, u8::try_from(cid.len() + 1).expect("a CID has at most 164 bytes"), 0]);
+    header.extend(cid);
+    header.extend(b"\x67version\x01");
+
+    let mut car = Vec::new();
+    write_frame(&[&header], &mut car);
+    for (cid, block) in blocks {
+        write_frame(&[&cid.to_bytes(), block], &mut car);
+    }
+    car
+}
+
+fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
+    varint::write(parts.iter().map(|part| part.len() as u64).sum(), out);
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// The set of `indices` as a number, big-endian and without leading zero bytes.
+fn bitfield(indices: impl Iterator<Item = u64>, fanout: u64) -> Vec<u8> {
+    let mut bytes = vec![0; fanout as usize / 8];
+    let last = bytes.len() - 1;
+    for index in indices {
+        bytes[last - index as usize / 8] |= 1 << (index % 8);
+    }
+    bytes.into_iter().skip_while(|byte| *byte == 0).collect()
+}
+
+const NODE_DATA: u64 = 1;
+const NODE_LINKS: u64 = 2;
+const LINK_HASH: u64 = 1;
+const LINK_NAME: u64 = 2;
+const LINK_TSIZE: u64 = 3;
+const UNIXFS_TYPE: u64 = 1;
+const UNIXFS_DATA: u64 = 2;
+const UNIXFS_FILE_SIZE: u64 = 3;
+const UNIXFS_BLOCK_SIZE: u64 = 4;
+const UNIXFS_HASH_TYPE: u64 = 5;
+const UNIXFS_FANOUT: u64 = 6;
+const TYPE_DIRECTORY: u64 = 1;
+const TYPE_FILE: u64 = 2;
+const TYPE_HAMT_SHARD: u64 = 5;
+
+/// A protobuf message under construction.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn number(mut self, field: u64, value: u64) -> Self {
+        varint::write(field << 3, &mut self.0);
+        varint::write(value, &mut self.0);
+        self
+    }
+
+    fn bytes(mut self, field: u64, value: &[u8]) -> Self {
+        varint::write(field << 3 | 2, &mut self.0);
+        write_frame(&[value], &mut self.0);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, ContentPath, cat_car};
+
+    #[test]
+    fn empty_directories_and_files_have_their_well_known_cids() {
+        let mut dag = Dag::default();
+        let directory = dag.directory(&Entries::new()).cid;
+        assert_eq!(directory.to_string(), "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354");
+        let file = dag.file(b"", 10).cid;
+        assert_eq!(file.to_string(), "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
+    }
+
+    #[test]
+    fn a_file_is_as_deep_as_it_must_be() {
+        let mut dag = Dag::default();
+        let content: Vec<u8> = (0..=u8::MAX).cycle().take(FILE_WIDTH * FILE_WIDTH + 1).collect();
+        let root = dag.file(&content, 1);
+        assert_eq!(root.file_size, content.len() as u64);
+        let blocks = dag.into_blocks();
+        let car = Bytes::from(car(&root.cid, &blocks));
+        let proven = cat_car(root.cid, &ContentPath::default(), Budget::cat(), car).unwrap();
+        assert_eq!(proven.bytes, content);
+    }
+
+    #[test]
+    fn a_bitfield_has_no_leading_zeros() {
+        assert_eq!(bitfield([0].into_iter(), 256), [1]);
+        assert_eq!(bitfield([9, 8].into_iter(), 256), [3, 0]);
+        assert!(bitfield([].into_iter(), 8).is_empty());
+    }
+
+    #[test]
+    fn only_readable_fanouts_exist() {
+        assert_eq!(Fanout::new(256), Some(Fanout::DEFAULT));
+        assert!([0, 1, 4, 100, 2048].into_iter().all(|buckets| Fanout::new(buckets).is_none()));
+    }
+
+    fn name() -> impl proptest::strategy::Strategy<Value = String> {
+        proptest::strategy::Strategy::prop_filter("[a-zé€%. ]{1,6}(/[a-z]{1,2}){0,2}", "a path", |name| {
+            ContentPath::literal(name).is_ok()
+        })
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn any_tree_walks_back(
+            files in proptest::collection::btree_map(name(), proptest::collection::vec(0_u8.., 0..60), 1..20),
+            chunk in 1_usize..70,
+            shard_above in 0_usize..4,
+            bits in 3_u32..=10,
+        ) {
+            let files: BTreeMap<_, _> = files.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
+            let fanout = Fanout::new(1 << bits).unwrap();
+            let (root, blocks) = tree(&files, Layout { chunk, shard_above, fanout });
+            let car = Bytes::from(car(&root, &blocks));
+            for (path, bytes) in &files {
+                let is_directory = files.keys().any(|other| other.starts_with(&format!("{path}/")));
+                let outcome = cat_car(root, &ContentPath::literal(path).unwrap(), Budget::card(), car.clone());
+                match outcome {
+                    Ok(proven) => proptest::prop_assert_eq!(&proven.bytes, bytes),
+                    Err(error) => proptest::prop_assert!(is_directory, "{}: {}", path, error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,668 @@
+//! CAR: many blocks in one answer.
+//!
+//! Nothing in a CAR is trusted: its roots and its order are ignored, and a block counts only once a [`Walk`] wants it
+//! and its hash is right. A walk stops reading as soon as it is complete, so that junk or an endless tail after the
+//! needed blocks costs nothing.
+
+use std::collections::HashMap;
+
+use bytes::{Buf, Bytes, BytesMut};
+use multihash::Multihash;
+
+use super::id::{ContentId, MAX_DIGEST_BYTES, Parts};
+use super::path::ContentPath;
+use super::protobuf::set_once;
+use super::varint::{self, VarintError};
+use super::walk::{Bound, Budget, Proven, Walk, WalkError};
+
+/// Reads the file at `path` below `root` out of a whole CAR.
+///
+/// # Errors
+/// Whatever the walk finds; [`WalkError::Incomplete`] when the CAR lacks a block.
+pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) -> Result<Proven, WalkError> {
+    let mut walk = Walk::new(root, path, budget);
+    CarFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
+    walk.finish()
+}
+
+/// The chunks of one CAR, made into blocks for a [`Walk`] that other sources may feed as well.
+///
+/// Blocks that are not wanted yet are kept, unhashed, until they are, as far as there is room.
+#[derive(Debug)]
+pub struct CarFeed {
+    reader: CarReader,
+    waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
+    /// Bytes that may still wait.
+    room: usize,
+}
+
+/// Whether reading has to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A block is wanted still.
+    Wanting,
+    /// The walk is over, well or not: stop reading and [`Walk::finish`] it.
+    Over,
+}
+
+impl CarFeed {
+    /// The beginning of a CAR, for walks within `budget`. At most `room` bytes of blocks wait until they are wanted;
+    /// what finds no room is lost. A CAR in the order of the walk needs none.
+    pub fn new(budget: &Budget, room: usize) -> Self {
+        Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
+    }
+
+    /// Takes the next bytes of the CAR, for a walk that may have gone on meanwhile.
+    ///
+    /// # Errors
+    /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
+    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
+        self.settle(walk)?;
+        if walk.wanted().is_none() {
+            return Ok(Progress::Over);
+        }
+        self.reader.push(chunk);
+        while walk.wanted().is_some() {
+            let Some(section) = self.reader.section()? else { return Ok(Progress::Wanting) };
+            self.take(walk, section)?;
+        }
+        Ok(Progress::Over)
+    }
+
+    fn take(&mut self, walk: &mut Walk, section: Section) -> Result<(), WalkError> {
+        let hash = section.cid.multihash();
+        if walk.wanted().is_some_and(|wanted| wanted.multihash() == hash) {
+            walk.supply(section.block)?;
+            return self.settle(walk);
+        }
+        if walk.has(&section.cid) || self.waiting.contains_key(&hash) || section.block.len() > self.room {
+            return Ok(());
+        }
+        self.room -= section.block.len();
+        self.waiting.insert(hash, section.block);
+        Ok(())
+    }
+
+    /// Supplies what the CAR gave before it was wanted, as far as it is wanted now.
+    ///
+    /// # Errors
+    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    pub fn settle(&mut self, walk: &mut Walk) -> Result<(), WalkError> {
+        while let Some(block) = walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
+            self.room += block.len();
+            walk.supply(block)?;
+        }
+        Ok(())
+    }
+}
+
+/// Longest header, in bytes: some 800 roots. Gateways send one root, in 59 bytes.
+const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// Longest binary CID that is accepted: four numbers of at most 9 bytes and the digest.
+const MAX_CID_BYTES: usize = 4 * 9 + MAX_DIGEST_BYTES;
+
+/// How much of a CAR is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarLimits {
+    /// Bytes of one block.
+    pub block_size: usize,
+    /// Bytes in all, of frames, padding and blocks.
+    pub bytes: usize,
+    /// Sections, skipped ones too.
+    pub sections: usize,
+}
+
+impl CarLimits {
+    fn of(budget: &Budget) -> Self {
+        Self { block_size: budget.block_size, bytes: budget.dag_bytes, sections: budget.visits }
+    }
+}
+
+/// One block of a CAR, which may or may not be the content of its CID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What the CAR says that the block is.
+    pub cid: ContentId,
+    /// The bytes.
+    pub block: Bytes,
+}
+
+/// An incremental reader of CARv1, also inside a CARv2: bytes in, sections out.
+///
+/// Sections whose hash is not on the allow-list are skipped: no walk can want them.
+#[derive(Debug)]
+pub struct CarReader {
+    limits: CarLimits,
+    buffer: BytesMut,
+    state: State,
+    bytes: usize,
+    sections: usize,
+    failure: Option<CarError>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Header,
+    /// The fixed fields of a CARv2.
+    Envelope,
+    /// So many bytes before the CARv1 in a CARv2, whose length is the second number.
+    Padding {
+        left: usize,
+        payload: usize,
+    },
+    /// The header of a CARv1 in a CARv2.
+    InnerHeader {
+        payload: usize,
+    },
+    /// Sections, up to the end or for so many bytes.
+    Sections {
+        left: Option<usize>,
+    },
+}
+
+impl CarReader {
+    /// A reader at the beginning of a CAR.
+    pub fn new(limits: CarLimits) -> Self {
+        Self { limits, buffer: BytesMut::new(), state: State::Header, bytes: 0, sections: 0, failure: None }
+    }
+
+    /// Takes the next bytes. Ask for [`CarReader::section`] until there is none before the next push.
+    ///
+    /// Bytes that nothing can come of, after a failure or the end of an envelope, are dropped.
+    pub fn push(&mut self, chunk: Bytes) {
+        if self.failure.is_some() || matches!(self.state, State::Sections { left: Some(0) }) {
+            return;
+        }
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::from(chunk);
+        } else {
+            self.buffer.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The next section, or nothing when more bytes are needed.
+    ///
+    /// # Errors
+    /// What is wrong with the CAR; asked again, the reader says the same.
+    pub fn section(&mut self) -> Result<Option<Section>, CarError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let section = self.read();
+        self.failure = section.as_ref().err().copied();
+        section
+    }
+
+    /// Whether the input so far is a whole CAR: it ends between two sections.
+    pub fn is_whole(&self) -> bool {
+        match self.state {
+            State::Sections { left: Some(left) } => left == 0,
+            State::Sections { left: None } => self.buffer.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Section>, CarError> {
+        loop {
+            let moved = match self.state {
+                State::Header => self.read_header()?,
+                State::Envelope => self.read_envelope()?,
+                State::Padding { left, payload } => self.skip_padding(left, payload)?,
+                State::InnerHeader { payload } => self.read_inner_header(payload)?,
+                State::Sections { left: Some(0) } => return Ok(None),
+                State::Sections { left } => match self.read_section(left)? {
+                    Read::Section(section) => return Ok(Some(section)),
+                    Read::Skipped => true,
+                    Read::Nothing => false,
+                },
+            };
+            if !moved {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn read_header(&mut self) -> Result<bool, CarError> {
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, usize::MAX)? else { return Ok(false) };
+        self.state = match header_version(&header).map_err(CarError::Malformed)? {
+            1 => State::Sections { left: None },
+            2 => State::Envelope,
+            _ => return Err(CarError::Malformed("the version is neither 1 nor 2")),
+        };
+        Ok(true)
+    }
+
+    /// CARv2: 16 bytes of characteristics, then offset and size of the CARv1 and offset of the index.
+    fn read_envelope(&mut self) -> Result<bool, CarError> {
+        const BYTES: usize = 40;
+        if self.buffer.len() < BYTES {
+            return Ok(false);
+        }
+        let mut fields = self.buffer.split_to(BYTES).freeze();
+        self.count_bytes(BYTES)?;
+        fields.advance(16);
+        let offset = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(Bound::DagBytes))?;
+        let payload = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(Bound::DagBytes))?;
+        let left =
+            offset.checked_sub(self.bytes).ok_or(CarError::Malformed("the CARv1 begins inside the CARv2 header"))?;
+        if left > self.limits.bytes {
+            return Err(CarError::Limit(Bound::DagBytes));
+        }
+        self.state = State::Padding { left, payload };
+        Ok(true)
+    }
+
+    fn skip_padding(&mut self, left: usize, payload: usize) -> Result<bool, CarError> {
+        let skipped = left.min(self.buffer.len());
+        self.count_bytes(skipped)?;
+        self.buffer.advance(skipped);
+        self.state = State::Padding { left: left - skipped, payload };
+        if left > skipped {
+            return Ok(false);
+        }
+        self.state = State::InnerHeader { payload };
+        Ok(true)
+    }
+
+    fn read_inner_header(&mut self, payload: usize) -> Result<bool, CarError> {
+        let before = self.bytes;
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, payload)? else { return Ok(false) };
+        if header_version(&header).map_err(CarError::Malformed)? != 1 {
+            return Err(CarError::Malformed("a CARv2 holds something else than a CARv1"));
+        }
+        self.state = State::Sections { left: Some(payload - (self.bytes - before)) };
+        Ok(true)
+    }
+
+    fn read_section(&mut self, left: Option<usize>) -> Result<Read, CarError> {
+        let before = self.bytes;
+        let longest = self.limits.block_size.saturating_add(MAX_CID_BYTES);
+        let Some(section) = self.read_frame(longest, Bound::BlockSize, left.unwrap_or(usize::MAX))? else {
+            return Ok(Read::Nothing);
+        };
+        self.state = State::Sections { left: left.map(|left| left - (self.bytes - before)) };
+        self.sections += 1;
+        if self.sections > self.limits.sections {
+            return Err(CarError::Limit(Bound::Visits));
+        }
+        let (parts, block) = Parts::split(&section).map_err(CarError::Malformed)?;
+        if parts.is_oversized() {
+            return Err(CarError::Malformed("the digest of a section is longer than any"));
+        }
+        if block.len() > self.limits.block_size {
+            return Err(CarError::Limit(Bound::BlockSize));
+        }
+        Ok(match parts.admit() {
+            Ok(cid) => Read::Section(Section { cid, block: section.slice_ref(block) }),
+            Err(_) => Read::Skipped,
+        })
+    }
+
+    /// Takes a length and as many bytes, or nothing while they are not all here. `room` is what the envelope leaves.
+    fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
+        let (length, rest) = match varint::split(&self.buffer) {
+            Ok(split) => split,
+            Err(VarintError::Truncated) => return Ok(None),
+            Err(VarintError::Invalid) => return Err(CarError::Malformed("a length is padded or too large")),
+        };
+        if length == 0 {
+            return Err(CarError::Malformed("a section is empty"));
+        }
+        if length > longest as u64 {
+            return Err(CarError::Limit(bound));
+        }
+        let prefix = self.buffer.len() - rest.len();
+        let length = length as usize;
+        if prefix + length > room {
+            return Err(CarError::Malformed("a section runs past the end of the CARv1"));
+        }
+        if rest.len() < length {
+            return Ok(None);
+        }
+        self.count_bytes(prefix + length)?;
+        self.buffer.advance(prefix);
+        Ok(Some(self.buffer.split_to(length).freeze()))
+    }
+
+    fn count_bytes(&mut self, more: usize) -> Result<(), CarError> {
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > self.limits.bytes { Err(CarError::Limit(Bound::DagBytes)) } else { Ok(()) }
+    }
+}
+
+enum Read {
+    Nothing,
+    Section(Section),
+    Skipped,
+}
+
+/// What is wrong with a CAR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CarError {
+    /// It goes beyond [`CarLimits`].
+    #[error("the CAR goes beyond {0}")]
+    Limit(Bound),
+    /// It is none.
+    #[error("not a CAR: {0}")]
+    Malformed(&'static str),
+}
+
+impl From<CarError> for WalkError {
+    fn from(error: CarError) -> Self {
+        match error {
+            CarError::Limit(bound) => Self::CarLimit(bound),
+            CarError::Malformed(why) => Self::BadCar(why),
+        }
+    }
+}
+
+/// The version in a header, which is a DAG-CBOR map of `roots` and `version`.
+fn header_version(header: &[u8]) -> Result<u64, &'static str> {
+    let mut cbor = Cbor { rest: header };
+    let mut roots = None;
+    let mut version = None;
+    for _ in 0..cbor.length_of(Cbor::MAP)? {
+        let key_length = cbor.length_of(Cbor::TEXT)?;
+        match cbor.take(key_length)? {
+            b"roots" => set_once(&mut roots, cbor.skip_links()?)?,
+            b"version" => set_once(&mut version, cbor.length_of(Cbor::NUMBER)?)?,
+            _ => return Err("the header has an unknown field"),
+        }
+    }
+    if !cbor.rest.is_empty() {
+        return Err("bytes follow the header");
+    }
+    version.ok_or("the header has no version")
+}
+
+/// The little of CBOR that headers use.
+struct Cbor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cbor<'a> {
+    const NUMBER: u8 = 0;
+    const BYTES: u8 = 2;
+    const TEXT: u8 = 3;
+    const LIST: u8 = 4;
+    const MAP: u8 = 5;
+    const TAG: u8 = 6;
+    /// Tag of a CID.
+    const LINK: u64 = 42;
+
+    fn skip_links(&mut self) -> Result<(), &'static str> {
+        // Each turn takes at least two bytes of the header or fails, whatever the length claims.
+        for _ in 0..self.length_of(Self::LIST)? {
+            if self.length_of(Self::TAG)? != Self::LINK {
+                return Err("a root is not a CID");
+            }
+            let length = self.length_of(Self::BYTES)?;
+            self.take(length)?;
+        }
+        Ok(())
+    }
+
+    /// The argument of the next item, which must be of the major type `kind`.
+    fn length_of(&mut self, kind: u8) -> Result<u64, &'static str> {
+        let first = self.take(1)?[0];
+        if first >> 5 != kind {
+            return Err("the header is not a map of roots and version");
+        }
+        let width = match first & 0x1f {
+            small @ 0..=23 => return Ok(u64::from(small)),
+            wide @ 24..=27 => 1 << (wide - 24),
+            _ => return Err("a length in the header is indefinite"),
+        };
+        Ok(self.take(width)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or("the header is cut short")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::build::{Blocks, Layout, car, tree};
+
+    const PATH: &str = "agents/card.json";
+
+    fn sample() -> (ContentId, Blocks) {
+        let files = BTreeMap::from([
+            (PATH.to_owned(), Bytes::from("{\"name\": \"summarizeagent.eth\"}".repeat(20))),
+            ("agents/other.json".to_owned(), Bytes::from("[]")),
+        ]);
+        tree(&files, Layout { chunk: 100, ..Layout::default() })
+    }
+
+    fn start(root: ContentId) -> (Walk, CarFeed) {
+        let budget = Budget::card();
+        (Walk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarFeed::new(&budget, budget.dag_bytes))
+    }
+
+    fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, WalkError> {
+        let path = ContentPath::parse(PATH).unwrap();
+        cat_car(root, &path, Budget::card(), Bytes::from(car)).map(|proven| proven.bytes)
+    }
+
+    fn reader() -> CarReader {
+        CarReader::new(CarLimits { block_size: 100, bytes: 1000, sections: 3 })
+    }
+
+    fn read(car: &[u8]) -> Result<Option<Section>, CarError> {
+        let mut reader = reader();
+        reader.push(Bytes::copy_from_slice(car));
+        reader.section()
+    }
+
+    /// A CAR without blocks.
+    fn header() -> Vec<u8> {
+        car(&ContentId::raw_of(b""), [])
+    }
+
+    fn in_version_2(car: &[u8], padding: usize) -> Vec<u8> {
+        let mut outer = b"\x0a\xa1\x67version\x02".to_vec();
+        outer.extend([0; 16]);
+        outer.extend((51 + padding as u64).to_le_bytes());
+        outer.extend((car.len() as u64).to_le_bytes());
+        outer.extend([0; 8]);
+        outer.extend(vec![0; padding]);
+        outer.extend(car);
+        outer
+    }
+
+    #[test]
+    fn chunks_of_any_size_give_the_same() {
+        let (root, blocks) = sample();
+        let whole = car(&root, &blocks);
+        let expected = cat(root, whole.clone()).unwrap();
+        for form in [whole.clone(), in_version_2(&whole, 0), in_version_2(&whole, 7)] {
+            for size in [1, 2, 7, 64, 10_000] {
+                let (mut walk, mut feed) = start(root);
+                let pushed: Vec<_> = form
+                    .chunks(size)
+                    .map(|chunk| feed.push(&mut walk, Bytes::copy_from_slice(chunk)).unwrap())
+                    .collect();
+                assert_eq!(pushed.last(), Some(&Progress::Over));
+                assert_eq!(walk.finish().unwrap().bytes, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn reading_stops_when_the_walk_is_complete() {
+        let (root, blocks) = sample();
+        let mut long = car(&root, &blocks);
+        long.extend([0xff; 100]);
+        let (mut walk, mut feed) = start(root);
+        assert_eq!(feed.push(&mut walk, Bytes::from(long)), Ok(Progress::Over));
+        assert_eq!(feed.push(&mut walk, Bytes::from(vec![0xff; 100])), Ok(Progress::Over));
+        assert!(walk.finish().is_ok());
+    }
+
+    #[test]
+    fn a_cut_anywhere_is_incomplete_and_never_other_bytes() {
+        let (root, blocks) = sample();
+        let whole = car(&root, &blocks);
+        let expected = cat(root, whole.clone()).unwrap();
+        for end in 0..whole.len() {
+            match cat(root, whole[..end].to_vec()) {
+                Ok(bytes) => assert_eq!(bytes, expected),
+                Err(error) => assert_eq!(error.class(), "incomplete", "cut at {end}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_a_car_ended() {
+        let (root, blocks) = sample();
+        let mut whole = car(&root, [(&root, &blocks[&root])]);
+        whole.extend([0xff; 10]);
+        let (mut walk, mut feed) = start(root);
+        assert_eq!(feed.push(&mut walk, Bytes::from(whole)), Err(WalkError::BadCar("a length is padded or too large")));
+        assert!(walk.has(&root));
+        while let Some(cid) = walk.wanted().copied() {
+            walk.supply(blocks[&cid].clone()).unwrap();
+        }
+        assert!(walk.finish().is_ok());
+    }
+
+    #[test]
+    fn a_wrong_block_counts_only_when_it_is_wanted() {
+        let (root, blocks) = sample();
+        let leaf = ContentId::raw_of(b"[]");
+        let mut lies = blocks.clone();
+        lies.insert(leaf, Bytes::from("{}"));
+        assert!(cat(root, car(&root, &lies)).is_ok());
+        lies.insert(root, Bytes::from("{}"));
+        assert_eq!(cat(root, car(&root, &lies)), Err(WalkError::HashMismatch { cid: Box::new(root) }));
+    }
+
+    #[test]
+    fn an_endless_car_reaches_a_bound() {
+        let (root, _) = sample();
+        let (mut walk, mut feed) = start(root);
+        let mut outcome = feed.push(&mut walk, Bytes::from(header()));
+        let block = vec![0; 1 << 20];
+        let cid = ContentId::raw_of(&block);
+        let section = Bytes::from(car(&root, [(&cid, &Bytes::from(block))]).split_off(header().len()));
+        let mut pushes = 0;
+        while outcome == Ok(Progress::Wanting) {
+            outcome = feed.push(&mut walk, section.clone());
+            pushes += 1;
+        }
+        assert_eq!(outcome, Err(WalkError::CarLimit(Bound::DagBytes)));
+        assert!(pushes <= 9, "{pushes}");
+    }
+
+    #[test]
+    fn sections_are_bounded_in_number_and_size() {
+        let block = |size: usize| {
+            let block = Bytes::from(vec![0; size]);
+            (ContentId::raw_of(&block), block)
+        };
+        let write = |blocks: &[(ContentId, Bytes)]| car(&blocks[0].0, blocks.iter().map(|(cid, block)| (cid, block)));
+        assert!(read(&write(&[block(100)])).unwrap().is_some());
+        assert_eq!(read(&write(&[block(101)])), Err(CarError::Limit(Bound::BlockSize)));
+        let mut reader = reader();
+        reader.push(Bytes::from(write(&[block(1), block(2), block(3), block(4)])));
+        for _ in 0..3 {
+            assert!(reader.section().unwrap().is_some());
+        }
+        assert_eq!(reader.section(), Err(CarError::Limit(Bound::Visits)));
+        assert_eq!(reader.section(), Err(CarError::Limit(Bound::Visits)));
+    }
+
+    #[test]
+    fn claims_are_judged_before_the_bytes_come() {
+        let huge = [header(), vec![0x80, 0x80, 0x80, 0x80, 0x80, 0x20]].concat();
+        assert_eq!(read(&huge), Err(CarError::Limit(Bound::BlockSize)));
+        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x04]), Err(CarError::Limit(Bound::CarHeader)));
+        let mut far = in_version_2(&header(), 0);
+        far[27..35].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(read(&far), Err(CarError::Limit(Bound::DagBytes)));
+        far[27..35].copy_from_slice(&50_u64.to_le_bytes());
+        assert_eq!(read(&far), Err(CarError::Malformed("the CARv1 begins inside the CARv2 header")));
+    }
+
+    #[test]
+    fn an_envelope_ends_where_it_says() {
+        let (root, blocks) = sample();
+        let mut inner = in_version_2(&car(&root, &blocks), 0);
+        inner.extend([0xff; 20]);
+        let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
+        reader.push(Bytes::from(inner.clone()));
+        assert_eq!(std::iter::from_fn(|| reader.section().unwrap()).count(), blocks.len());
+        assert!(reader.is_whole());
+        inner[35] -= 1;
+        let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
+        reader.push(Bytes::from(inner));
+        let error = std::iter::repeat_with(|| reader.section()).find_map(Result::err);
+        assert_eq!(error, Some(CarError::Malformed("a section runs past the end of the CARv1")));
+    }
+
+    #[test]
+    fn what_is_no_car_is_told() {
+        for (bytes, why) in [
+            (
+                &b"<!DOCTYPE html><html><head><title>504 Gateway Time-out</title></head>"[..],
+                "the header is not a map of roots and version",
+            ),
+            (b"\x00", "a section is empty"),
+            (b"\x01\xa0", "the header has no version"),
+            (b"\x0a\xa1\x67version\x03", "the version is neither 1 nor 2"),
+            (b"\x0b\xa1\x67version\x01\x00", "bytes follow the header"),
+            (b"\x13\xa2\x67version\x01\x67version\x01", "a field occurs twice"),
+            (b"\x04\xa1\x61x\x01", "the header has an unknown field"),
+            (b"\x01\xbf", "a length in the header is indefinite"),
+            (b"\x02\xa1\x67", "the header is cut short"),
+            (b"\x08\xa1\x65roots\x9b", "the header is cut short"),
+        ] {
+            assert_eq!(read(bytes), Err(CarError::Malformed(why)), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn sections_of_forbidden_hashes_are_passed_over() {
+        let leaf = (ContentId::raw_of(b"x"), Bytes::from("x"));
+        let mut mixed = header();
+        mixed.extend([26, 0x01, 0x55, 0x11, 0x14]);
+        mixed.extend([7; 22]);
+        let good = car(&leaf.0, [(&leaf.0, &leaf.1)]);
+        mixed.extend(&good[good.len() - 38..]);
+        assert_eq!(read(&mixed), Ok(Some(Section { cid: leaf.0, block: leaf.1 })));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, after_header: bool) {
+            let mut reader = reader();
+            if after_header {
+                reader.push(Bytes::from(header()));
+            }
+            reader.push(Bytes::from(bytes));
+            while let Ok(Some(_)) = reader.section() {}
+        }
+
+        #[test]
+        fn a_changed_byte_never_gives_other_bytes(index: proptest::sample::Index, change in 1_u8..) {
+            let (root, blocks) = sample();
+            let mut changed = car(&root, &blocks);
+            let expected = cat(root, changed.clone()).unwrap();
+            let index = index.index(changed.len());
+            changed[index] ^= change;
+            if let Ok(bytes) = cat(root, changed) {
+                proptest::prop_assert_eq!(bytes, expected);
+            }
+        }
+    }
+}

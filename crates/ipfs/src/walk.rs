@@ -1,0 +1,949 @@
+//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that somebody else fetches.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use bytes::Bytes;
+use multihash::Multihash;
+
+use super::dagpb::Node;
+use super::hamt::{Bucket, HashPath, Shard, ShardError};
+use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
+use super::path::{ContentPath, PathError};
+use super::unixfs::{Kind, UnixFs, find_entry};
+
+/// A walk from a root along a path to a file. Either it wants a block, or it is over.
+///
+/// Loop: ask [`Walk::wanted`], fetch that block from anywhere, [`Walk::supply`] it; then [`Walk::finish`]. A block is
+/// asked for once, however often the graph needs it, and identity CIDs are never asked for. When the wanted CID is
+/// raw, bytes that are at hand for another reason may be supplied on trial: the wrong ones change nothing.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    budget: Budget,
+    /// Names of the path that lie ahead.
+    segments: VecDeque<String>,
+    /// Nodes that lie ahead, the next one last.
+    agenda: Vec<Task>,
+    proven: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
+    proven_bytes: usize,
+    visits: usize,
+    /// The node that the path ends at, once the path was followed; until then, the root.
+    file: ContentId,
+    /// Parts of the file, in order. Views into `proven`.
+    pieces: Vec<Bytes>,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Wanting(ContentId),
+    Over(Result<Proven, WalkError>),
+}
+
+/// A node to visit.
+#[derive(Clone, Debug)]
+struct Task {
+    cid: ContentId,
+    role: Role,
+}
+
+/// Why a node is visited.
+#[derive(Clone, Debug)]
+enum Role {
+    /// The path so far leads here.
+    Step,
+    /// A shard of a directory, `path` bits below its root, in search of `name`.
+    Shard { name: String, path: HashPath, fanout: u64 },
+    /// A part of the file, `depth` levels below its root, that must have `size` bytes.
+    Chunk { size: u64, depth: usize },
+}
+
+impl Walk {
+    /// A walk at its beginning.
+    pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
+        let mut walk = Self {
+            budget,
+            segments: path.segments().iter().cloned().collect(),
+            agenda: Vec::new(),
+            proven: HashMap::new(),
+            proven_bytes: 0,
+            visits: 0,
+            file: root,
+            pieces: Vec::new(),
+            state: State::Wanting(root),
+        };
+        match walk.schedule(root, Role::Step) {
+            Ok(()) => walk.advance(),
+            Err(error) => walk.state = State::Over(Err(error)),
+        }
+        walk
+    }
+
+    /// The block without which the walk cannot go on; nothing when it is over.
+    pub fn wanted(&self) -> Option<&ContentId> {
+        match &self.state {
+            State::Wanting(cid) => Some(cid),
+            State::Over(_) => None,
+        }
+    }
+
+    /// Takes the wanted block and walks as far as the proven blocks allow. Without a wanted block it does nothing.
+    ///
+    /// What the block turns out to mean is told by [`Walk::finish`] only.
+    ///
+    /// # Errors
+    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk is unharmed and wants it still.
+    pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
+        let State::Wanting(cid) = self.state else { return Ok(()) };
+        if !cid.verify(&block) {
+            return Err(WalkError::HashMismatch { cid: Box::new(cid) });
+        }
+        match self.remember(cid, block) {
+            Ok(()) => self.advance(),
+            Err(error) => self.state = State::Over(Err(error)),
+        }
+        Ok(())
+    }
+
+    /// The file, or why there is none.
+    ///
+    /// # Errors
+    /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.
+    pub fn finish(self) -> Result<Proven, WalkError> {
+        match self.state {
+            State::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
+            State::Over(outcome) => outcome,
+        }
+    }
+
+    /// Takes out the blocks that were supplied. For a walk that is over, or given up.
+    pub fn take_blocks(&mut self) -> WalkedBlocks {
+        WalkedBlocks(std::mem::take(&mut self.proven))
+    }
+
+    /// Whether the bytes that `cid` names were supplied already.
+    pub fn has(&self, cid: &ContentId) -> bool {
+        self.proven.contains_key(&cid.multihash())
+    }
+
+    /// How many different blocks were supplied so far.
+    pub fn blocks(&self) -> usize {
+        self.proven.len()
+    }
+
+    /// The bounds of this walk.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    fn remember(&mut self, cid: ContentId, block: Bytes) -> Result<(), WalkError> {
+        if block.len() > self.budget.block_size {
+            return Err(WalkError::Limit(Bound::BlockSize));
+        }
+        if self.proven.len() >= self.budget.blocks {
+            return Err(WalkError::Limit(Bound::Blocks));
+        }
+        self.proven_bytes += block.len();
+        if self.proven_bytes > self.budget.dag_bytes {
+            return Err(WalkError::Limit(Bound::DagBytes));
+        }
+        self.proven.insert(cid.multihash(), block);
+        Ok(())
+    }
+
+    fn advance(&mut self) {
+        while let Some(task) = self.agenda.pop() {
+            let Some(block) = self.block(&task.cid) else {
+                self.state = State::Wanting(task.cid);
+                self.agenda.push(task);
+                return;
+            };
+            self.visits += 1;
+            if let Err(error) = self.visit(task, &block) {
+                self.state = State::Over(Err(error));
+                return;
+            }
+        }
+        self.state = State::Over(Ok(self.proven()));
+    }
+
+    fn block(&self, cid: &ContentId) -> Option<Bytes> {
+        match cid.identity() {
+            Some(content) => Some(Bytes::copy_from_slice(content)),
+            None => self.proven.get(&cid.multihash()).cloned(),
+        }
+    }
+
+    /// The outcome once nothing lies ahead. The bytes are copied out, so that they keep no fetched buffer alive.
+    fn proven(&self) -> Proven {
+        let bytes = Bytes::from(self.pieces.concat());
+        Proven { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
+    }
+
+    /// Puts a node on the agenda, if its kind can be read and a visit is left for it.
+    fn schedule(&mut self, cid: ContentId, role: Role) -> Result<(), WalkError> {
+        if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
+            return Err(WalkError::UnsupportedCodec(cid.codec()));
+        }
+        if self.visits + self.agenda.len() >= self.budget.visits {
+            return Err(WalkError::Limit(Bound::Visits));
+        }
+        self.agenda.push(Task { cid, role });
+        Ok(())
+    }
+
+    fn follow(&mut self, target: Parts, role: Role) -> Result<(), WalkError> {
+        let cid = target.admit().map_err(|forbidden| {
+            if forbidden.is_long_identity() {
+                WalkError::Limit(Bound::InlineContent)
+            } else {
+                WalkError::HashNotAllowed(forbidden.to_string())
+            }
+        })?;
+        self.schedule(cid, role)
+    }
+
+    fn visit(&mut self, task: Task, block: &Bytes) -> Result<(), WalkError> {
+        let at = At(task.cid);
+        match task.role {
+            Role::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
+            Role::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
+            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard leads to a raw block")),
+            Role::Step => at.decode(block, |node, unixfs| self.step(&at, block, node, unixfs)),
+            Role::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
+                if unixfs.kind != Kind::HamtShard || unixfs.fanout != Some(fanout) {
+                    return Err(at.bad_unixfs("a shard leads to what is no shard of the same fanout"));
+                }
+                self.search_shard(&at, node, unixfs, name, path)
+            }),
+            Role::Chunk { size, depth } => at.decode(block, |node, unixfs| {
+                if unixfs.kind != Kind::File || at.file_size(node, unixfs)? != size {
+                    return Err(at.bad_unixfs("a chunk is no file of the size that its parent says"));
+                }
+                self.read_chunks(block, node, unixfs, depth)
+            }),
+        }
+    }
+
+    fn step(&mut self, at: &At, block: &Bytes, node: &Node, unixfs: &UnixFs) -> Result<(), WalkError> {
+        match unixfs.kind {
+            Kind::Other(code) => Err(WalkError::UnsupportedType(code)),
+            Kind::File => {
+                let size = at.file_size(node, unixfs)?;
+                self.begin_file(at.0, size)?;
+                self.read_chunks(block, node, unixfs, 0)
+            }
+            Kind::Directory => {
+                let name = self.segments.pop_front().ok_or(WalkError::IsADirectory)?;
+                let entry = find_entry(node, &name).map_err(|why| at.bad_unixfs(why))?;
+                self.follow(entry.ok_or_else(|| not_found(&name))?.target, Role::Step)
+            }
+            Kind::HamtShard => {
+                let name = self.segments.pop_front().ok_or(WalkError::IsADirectory)?;
+                let path = HashPath::of(&name);
+                self.search_shard(at, node, unixfs, name, path)
+            }
+        }
+    }
+
+    fn search_shard(
+        &mut self,
+        at: &At,
+        node: &Node,
+        unixfs: &UnixFs,
+        name: String,
+        mut path: HashPath,
+    ) -> Result<(), WalkError> {
+        let shard = Shard::of(node, unixfs).map_err(|error| at.shard_error(error))?;
+        match shard.bucket(&name, &mut path).map_err(|error| at.shard_error(error))? {
+            Bucket::Empty => Err(not_found(&name)),
+            Bucket::Entry(link) => self.follow(link.target, Role::Step),
+            Bucket::Shard(link) => self.follow(link.target, Role::Shard { name, path, fanout: shard.fanout() }),
+        }
+    }
+
+    fn begin_raw_file(&mut self, at: &At, block: &Bytes) -> Result<(), WalkError> {
+        self.begin_file(at.0, block.len() as u64)?;
+        self.pieces.push(block.clone());
+        Ok(())
+    }
+
+    /// Settles that the path ends at a file of `size` bytes. As every chunk is held to its size, this bounds them all.
+    fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
+        if let Some(name) = self.segments.front() {
+            return Err(WalkError::NotADirectory { below: excerpt(name) });
+        }
+        let limit = self.budget.total_bytes;
+        if size > limit as u64 {
+            return Err(WalkError::TooLarge { size, limit });
+        }
+        self.file = file;
+        Ok(())
+    }
+
+    fn read_raw_chunk(&mut self, at: &At, block: &Bytes, size: u64) -> Result<(), WalkError> {
+        if block.len() as u64 != size {
+            return Err(at.bad_unixfs("a chunk has not the size that its parent says"));
+        }
+        self.pieces.push(block.clone());
+        Ok(())
+    }
+
+    /// Takes the data of a node of the file and puts its children on the agenda, the first one on top.
+    fn read_chunks(&mut self, block: &Bytes, node: &Node, unixfs: &UnixFs, depth: usize) -> Result<(), WalkError> {
+        if !unixfs.data.is_empty() {
+            self.pieces.push(block.slice_ref(unixfs.data));
+        }
+        if !node.links.is_empty() && depth >= self.budget.depth {
+            return Err(WalkError::Limit(Bound::Depth));
+        }
+        for (link, size) in unixfs.chunks(node).rev() {
+            self.follow(link.target, Role::Chunk { size, depth: depth + 1 })?;
+        }
+        Ok(())
+    }
+}
+
+/// The node at hand, which errors name.
+struct At(ContentId);
+
+impl At {
+    fn decode<T>(
+        &self,
+        block: &[u8],
+        then: impl FnOnce(&Node, &UnixFs) -> Result<T, WalkError>,
+    ) -> Result<T, WalkError> {
+        let node = Node::decode(block).map_err(|why| WalkError::BadDagPb { cid: Box::new(self.0), why })?;
+        let unixfs = UnixFs::of(&node).map_err(|why| self.bad_unixfs(why))?;
+        then(&node, &unixfs)
+    }
+
+    fn file_size(&self, node: &Node, unixfs: &UnixFs) -> Result<u64, WalkError> {
+        unixfs.check_file(node).map_err(|why| self.bad_unixfs(why))
+    }
+
+    fn bad_unixfs(&self, why: &'static str) -> WalkError {
+        WalkError::BadUnixfs { cid: Box::new(self.0), why }
+    }
+
+    fn shard_error(&self, error: ShardError) -> WalkError {
+        match error {
+            ShardError::Bad(why) => self.bad_unixfs(why),
+            ShardError::Bound(bound) => WalkError::Limit(bound),
+            ShardError::UnknownHash(code) => WalkError::UnsupportedType(code),
+        }
+    }
+}
+
+fn not_found(name: &str) -> WalkError {
+    WalkError::NotFound { name: excerpt(name) }
+}
+
+/// The beginning of a name for a message, escaped.
+fn excerpt(name: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
+}
+
+/// Blocks that walks were supplied with, each with its hash proven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
+
+impl WalkedBlocks {
+    /// The block, when it is among them.
+    pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
+        self.0.get(&cid.multihash())
+    }
+
+    /// Adds the block of a CID that was not walked, if it is its content.
+    pub fn add(&mut self, cid: &ContentId, block: Bytes) {
+        if cid.verify(&block) {
+            self.0.insert(cid.multihash(), block);
+        }
+    }
+
+    /// Adds those of another walk.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+}
+
+/// What a walk proved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven {
+    /// The bytes of the file.
+    pub bytes: Bytes,
+    /// The CID of the file itself, at the end of the path.
+    pub file: ContentId,
+    /// How many different blocks were supplied.
+    pub blocks: usize,
+    /// How many nodes were visited, a node that occurs twice counted twice.
+    pub visits: usize,
+}
+
+/// How much a walk may cost. Reaching a bound is an error, never a shorter answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Different blocks.
+    pub blocks: usize,
+    /// Bytes of one block. The specifications ask publishers to stay within 2 MiB.
+    pub block_size: usize,
+    /// Bytes of all blocks together, and of the part of a CAR that has to be read for them.
+    pub dag_bytes: usize,
+    /// Bytes of the file.
+    pub total_bytes: usize,
+    /// Levels of nodes below the root of the file.
+    pub depth: usize,
+    /// Visits to nodes, and sections read of a CAR. Only this bound stops a graph that is small, repeats itself
+    /// without end and holds no bytes.
+    pub visits: usize,
+}
+
+impl Budget {
+    /// Largest block that the trustless gateway specification lets a client expect.
+    pub const MAX_BLOCK_BYTES: usize = 2 << 20;
+    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; narrow
+    /// trees of small chunks need a few more.
+    pub const MAX_DEPTH: usize = 32;
+
+    /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
+    pub const fn card() -> Self {
+        Self {
+            blocks: 1024,
+            block_size: Self::MAX_BLOCK_BYTES,
+            dag_bytes: 8 << 20,
+            total_bytes: 256 << 10,
+            depth: Self::MAX_DEPTH,
+            visits: 4096,
+        }
+    }
+
+    /// For `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
+    pub const fn cat() -> Self {
+        Self {
+            blocks: 1 << 17,
+            block_size: Self::MAX_BLOCK_BYTES,
+            dag_bytes: 128 << 20,
+            total_bytes: 64 << 20,
+            depth: Self::MAX_DEPTH,
+            visits: 1 << 17,
+        }
+    }
+}
+
+/// A bound that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// [`Budget::block_size`].
+    BlockSize,
+    /// [`Budget::blocks`].
+    Blocks,
+    /// The header of a CAR, which may have 32 KiB.
+    CarHeader,
+    /// [`Budget::dag_bytes`].
+    DagBytes,
+    /// [`Budget::depth`].
+    Depth,
+    /// A shard wider than 1024 buckets.
+    Fanout,
+    /// An identity CID above [`MAX_DIGEST_BYTES`].
+    InlineContent,
+    /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
+    Path,
+    /// Shards below each other after all bits of the hash are used.
+    ShardDepth,
+    /// [`Budget::visits`].
+    Visits,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BlockSize => f.write_str("the size of one block"),
+            Self::Blocks => f.write_str("the number of blocks"),
+            Self::CarHeader => f.write_str("the size of a header"),
+            Self::DagBytes => f.write_str("the size of all blocks"),
+            Self::Depth => f.write_str("the depth of the file"),
+            Self::Fanout => f.write_str("the width of a sharded directory"),
+            Self::InlineContent => write!(f, "the {MAX_DIGEST_BYTES} bytes that a CID may hold inline"),
+            Self::Path => f.write_str("the length of the path"),
+            Self::ShardDepth => f.write_str("the depth of a sharded directory"),
+            Self::Visits => f.write_str("the number of visits"),
+        }
+    }
+}
+
+/// Why a walk gives no bytes.
+///
+/// Two kinds must be kept apart, see [`WalkError::is_final`]: what follows from the request and hashed blocks, and what
+/// only says that one source was no use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WalkError {
+    /// The source sent something that is not a CAR.
+    #[error("not a CAR: {0}")]
+    BadCar(&'static str),
+    /// A block is not strict dag-pb.
+    #[error("{cid} is not valid dag-pb: {why}")]
+    BadDagPb {
+        /// The block.
+        cid: Box<ContentId>,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The path cannot be one.
+    #[error("{0}")]
+    BadPath(PathError),
+    /// A node breaks the rules of UnixFS.
+    #[error("{cid} is not valid UnixFS: {why}")]
+    BadUnixfs {
+        /// The node.
+        cid: Box<ContentId>,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The source sent a CAR with more in it than the walk can have a use for.
+    #[error("the CAR goes beyond {0}")]
+    CarLimit(Bound),
+    /// The source sent other bytes than those of the wanted block.
+    #[error("the bytes sent for {cid} are not its content")]
+    HashMismatch {
+        /// The wanted block.
+        cid: Box<ContentId>,
+    },
+    /// A link on the way has a hash that proves nothing.
+    #[error("a link on the way proves nothing: {0}")]
+    HashNotAllowed(String),
+    /// The source ended, whole or cut, without a block that is needed.
+    #[error("the block {cid} is missing")]
+    Incomplete {
+        /// The wanted block.
+        cid: Box<ContentId>,
+    },
+    /// The path ends at a directory.
+    #[error("the path ends at a directory, not at a file")]
+    IsADirectory,
+    /// A bound of the budget or of the format is reached, other than the size of the file.
+    #[error("the content goes beyond {0}")]
+    Limit(Bound),
+    /// The path goes on below a file.
+    #[error("\"{below}\" lies below a file")]
+    NotADirectory {
+        /// Beginning of the first name below the file, escaped.
+        below: String,
+    },
+    /// A directory on the path was read and has no such entry.
+    #[error("no entry is named \"{name}\"")]
+    NotFound {
+        /// Beginning of the name, escaped.
+        name: String,
+    },
+    /// The file is larger than [`Budget::total_bytes`], as its own root says.
+    #[error("the file has {size} bytes, more than {limit}")]
+    TooLarge {
+        /// Bytes of the file.
+        size: u64,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A block on the way is neither raw nor dag-pb.
+    #[error("the codec 0x{0:x} is not one of files and directories")]
+    UnsupportedCodec(u64),
+    /// A symlink, metadata, or a type or hash of sharded directories that is not known, by its code.
+    #[error("UnixFS has no file or directory of the type or hash 0x{0:x}")]
+    UnsupportedType(u64),
+}
+
+impl WalkError {
+    /// The stable name of the kind of error, for machines.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::BadCar(_) => "bad-car",
+            Self::BadDagPb { .. } => "bad-dag-pb",
+            Self::BadPath(_) => "bad-path",
+            Self::BadUnixfs { .. } => "bad-unixfs",
+            Self::CarLimit(_) | Self::Limit(_) | Self::TooLarge { .. } => "limit",
+            Self::HashMismatch { .. } => "hash-mismatch",
+            Self::HashNotAllowed(_) => "hash-not-allowed",
+            Self::Incomplete { .. } => "incomplete",
+            Self::IsADirectory => "is-a-directory",
+            Self::NotADirectory { .. } => "not-a-directory",
+            Self::NotFound { .. } => "not-found",
+            Self::UnsupportedCodec(_) => "unsupported-codec",
+            Self::UnsupportedType(_) => "unsupported-type",
+        }
+    }
+
+    /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
+    /// blocks. The others are the fault of one source, and the next may do better.
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. })
+    }
+}
+
+impl From<PathError> for WalkError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::TooLong | PathError::TooManySegments => Self::Limit(Bound::Path),
+            error => Self::BadPath(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::varint;
+    use super::*;
+    use crate::build::{Blocks, Built, Dag, Entries, Fanout, Layout, tree};
+
+    const TYPE_FILE: u8 = 2;
+
+    fn path(text: &str) -> ContentPath {
+        ContentPath::parse(text).unwrap()
+    }
+
+    /// Walks over `blocks`, and lists what was asked for.
+    fn ask(root: ContentId, at: &str, budget: Budget, blocks: &Blocks) -> (Result<Proven, WalkError>, Vec<ContentId>) {
+        let mut walk = Walk::new(root, &path(at), budget);
+        let mut asked = Vec::new();
+        while let Some(cid) = walk.wanted().copied() {
+            asked.push(cid);
+            let Some(block) = blocks.get(&cid) else { break };
+            walk.supply(block.clone()).unwrap();
+        }
+        (walk.finish(), asked)
+    }
+
+    fn cat(root: ContentId, at: &str, blocks: &Blocks) -> Result<Bytes, WalkError> {
+        ask(root, at, Budget::card(), blocks).0.map(|proven| proven.bytes)
+    }
+
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut field = vec![number << 3 | 2];
+        varint::write(content.len() as u64, &mut field);
+        field.extend(content);
+        field
+    }
+
+    /// Adds a node of links by name and of UnixFS data, good or bad.
+    fn add(blocks: &mut Blocks, links: &[(&str, ContentId)], data: &[u8]) -> ContentId {
+        let mut block = Vec::new();
+        for (name, cid) in links {
+            block.extend(field(2, &[field(1, &cid.to_bytes()), field(2, name.as_bytes())].concat()));
+        }
+        block.extend(field(1, data));
+        let cid = ContentId::dag_pb_of(&block);
+        blocks.insert(cid, Bytes::from(block));
+        cid
+    }
+
+    /// Adds a node of a file over chunks with the sizes that it claims for them.
+    fn add_file(blocks: &mut Blocks, chunks: &[(ContentId, u64)]) -> ContentId {
+        let mut data = vec![0x08, TYPE_FILE, 0x18];
+        varint::write(chunks.iter().map(|(_, size)| size).sum(), &mut data);
+        for (_, size) in chunks {
+            data.push(0x20);
+            varint::write(*size, &mut data);
+        }
+        let links: Vec<_> = chunks.iter().map(|(cid, _)| ("", *cid)).collect();
+        add(blocks, &links, &data)
+    }
+
+    fn add_directory(blocks: &mut Blocks, links: &[(&str, ContentId)]) -> ContentId {
+        add(blocks, links, &[0x08, 1])
+    }
+
+    fn is_bad_unixfs<T: fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
+        match outcome {
+            Err(WalkError::BadUnixfs { why, .. }) => assert_eq!(why, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_block_on_the_way_is_asked_for_once_and_no_other() {
+        let files = [("a/b/card.json", "{}"), ("a/other.json", "[]"), ("z", "z")];
+        let files = files.map(|(path, content)| (path.to_owned(), Bytes::from(content))).into();
+        let (root, blocks) = tree(&files, Layout::default());
+        let (outcome, asked) = ask(root, "a/b/card.json", Budget::card(), &blocks);
+        let proven = outcome.unwrap();
+        assert_eq!(proven.bytes, "{}");
+        assert_eq!(proven.file, ContentId::raw_of(b"{}"));
+        assert_eq!((proven.blocks, proven.visits), (4, 4));
+        assert_eq!(asked.len(), 4);
+        assert_eq!(asked[0], root);
+        assert_eq!(asked[3], proven.file);
+    }
+
+    #[test]
+    fn a_chunk_that_occurs_again_is_not_asked_for_again() {
+        let mut dag = Dag::default();
+        let root = dag.file(&[0; 1000], 10);
+        let (outcome, asked) = ask(root.cid, "", Budget::card(), &dag.into_blocks());
+        let proven = outcome.unwrap();
+        assert_eq!(proven.bytes, vec![0; 1000]);
+        assert_eq!((proven.blocks, proven.visits, asked.len()), (2, 101, 2));
+    }
+
+    #[test]
+    fn the_same_bytes_under_another_codec_are_not_asked_for_again() {
+        let mut blocks = Blocks::new();
+        let leaf = add_file(&mut blocks, &[]);
+        let block = blocks[&leaf].clone();
+        let root = add_file(&mut blocks, &[(leaf, 0), (ContentId::raw_of(&block), block.len() as u64)]);
+        let (outcome, asked) = ask(root, "", Budget::card(), &blocks);
+        assert_eq!(outcome.unwrap().bytes, block);
+        assert_eq!(asked, [root, leaf]);
+    }
+
+    #[test]
+    fn a_wrong_block_changes_nothing() {
+        let mut dag = Dag::default();
+        let root = dag.file(b"hello world", 6);
+        let blocks = dag.into_blocks();
+        let mut walk = Walk::new(root.cid, &ContentPath::default(), Budget::card());
+        while let Some(cid) = walk.wanted().copied() {
+            for wrong in [Bytes::new(), Bytes::from("hello world"), Bytes::from(vec![0; 4 << 20])] {
+                let mismatch = WalkError::HashMismatch { cid: Box::new(cid) };
+                assert_eq!(walk.supply(wrong), Err(mismatch));
+                assert_eq!(walk.wanted(), Some(&cid));
+            }
+            walk.supply(blocks[&cid].clone()).unwrap();
+        }
+        walk.supply(Bytes::from("too much")).unwrap();
+        assert_eq!(walk.finish().unwrap().bytes, "hello world");
+    }
+
+    #[test]
+    fn bytes_from_elsewhere_may_stand_in_for_a_raw_leaf() {
+        let files = [("card.json".to_owned(), Bytes::from("{}"))].into();
+        let (root, blocks) = tree(&files, Layout::default());
+        let mut walk = Walk::new(root, &path("card.json"), Budget::card());
+        walk.supply(blocks[&root].clone()).unwrap();
+        assert!(walk.wanted().unwrap().is_raw());
+        walk.supply(Bytes::from("{}")).unwrap();
+        assert_eq!(walk.finish().unwrap().bytes, "{}");
+    }
+
+    #[test]
+    fn identity_cids_need_no_block() {
+        let empty = ContentId::parse("bafkqaaa").unwrap();
+        let proven = Walk::new(empty, &ContentPath::default(), Budget::card()).finish().unwrap();
+        assert_eq!((proven.bytes.len(), proven.blocks, proven.visits), (0, 0, 1));
+    }
+
+    #[test]
+    fn the_end_of_a_path_has_to_be_a_file() {
+        let files = [("d/f".to_owned(), Bytes::from("x"))].into();
+        let (root, blocks) = tree(&files, Layout::default());
+        assert_eq!(cat(root, "d", &blocks), Err(WalkError::IsADirectory));
+        assert_eq!(cat(root, "", &blocks), Err(WalkError::IsADirectory));
+        assert_eq!(cat(root, "d/g", &blocks), Err(WalkError::NotFound { name: "g".to_owned() }));
+        assert_eq!(cat(root, "d/f/g", &blocks), Err(WalkError::NotADirectory { below: "g".to_owned() }));
+        let sharded = Layout { shard_above: 0, ..Layout::default() };
+        let (root, blocks) = tree(&files, sharded);
+        assert_eq!(cat(root, "d", &blocks), Err(WalkError::IsADirectory));
+        assert_eq!(cat(root, "e", &blocks), Err(WalkError::NotFound { name: "e".to_owned() }));
+        assert_eq!(cat(root, "d/f", &blocks).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_missing_block_is_named() {
+        let (root, mut blocks) = tree(&[("f".to_owned(), Bytes::from("x"))].into(), Layout::default());
+        let leaf = ContentId::raw_of(b"x");
+        blocks.remove(&leaf);
+        assert_eq!(cat(root, "f", &blocks), Err(WalkError::Incomplete { cid: Box::new(leaf) }));
+    }
+
+    #[test]
+    fn names_in_messages_are_cut_and_escaped() {
+        let (root, blocks) = tree(&[("f".to_owned(), Bytes::from("x"))].into(), Layout::default());
+        let Err(WalkError::NotFound { name }) = cat(root, &format!("\u{202e}\n{}", "x".repeat(1000)), &blocks) else {
+            panic!("found");
+        };
+        assert!(name.starts_with("\\u{202e}\\n"), "{name}");
+        assert!(name.len() < 100, "{name}");
+    }
+
+    #[test]
+    fn every_entry_of_a_sharded_directory_is_found_by_its_hash() {
+        const DEEPEST: usize = 12;
+        for fanout in [8, 16, 256, 1024] {
+            let mut dag = Dag::default();
+            let entries: Entries =
+                (0..300).map(|n| (format!("é{n}.json"), dag.raw(format!("{{\"n\":{n}}}")))).collect();
+            let root = dag.hamt(&entries, Fanout::new(fanout).unwrap());
+            let blocks = dag.into_blocks();
+            for (name, entry) in &entries {
+                let (outcome, asked) = ask(root.cid, name, Budget::card(), &blocks);
+                assert_eq!(outcome.unwrap().file, entry.cid);
+                assert!(asked.len() <= DEEPEST, "{} blocks at fanout {fanout}", asked.len());
+            }
+            assert!(matches!(cat(root.cid, "none", &blocks), Err(WalkError::NotFound { .. })));
+        }
+    }
+
+    #[test]
+    fn a_directory_with_a_bad_name_is_refused_whole() {
+        let leaf = ContentId::raw_of(b"x");
+        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        for bad in ["", ".", "..", "a/b", "a\0b"] {
+            let root = add_directory(&mut blocks, &[("f", leaf), (bad, leaf)]);
+            is_bad_unixfs(cat(root, "f", &blocks), "a directory lists a name that no file system has");
+        }
+        let root = add_directory(&mut blocks, &[("f", leaf), ("g", leaf), ("f", leaf)]);
+        is_bad_unixfs(cat(root, "g", &blocks), "a directory lists a name twice");
+    }
+
+    #[test]
+    fn a_chunk_is_held_to_the_size_that_its_parent_says() {
+        let leaf = ContentId::raw_of(b"x");
+        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        for size in [0, 2] {
+            let root = add_file(&mut blocks, &[(leaf, size)]);
+            is_bad_unixfs(cat(root, "", &blocks), "a chunk has not the size that its parent says");
+            let inner = add_file(&mut blocks, &[(leaf, 1)]);
+            let root = add_file(&mut blocks, &[(inner, size)]);
+            is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+        }
+        let directory = add_directory(&mut blocks, &[]);
+        let root = add_file(&mut blocks, &[(directory, 0)]);
+        is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+    }
+
+    #[test]
+    fn a_file_too_large_is_known_by_its_root() {
+        let limit = Budget::card().total_bytes;
+        let leaf = ContentId::raw_of(b"x");
+        let mut blocks = Blocks::new();
+        let root = add_file(&mut blocks, &[(leaf, limit as u64), (leaf, 1)]);
+        let (outcome, asked) = ask(root, "", Budget::card(), &blocks);
+        assert_eq!(outcome, Err(WalkError::TooLarge { size: limit as u64 + 1, limit }));
+        assert_eq!(asked, [root]);
+
+        let mut dag = Dag::default();
+        let fits = dag.raw(vec![0; limit]);
+        let exceeds = dag.raw(vec![0; limit + 1]);
+        let blocks = dag.into_blocks();
+        assert_eq!(cat(fits.cid, "", &blocks).unwrap().len(), limit);
+        assert!(matches!(cat(exceeds.cid, "", &blocks), Err(WalkError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn a_diamond_without_bytes_ends_at_the_visits() {
+        let mut blocks = Blocks::new();
+        let mut node = add_file(&mut blocks, &[]);
+        for _ in 0..30 {
+            node = add_file(&mut blocks, &[(node, 0), (node, 0)]);
+        }
+        let (outcome, asked) = ask(node, "", Budget::card(), &blocks);
+        assert_eq!(outcome, Err(WalkError::Limit(Bound::Visits)));
+        assert_eq!(asked.len(), 31);
+    }
+
+    #[test]
+    fn more_links_than_visits_are_not_even_listed() {
+        let mut blocks = Blocks::new();
+        let leaf = ContentId::parse("bafkqaaa").unwrap();
+        let root = add_file(&mut blocks, &vec![(leaf, 0); 20_000]);
+        let mut walk = Walk::new(root, &ContentPath::default(), Budget::card());
+        walk.supply(blocks[&root].clone()).unwrap();
+        assert!(walk.agenda.len() <= Budget::card().visits);
+        assert_eq!(walk.finish(), Err(WalkError::Limit(Bound::Visits)));
+    }
+
+    #[test]
+    fn a_chain_ends_at_the_depth() {
+        let mut dag = Dag::default();
+        let leaf = dag.raw("x").cid;
+        let mut blocks = dag.into_blocks();
+        let mut node = leaf;
+        for _ in 0..Budget::MAX_DEPTH {
+            node = add_file(&mut blocks, &[(node, 1)]);
+        }
+        assert_eq!(cat(node, "", &blocks).unwrap(), "x");
+        node = add_file(&mut blocks, &[(node, 1)]);
+        assert_eq!(cat(node, "", &blocks), Err(WalkError::Limit(Bound::Depth)));
+    }
+
+    #[test]
+    fn blocks_are_bounded_in_number_and_size() {
+        let (root, blocks) = tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), Layout::default());
+        let within = |budget| ask(root, "d/f", budget, &blocks).0.map(|proven| proven.blocks);
+        let card = Budget::card();
+        assert_eq!(within(Budget { blocks: 3, ..card }), Ok(3));
+        assert_eq!(within(Budget { blocks: 2, ..card }), Err(WalkError::Limit(Bound::Blocks)));
+        assert_eq!(within(Budget { block_size: 10, ..card }), Err(WalkError::Limit(Bound::BlockSize)));
+        assert_eq!(within(Budget { dag_bytes: 80, ..card }), Err(WalkError::Limit(Bound::DagBytes)));
+        assert_eq!(within(Budget { visits: 3, ..card }), Ok(3));
+        assert_eq!(within(Budget { visits: 2, ..card }), Err(WalkError::Limit(Bound::Visits)));
+        assert_eq!(within(Budget { visits: 0, ..card }), Err(WalkError::Limit(Bound::Visits)));
+    }
+
+    #[test]
+    fn blocks_of_other_codecs_are_never_asked_for() {
+        let cbor = ContentId::parse("bafyreihghlndxztlbtthbk2rumh3dvfbll3slgby4kzthxisuefaamtphq").unwrap();
+        assert_eq!(ask(cbor, "", Budget::card(), &Blocks::new()), (Err(WalkError::UnsupportedCodec(0x71)), vec![]));
+        let mut blocks = Blocks::new();
+        let root = add_directory(&mut blocks, &[("f", cbor)]);
+        assert_eq!(ask(root, "f", Budget::card(), &blocks), (Err(WalkError::UnsupportedCodec(0x71)), vec![root]));
+    }
+
+    #[test]
+    fn a_link_that_proves_nothing_matters_only_on_the_way() {
+        let leaf = ContentId::raw_of(b"x");
+        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        let sha1 = [&[0x01, 0x55, 0x11, 0x14][..], &[7; 20]].concat();
+        let links = [
+            field(2, &[field(1, &sha1), field(2, b"bad")].concat()),
+            field(2, &[field(1, &leaf.to_bytes()), field(2, b"good")].concat()),
+            field(1, &[0x08, 1]),
+        ];
+        let block = links.concat();
+        let root = ContentId::dag_pb_of(&block);
+        blocks.insert(root, Bytes::from(block));
+        assert_eq!(cat(root, "good", &blocks).unwrap(), "x");
+        assert!(matches!(cat(root, "bad", &blocks), Err(WalkError::HashNotAllowed(_))));
+    }
+
+    #[test]
+    fn a_symlink_is_not_followed() {
+        let mut blocks = Blocks::new();
+        let link = add(&mut blocks, &[], &[0x08, 4, 0x12, 1, b'f']);
+        let root = add_directory(&mut blocks, &[("l", link)]);
+        assert_eq!(cat(root, "l", &blocks), Err(WalkError::UnsupportedType(4)));
+        assert_eq!(cat(root, "l/x", &blocks), Err(WalkError::UnsupportedType(4)));
+    }
+
+    #[test]
+    fn only_the_fault_of_a_source_leaves_hope() {
+        let cid = Box::new(ContentId::raw_of(b""));
+        assert!(!WalkError::HashMismatch { cid: cid.clone() }.is_final());
+        assert!(!WalkError::Incomplete { cid }.is_final());
+        assert!(!WalkError::CarLimit(Bound::Visits).is_final());
+        assert!(!WalkError::BadCar("").is_final());
+        assert!(WalkError::Limit(Bound::Visits).is_final());
+        assert!(WalkError::IsADirectory.is_final());
+        assert_eq!(WalkError::from(PathError::TooManySegments).class(), "limit");
+        assert_eq!(WalkError::from(PathError::DotSegment).class(), "bad-path");
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_file_comes_back(content: Vec<u8>, chunk in 1_usize..20) {
+            let mut dag = Dag::default();
+            let Built { cid, .. } = dag.file(&content, chunk);
+            proptest::prop_assert_eq!(cat(cid, "", &dag.into_blocks()), Ok(Bytes::from(content)));
+        }
+
+        #[test]
+        fn a_hostile_root_never_panics(block: Vec<u8>, at in "[a-z]{0,2}") {
+            let mut walk = Walk::new(ContentId::dag_pb_of(&block), &path(&at), Budget::card());
+            walk.supply(Bytes::from(block)).unwrap();
+            let _ = walk.finish();
+        }
+    }
+}

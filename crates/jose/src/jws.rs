@@ -1,0 +1,115 @@
+//! JWS in compact form (RFC 7515) with Ed25519 (RFC 8037), of the one shape that is written and accepted here.
+//!
+//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ`
+//! (RFC 8725, 3.11), so that what is signed for one purpose is never taken for another.
+
+use base64::Engine as _;
+use clresolve_core::json::{JsonError, Limits, parse};
+use serde_json::Value;
+
+use crate::BASE64URL;
+use crate::key::{ALGORITHM, TrustedKeys};
+
+/// Longest protected header, in bytes once decoded; ours has some hundred.
+const MAX_HEADER_BYTES: usize = 1024;
+
+/// What a JWS is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// `typ` of the protected header.
+    pub typ: &'static str,
+    /// Longest JWS of this kind, in bytes.
+    pub max_bytes: usize,
+}
+
+/// The payload's bytes and the thumbprint of the key, once header and signature hold.
+pub fn verify_compact(jws: &str, keys: &TrustedKeys, kind: &Kind) -> Result<(Vec<u8>, String), JwsError> {
+    if jws.len() > kind.max_bytes {
+        return Err(JwsError::TooLong { most: kind.max_bytes });
+    }
+    let (signed, signature) = jws.rsplit_once('.').ok_or(JwsError::NotCompact)?;
+    let (header, payload) = signed.split_once('.').ok_or(JwsError::NotCompact)?;
+    if payload.contains('.') {
+        return Err(JwsError::NotCompact);
+    }
+    let key_id = key_of(&decoded(header)?, kind.typ)?;
+    let key = keys.get(&key_id).ok_or_else(|| JwsError::KeyUnknown { kid: key_id.clone() })?;
+    if !key.has_signed(signed.as_bytes(), &decoded(signature)?) {
+        return Err(JwsError::Signature);
+    }
+    Ok((decoded(payload)?, key_id))
+}
+
+fn decoded(part: &str) -> Result<Vec<u8>, JwsError> {
+    BASE64URL.decode(part).map_err(|_| JwsError::NotBase64Url)
+}
+
+/// `kid` of a protected header that is as ours are. What it does not know it refuses, so `jku`, `jwk`, `x5u` and `crit`
+/// are never acted on.
+fn key_of(header: &[u8], typ: &str) -> Result<String, JwsError> {
+    let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
+    let header = parse(header, limits).map_err(JwsError::Header)?;
+    let text = |member: &str| header.get(member).and_then(Value::as_str).unwrap_or_default();
+    if text("alg") != ALGORITHM {
+        return Err(JwsError::Algorithm { observed: text("alg").to_owned() });
+    }
+    if text("typ") != typ {
+        return Err(JwsError::Type { expected: typ.to_owned(), observed: text("typ").to_owned() });
+    }
+    let members = header.as_object().into_iter().flatten();
+    if let Some((member, _)) = members.into_iter().find(|(member, _)| !["alg", "typ", "kid"].contains(&member.as_str()))
+    {
+        return Err(JwsError::HeaderMember { member: member.clone() });
+    }
+    Ok(text("kid").to_owned())
+}
+
+/// Why a JWS is refused. The text in it is foreign.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JwsError {
+    /// `alg` is not [`ALGORITHM`]; `none` is never accepted.
+    #[error("alg is `{observed}`, not {ALGORITHM}")]
+    Algorithm {
+        /// What it is; empty where it is no text.
+        observed: String,
+    },
+    /// The protected header is not strict JSON.
+    #[error("the header is not strict JSON: {0}")]
+    Header(JsonError),
+    /// The protected header has a member that it should not have.
+    #[error("the header has the member `{member}`, which is not accepted")]
+    HeaderMember {
+        /// The member.
+        member: String,
+    },
+    /// No trusted key has the thumbprint that `kid` names.
+    #[error("no trusted key has the id `{kid}`; fetch the issuer's keys anew if they may have changed")]
+    KeyUnknown {
+        /// `kid`, empty where there is none.
+        kid: String,
+    },
+    /// A part is not base64url without padding.
+    #[error("not base64url")]
+    NotBase64Url,
+    /// Not three parts with dots between them.
+    #[error("not a JWS in compact form: three parts with dots between them")]
+    NotCompact,
+    /// The signature does not hold.
+    #[error("the signature does not hold")]
+    Signature,
+    /// Longer than the limit of its kind.
+    #[error("longer than {most} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        most: usize,
+    },
+    /// `typ` is not that of its kind.
+    #[error("typ is `{observed}`, not {expected}")]
+    Type {
+        /// What it should be.
+        expected: String,
+        /// What it is; empty where it is no text.
+        observed: String,
+    },
+}

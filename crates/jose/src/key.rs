@@ -1,0 +1,269 @@
+//! Ed25519 keys: PKCS#8 in PEM for the private one, JSON Web Keys (RFC 7517, RFC 8037) for public ones.
+
+use std::fmt;
+
+use base64::Engine as _;
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _};
+use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use clresolve_core::digest::Digest;
+use clresolve_core::json::{Limits, parse};
+
+use crate::BASE64URL;
+
+/// `alg` of keys and signatures, the only one.
+pub const ALGORITHM: &str = "EdDSA";
+
+/// Most keys of a set: the one that signs, the next, and those before it.
+pub const MAX_KEYS: usize = 64;
+
+/// Bytes of a public key.
+const KEY_BYTES: usize = 32;
+
+/// Bytes of a signature.
+const SIGNATURE_BYTES: usize = 64;
+
+/// A private key. Its bytes are wiped when it is dropped, and no form of it is ever printed.
+pub struct SigningKey {
+    secret: ed25519_dalek::SigningKey,
+    public: PublicKey,
+}
+
+impl SigningKey {
+    /// A new key from the system's randomness.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut seed = Zeroizing::new([0; KEY_BYTES]);
+        getrandom::fill(&mut *seed).map_err(|_| KeyError::NoRandomness)?;
+        Self::of(ed25519_dalek::SigningKey::from_bytes(&seed))
+    }
+
+    /// Reads PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
+    ///
+    /// # Errors
+    /// Says that it is not such a key, and nothing of what it is.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        Self::of(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| KeyError::NotPkcs8)?)
+    }
+
+    /// The key as PKCS#8 in PEM.
+    pub fn to_pem(&self) -> Result<Zeroizing<String>, KeyError> {
+        // Without the public key beside it: OpenSSL before 3.0 reads only the older form.
+        let pair = ed25519_dalek::pkcs8::KeypairBytes { secret_key: self.secret.to_bytes(), public_key: None };
+        pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| KeyError::NotPkcs8)
+    }
+
+    fn of(secret: ed25519_dalek::SigningKey) -> Result<Self, KeyError> {
+        let public = PublicKey::of(secret.verifying_key())?;
+        Ok(Self { secret, public })
+    }
+
+    /// The public key.
+    pub const fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The signature of `message`.
+    pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.secret.sign(message).to_bytes()
+    }
+
+    /// A JWS in compact form over `payload`, of the type `typ`.
+    pub fn sign_compact(&self, typ: &str, payload: &[u8]) -> String {
+        let header = json!({"alg": ALGORITHM, "kid": self.public.id, "typ": typ}).to_string();
+        let mut jws = BASE64URL.encode(header);
+        jws.push('.');
+        BASE64URL.encode_string(payload, &mut jws);
+        let signature = self.sign(jws.as_bytes());
+        jws.push('.');
+        BASE64URL.encode_string(signature, &mut jws);
+        jws
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SigningKey").field(&self.public.id).finish()
+    }
+}
+
+/// A public key, and its RFC 7638 thumbprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    key: VerifyingKey,
+    id: String,
+}
+
+impl PublicKey {
+    /// A key from its 32 bytes.
+    ///
+    /// # Errors
+    /// When they are no point of the curve, are written in another form than the one form of that point, or are of small
+    /// order: such a key has signed whatever one likes.
+    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
+        Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
+    }
+
+    fn of(key: VerifyingKey) -> Result<Self, KeyError> {
+        let canonical = key.to_edwards().compress();
+        if key.is_weak() || canonical.as_bytes() != key.as_bytes() {
+            return Err(KeyError::Weak);
+        }
+        let x = BASE64URL.encode(key.as_bytes());
+        // RFC 7638: the required members in the order of their names, without white space.
+        let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+        let id = BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes());
+        Ok(Self { key, id })
+    }
+
+    /// The thumbprint: 43 characters of base64url.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The key as a JSON Web Key.
+    pub fn to_jwk(&self) -> Value {
+        json!({
+            "kty": "OKP", "crv": "Ed25519", "x": BASE64URL.encode(self.key.as_bytes()),
+            "kid": self.id, "use": "sig", "alg": ALGORITHM,
+        })
+    }
+
+    /// Whether this key has signed `message`. Stricter than RFC 8032 demands: what can be changed into another valid
+    /// signature is refused.
+    pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        Signature::from_slice(signature).is_ok_and(|signature| self.key.verify_strict(message, &signature).is_ok())
+    }
+
+    /// The key of a JSON Web Key's member `x`.
+    pub fn from_x(x: &str) -> Result<Self, KeyError> {
+        let bytes = BASE64URL.decode(x).ok().and_then(|bytes| bytes.try_into().ok());
+        Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)
+    }
+
+    /// The key of a JSON Web Key; `None` for one of another kind, which a set may hold beside ours (RFC 7517, 5).
+    fn from_jwk(jwk: &Value) -> Result<Option<Self>, KeyError> {
+        let text = |member: &str| jwk.get(member).and_then(Value::as_str);
+        if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
+            return Ok(None);
+        }
+        if jwk.get("d").is_some() {
+            return Err(KeyError::Private);
+        }
+        let forbids = |member: &str, allowed: &[&str]| {
+            jwk.get(member).is_some_and(|value| !value.as_str().is_some_and(|value| allowed.contains(&value)))
+        };
+        if forbids("use", &["sig"]) || forbids("alg", &[ALGORITHM, "Ed25519"]) {
+            return Ok(None);
+        }
+        let key = Self::from_x(text("x").unwrap_or_default())?;
+        if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.id())) {
+            return Err(KeyError::OtherId);
+        }
+        Ok(Some(key))
+    }
+}
+
+/// The public keys that a verifier goes by, or an issuer publishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedKeys(Vec<PublicKey>);
+
+impl TrustedKeys {
+    /// Reads a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are passed over.
+    ///
+    /// # Errors
+    /// When it is no such set, holds a private or a weak key or one under another id than its thumbprint, or none at all.
+    pub fn from_jwks(bytes: &[u8]) -> Result<Self, KeyError> {
+        let list = key_list(bytes)?;
+        let keys: Vec<_> =
+            list.iter().filter_map(|jwk| PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
+        if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(Self(keys)) }
+    }
+
+    /// The keys as a JSON Web Key Set.
+    pub fn to_jwks(&self) -> Value {
+        json!({ "keys": self.0.iter().map(PublicKey::to_jwk).collect::<Vec<_>>() })
+    }
+
+    /// The key of this thumbprint.
+    pub fn get(&self, id: &str) -> Option<&PublicKey> {
+        self.0.iter().find(|key| key.id == id)
+    }
+
+    /// Adds those of `more` that are not there yet.
+    pub fn extend(&mut self, more: Self) {
+        for key in more.0 {
+            if self.get(key.id()).is_none() {
+                self.0.push(key);
+            }
+        }
+    }
+}
+
+/// The keys of a JSON Web Key Set as they stand there, of whatever kind.
+///
+/// # Errors
+/// [`KeyError::NotJwks`].
+pub fn key_list(bytes: &[u8]) -> Result<Vec<Value>, KeyError> {
+    if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+        let detail = "it is PEM; `clresolve key public FILE` makes a key set of a key".to_owned();
+        return Err(KeyError::NotJwks { detail });
+    }
+    let mut set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
+    let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
+        return Err(KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
+    };
+    if list.len() > MAX_KEYS {
+        return Err(KeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
+    }
+    Ok(list)
+}
+
+impl From<&PublicKey> for TrustedKeys {
+    fn from(key: &PublicKey) -> Self {
+        Self(vec![key.clone()])
+    }
+}
+
+/// Why something is no key. No error holds any part of a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The set has no Ed25519 key for signatures.
+    #[error("the set has no Ed25519 key for signatures")]
+    NoKey,
+    /// The system has no randomness.
+    #[error("the system gives no randomness")]
+    NoRandomness,
+    /// Not a private key that cards can be signed with.
+    #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 8192 bits")]
+    NotCardKey,
+    /// A member of a public key is missing or malformed.
+    #[error("a member of a key is missing, or not base64url of the right length")]
+    NotJwk,
+    /// Not a JSON Web Key Set.
+    #[error("not a JSON Web Key Set: {detail}")]
+    NotJwks {
+        /// What is wrong.
+        detail: String,
+    },
+    /// Not a private Ed25519 key.
+    #[error(
+        "expected an Ed25519 key as PKCS#8 in PEM, as `clresolve key new` or `openssl genpkey -algorithm ed25519` write it"
+    )]
+    NotPkcs8,
+    /// `kid` is not the key's thumbprint.
+    #[error("`kid` of a key is not its RFC 7638 thumbprint")]
+    OtherId,
+    /// A private key among public ones.
+    #[error("the set holds a private key (`d`); publish public keys only, and take that one for lost")]
+    Private,
+    /// A key of small order, or not the one form of a point.
+    #[error("a key is weak: no point of the curve, of small order, or not in canonical form")]
+    Weak,
+}

@@ -1,0 +1,9 @@
+//! Ed25519 keys, JSON Web Key Sets and compact JWS: what verdicts, cards and receipts are signed with. No I/O: key files
+//! are read by the program.
+
+mod jws;
+mod key;
+
+pub use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+pub use jws::{JwsError, Kind, verify_compact};
+pub use key::{ALGORITHM, KeyError, MAX_KEYS, PublicKey, SigningKey, TrustedKeys, key_list};

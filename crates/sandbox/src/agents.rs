@@ -1,0 +1,51 @@
+//! The agents of the sandbox.
+
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use serde::Serialize;
+
+use crate::schemas::Schemas;
+use crate::spec::Spec;
+use crate::world::Manifest;
+
+/// Good agents, and one for each way in which a publisher can go wrong.
+const AGENTS: &str = include_str!("agents.toml");
+
+/// The sandbox as data.
+pub fn spec() -> Spec {
+    Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests")
+}
+
+/// Every agent that has a verdict to expect: trusted ones first, then by name.
+pub fn expected() -> Vec<Expected> {
+    let mut expected: Vec<Expected> = spec()
+        .agents
+        .into_iter()
+        .filter_map(|agent| {
+            let mut codes = agent.codes;
+            codes.sort_by_key(|code| code.slug());
+            Some(Expected { state: agent.state?, name: agent.name, codes, about: agent.about })
+        })
+        .collect();
+    expected.sort_by(|a, b| (a.state != State::Trusted, &a.name).cmp(&(b.state != State::Trusted, &b.name)));
+    expected
+}
+
+/// A name of the sandbox and the verdict that it should get when it is asked for with the defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Expected {
+    /// The name.
+    pub name: String,
+    /// The state.
+    pub state: State,
+    /// Every reason's code, in alphabetical order.
+    pub codes: Vec<Code>,
+    /// What is special about the name, in one sentence.
+    #[serde(skip)]
+    pub about: String,
+}
+
+/// The manifests of the sandbox's own schemas, by which its names are judged. Nothing is started.
+pub fn manifests() -> Vec<Manifest> {
+    Schemas::publish(&spec().schemas).manifests().cloned().collect()
+}

@@ -1,0 +1,153 @@
+//! The sandbox's chain: real EVM execution of ENS contracts, in memory, at mainnet's addresses.
+//!
+//! [`ChainBuilder`] registers names with real contract calls and seals blocks; [`SandboxChain`] is the finished,
+//! unchanging result; [`RpcServer`] answers JSON-RPC from it. The contracts are in `src/sandbox/contracts`.
+
+mod abi;
+mod artifacts;
+mod builder;
+mod evm;
+mod gateway;
+mod proofs;
+mod rpc;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use alloy_primitives::{Address, B256, Bytes, U256, address};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
+use jiff::Timestamp;
+use revm::context::BlockEnv;
+
+pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registration, ResolverKind};
+pub use self::gateway::GatewayError;
+pub use self::rpc::{BindError, RpcFault, RpcServer};
+
+use self::evm::{Call, Outcome, Rejected, State, Touched};
+use self::gateway::Gateway;
+use self::proofs::Tries;
+use clresolve_core::reading::Block;
+
+/// The chain's id (CAIP-2 `eip155:31337`), the customary one of development chains.
+pub const CHAIN_ID: u64 = 31_337;
+/// The ENS registry.
+pub const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
+/// The Universal Resolver (ENSIP-23).
+pub const UNIVERSAL_RESOLVER: Address = address!("eEeEEEeE14D718C2B47D9923Deab1335E144EeEe");
+/// Multicall3.
+pub const MULTICALL3: Address = address!("cA11bde05977b3631167028862bE2a173976CA11");
+/// The registrar of second-level `.eth` names.
+pub const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
+/// The NameWrapper.
+pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
+
+/// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
+const GAS_LIMIT: u64 = 50_000_000;
+
+/// A chain of sealed blocks. It never changes; [`ChainBuilder::build`] makes the next one.
+pub struct SandboxChain {
+    /// Oldest first, numbered without gaps, never empty.
+    blocks: Vec<Arc<Sealed>>,
+    /// Number of the newest block that is `finalized` and `safe`.
+    finalized: u64,
+    gateway: Gateway,
+}
+
+impl SandboxChain {
+    /// The block that `finalized` and `safe` mean.
+    pub fn finalized(&self) -> Block {
+        self.number(self.finalized).expect("the builder finalizes sealed blocks only").summary()
+    }
+
+    /// The block that `latest` means.
+    pub fn latest(&self) -> Block {
+        self.newest().summary()
+    }
+
+    /// Block 0, by which a chain is known.
+    pub fn genesis(&self) -> Block {
+        self.number(0).expect("the builder begins with block 0").summary()
+    }
+
+    /// What the CCIP-Read gateway of every [`ResolverKind::Offchain`] name answers to `data` for `sender` (EIP-3668):
+    /// the result, signed so that the resolver accepts it until an hour after the latest block.
+    ///
+    /// # Errors
+    /// `data` is not a request that such a resolver makes.
+    pub fn answer(&self, sender: Address, data: &[u8]) -> Result<Bytes, GatewayError> {
+        self.gateway.answer(sender, data, self.newest().header.timestamp)
+    }
+
+    /// The address whose signature on gateway answers the resolvers accept.
+    pub fn gateway_signer(&self) -> Address {
+        self.gateway.signer()
+    }
+
+    fn newest(&self) -> &Sealed {
+        self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
+    }
+
+    fn number(&self, number: u64) -> Option<&Sealed> {
+        let first = self.blocks.first()?.header.number;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.blocks.get(index).map(Arc::as_ref)
+    }
+
+    fn block(&self, id: BlockId) -> Option<&Sealed> {
+        match id {
+            BlockId::Hash(hash) => self.blocks.iter().find(|b| b.hash == hash.block_hash).map(Arc::as_ref),
+            BlockId::Number(BlockNumberOrTag::Number(number)) => self.number(number),
+            BlockId::Number(BlockNumberOrTag::Finalized | BlockNumberOrTag::Safe) => self.number(self.finalized),
+            BlockId::Number(BlockNumberOrTag::Latest | BlockNumberOrTag::Pending) => Some(self.newest()),
+            BlockId::Number(BlockNumberOrTag::Earliest) => self.blocks.first().map(Arc::as_ref),
+        }
+    }
+}
+
+/// A block and the state after it.
+struct Sealed {
+    header: alloy_consensus::Header,
+    hash: B256,
+    state: State,
+    /// Made when the first proof is asked for.
+    tries: OnceLock<Tries>,
+}
+
+impl Sealed {
+    fn new(header: alloy_consensus::Header, state: State) -> Self {
+        Self { hash: header.hash_slow(), header, state, tries: OnceLock::new() }
+    }
+
+    fn summary(&self) -> Block {
+        let seconds = i64::try_from(self.header.timestamp).unwrap_or(i64::MAX);
+        Block {
+            number: self.header.number,
+            hash: self.hash,
+            timestamp: Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    fn call(&self, call: Call) -> Result<Outcome, Rejected> {
+        self.state.call(self.environment(), call)
+    }
+
+    fn touched(&self, call: Call) -> Result<Touched, Rejected> {
+        self.state.touched(self.environment(), call)
+    }
+
+    fn prove(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
+        self.tries.get_or_init(|| Tries::new(&self.state)).prove(&self.state, address, slots)
+    }
+
+    /// What contracts see of the block: what its header says.
+    fn environment(&self) -> BlockEnv {
+        BlockEnv {
+            number: U256::from(self.header.number),
+            timestamp: U256::from(self.header.timestamp),
+            gas_limit: GAS_LIMIT,
+            prevrandao: Some(self.header.mix_hash),
+            ..BlockEnv::default()
+        }
+    }
+}

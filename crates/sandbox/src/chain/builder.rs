@@ -1,0 +1,520 @@
+//! Writing the chain: names, records and blocks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_WITHDRAWALS;
+use alloy_primitives::{Address, B256, Bytes, U256, address, b256, keccak256};
+use alloy_sol_types::{SolCall, SolValue};
+use jiff::Timestamp;
+use revm::context::result::Output;
+use revm::primitives::TxKind;
+use serde::Deserialize;
+
+use super::abi::{NameWrapper, OwnResolver, PublicResolver, Registrar, Registry};
+use super::artifacts::Contract;
+use super::evm::{Outcome, State};
+use super::gateway::Gateway;
+use super::{GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Block;
+
+/// Namehash of the root.
+const ROOT_NODE: B256 = B256::ZERO;
+/// Namehash of `eth`.
+const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
+/// Deploys the contracts, and holds the root and every name that only exists for the names below it.
+const OPERATOR: Address = address!("00000000000000000000000000000000005a4d80");
+/// The year 2100: the expiry of names that are given none.
+const FAR_FUTURE: u64 = 4_102_444_800;
+/// SHA-256 of nothing: the root of a block without requests (EIP-7685).
+const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+
+/// A name to be put on the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The name. Missing ancestors are registered for a holder of no importance, without a resolver.
+    pub name: EnsName,
+    /// Who holds it.
+    pub owner: Address,
+    /// Where the registry says that it is held. A subname is held where its parent is.
+    pub custody: Custody,
+    /// When it expires; never, within reason, when `None`. Means nothing for a subname in the registry.
+    pub expiry: Option<Timestamp>,
+    /// Its resolver.
+    pub resolver: ResolverKind,
+    /// Text records (ENSIP-5) by key.
+    pub texts: BTreeMap<String, String>,
+    /// Address record (EIP-137).
+    pub addr: Option<Address>,
+}
+
+impl Registration {
+    /// A registration of `name` for `owner` with [`ResolverKind::Public`], no records and no expiry.
+    pub fn new(name: EnsName, owner: Address) -> Self {
+        Self {
+            name,
+            owner,
+            custody: Custody::Registry,
+            expiry: None,
+            resolver: ResolverKind::Public,
+            texts: BTreeMap::new(),
+            addr: None,
+        }
+    }
+}
+
+/// Which contract knows a name's holder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Custody {
+    /// The registry.
+    #[default]
+    Registry,
+    /// The NameWrapper, which owns the name in the registry.
+    NameWrapper,
+}
+
+/// What answers for a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResolverKind {
+    /// The public resolver, with the records of the registration.
+    #[default]
+    Public,
+    /// No resolver is set.
+    None,
+    /// An address without code, or any other: nothing is deployed there.
+    Address(Address),
+    /// An ENSIP-10 resolver for the name and all below it; `{label}` in a text becomes the asked name's first label.
+    Wildcard,
+    /// An EIP-3668 resolver that sends clients to `urls` (with `{sender}` and `{data}` where wanted), where the world
+    /// serves [`SandboxChain::answer`].
+    Offchain {
+        /// Gateway URL templates.
+        urls: Vec<String>,
+    },
+    /// A resolver that misbehaves.
+    Hostile {
+        /// How.
+        mode: HostileMode,
+        /// The URL, for the modes with a lookup; else the text key that misbehaves while the others are answered
+        /// well. Every key, when empty.
+        #[serde(default)]
+        arg: String,
+    },
+}
+
+/// Ways in which a hostile resolver misbehaves. The order is that of the contract's own list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum HostileMode {
+    /// A string whose length word is the offset word itself.
+    Aliased,
+    /// A string with a length past the end.
+    BadLength,
+    /// A string with an offset past the end.
+    BadOffset,
+    /// A string that is not UTF-8.
+    BadUtf8,
+    /// Uses up all gas.
+    Burn,
+    /// Uses up all gas when asked for its interfaces, and answers well otherwise.
+    BurnInterface,
+    /// Answers with no bytes at all.
+    Empty,
+    /// Claims every interface and answers ENSIP-10 with garbage, which fails the Universal Resolver's whole call.
+    ExtendedGarbage,
+    /// Answers with four bytes.
+    Garbage,
+    /// A string of 1 MiB. More than one such key does not fit the gas limit.
+    Huge,
+    /// Runs the invalid opcode.
+    Invalid,
+    /// Sends the client to the URL again after every answer.
+    Loop,
+    /// Asks for a lookup without any URL.
+    NoUrls,
+    /// Reverts with a reason.
+    Revert,
+    /// Reverts with 1 MiB. More than one such key does not fit the gas limit.
+    RevertHuge,
+    /// Asks for a lookup in the name of another contract, which EIP-3668 forbids.
+    Sender,
+    /// Sends the client to the URL, and takes what comes back for the (ABI-encoded) text.
+    Ssrf,
+}
+
+/// Why the chain cannot be written as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A name that every chain has already (`eth`).
+    #[error("{0} cannot be registered: every chain has it")]
+    Reserved(String),
+    /// A subname that is to be held elsewhere than its parent.
+    #[error("{0} must be held by the contract that holds its parent")]
+    Custody(String),
+    /// The name was not registered.
+    #[error("{0} is not registered")]
+    Unregistered(String),
+    /// The name's resolver has no records that could be written.
+    #[error("the resolver of {0} takes no records")]
+    NoRecords(String),
+    /// A time before 1970, or a block that is not later than the one before it.
+    #[error("{0} cannot be the time of the next block or of an expiry")]
+    Time(Timestamp),
+    /// A chain needs one sealed block at least.
+    #[error("no block has been sealed")]
+    NoBlock,
+    /// A contract refused a transaction.
+    #[error("the transaction failed: {0}")]
+    Transaction(String),
+}
+
+/// A chain in the making. A clone goes its own way from there, so that one world can have several futures.
+#[derive(Clone)]
+pub struct ChainBuilder {
+    state: State,
+    /// The root of the state, where nothing has changed since it was worked out: it takes long.
+    root: Option<B256>,
+    gateway: Gateway,
+    public_resolver: Address,
+    /// Registered names by node.
+    names: HashMap<B256, Holding>,
+    blocks: Vec<Arc<Sealed>>,
+    finalized: Option<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Holding {
+    owner: Address,
+    custody: Custody,
+    records: RecordsAt,
+}
+
+/// Where the records of a name are written.
+#[derive(Clone, Copy)]
+enum RecordsAt {
+    Nowhere,
+    Public,
+    /// The resolver's only set of records.
+    Own(Address),
+    Gateway,
+}
+
+impl ChainBuilder {
+    /// A chain with the contracts, but no names and no block but block 0, which is empty.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`] when a contract cannot be deployed.
+    pub fn new() -> Result<Self, BuildError> {
+        let mut builder = Self {
+            state: State::default(),
+            root: None,
+            gateway: Gateway::new(),
+            public_resolver: Address::ZERO,
+            names: HashMap::new(),
+            blocks: vec![Arc::new(Sealed::new(header(None, 0, State::default().root()), State::default()))],
+            finalized: None,
+        };
+        builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
+        builder.deploy_at(REGISTRAR, Contract::Registrar, &(REGISTRY, ETH_NODE, NAME_WRAPPER).abi_encode_params())?;
+        builder.deploy_at(NAME_WRAPPER, Contract::NameWrapper, &(REGISTRY, REGISTRAR, ETH_NODE).abi_encode_params())?;
+        builder.deploy_at(UNIVERSAL_RESOLVER, Contract::UniversalResolver, &REGISTRY.abi_encode())?;
+        builder.deploy_at(MULTICALL3, Contract::Multicall3, &[])?;
+        builder.public_resolver =
+            builder.deploy(Contract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
+        let eth = keccak256("eth");
+        builder.transact(
+            OPERATOR,
+            REGISTRY,
+            Registry::setSubnodeOwnerCall { node: ROOT_NODE, label: eth, owner: REGISTRAR },
+        )?;
+        let held = Holding { owner: OPERATOR, custody: Custody::Registry, records: RecordsAt::Nowhere };
+        builder.names.insert(ROOT_NODE, held);
+        builder.names.insert(ETH_NODE, Holding { owner: REGISTRAR, ..held });
+        Ok(builder)
+    }
+
+    /// Puts a name on the chain. A name that is there already gets the new holder, expiry and resolver; its records
+    /// in the public resolver stay.
+    ///
+    /// # Errors
+    /// [`BuildError::Reserved`], [`BuildError::Custody`], [`BuildError::NoRecords`], [`BuildError::Time`], or
+    /// [`BuildError::Transaction`] when a contract refuses.
+    pub fn register(&mut self, registration: &Registration) -> Result<(), BuildError> {
+        let name = &registration.name;
+        let node = name.node();
+        if node == ETH_NODE {
+            return Err(BuildError::Reserved(name.to_string()));
+        }
+        let parent = self.ensure_ancestors(name, registration.custody)?;
+        let (resolver, records) = self.install(&registration.resolver)?;
+        let holding = Holding { owner: registration.owner, custody: registration.custody, records };
+        let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
+        self.claim(name, parent, Claim { holding, label: first_label(name), resolver, expiry })?;
+        self.names.insert(node, holding);
+        self.write_records(name, &registration.texts, registration.addr)
+    }
+
+    /// Sets one text record; the empty value removes it.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
+    pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), BuildError> {
+        self.write_records(name, &BTreeMap::from([(key.to_owned(), value.to_owned())]), None)
+    }
+
+    /// Changes the resolver of a registered name.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`] or [`BuildError::Transaction`].
+    pub fn set_resolver(&mut self, name: &EnsName, kind: &ResolverKind) -> Result<(), BuildError> {
+        let node = name.node();
+        let holding = self.holding(name)?;
+        let (resolver, records) = self.install(kind)?;
+        match holding.custody {
+            Custody::Registry => self.transact(holding.owner, REGISTRY, Registry::setResolverCall { node, resolver }),
+            Custody::NameWrapper => {
+                self.transact(holding.owner, NAME_WRAPPER, NameWrapper::setResolverCall { node, resolver })
+            }
+        }?;
+        self.names.insert(node, Holding { records, ..holding });
+        Ok(())
+    }
+
+    /// Seals everything so far into the next block, which becomes `latest`.
+    ///
+    /// # Errors
+    /// [`BuildError::Time`] unless `timestamp` is later than that of the block before, in whole seconds.
+    pub fn seal(&mut self, timestamp: Timestamp) -> Result<Block, BuildError> {
+        let seconds = unix_seconds(timestamp)?;
+        let parent = self.blocks.last();
+        if parent.is_some_and(|parent| parent.header.timestamp >= seconds) {
+            return Err(BuildError::Time(timestamp));
+        }
+        let root = *self.root.get_or_insert_with(|| self.state.root());
+        let sealed = Sealed::new(header(parent.map(Arc::as_ref), seconds, root), self.state.clone());
+        self.state.remember_block(sealed.header.number, sealed.hash);
+        let block = sealed.summary();
+        self.blocks.push(Arc::new(sealed));
+        Ok(block)
+    }
+
+    /// Makes the newest sealed block `finalized` and `safe`. Until the first time, the newest block always is.
+    ///
+    /// # Errors
+    /// [`BuildError::NoBlock`].
+    pub fn finalize(&mut self) -> Result<(), BuildError> {
+        self.finalized = Some(self.newest()?);
+        Ok(())
+    }
+
+    /// The chain as sealed so far. What came after the last block is not in it.
+    ///
+    /// # Errors
+    /// [`BuildError::NoBlock`].
+    pub fn build(&self) -> Result<SandboxChain, BuildError> {
+        let newest = self.newest()?;
+        Ok(SandboxChain {
+            blocks: self.blocks.clone(),
+            finalized: self.finalized.unwrap_or(newest),
+            gateway: self.gateway.clone(),
+        })
+    }
+
+    fn newest(&self) -> Result<u64, BuildError> {
+        self.blocks.last().map(|block| block.header.number).filter(|number| *number > 0).ok_or(BuildError::NoBlock)
+    }
+
+    fn holding(&self, name: &EnsName) -> Result<Holding, BuildError> {
+        self.names.get(&name.node()).copied().ok_or_else(|| BuildError::Unregistered(name.to_string()))
+    }
+
+    /// Registers the missing ancestors of `name` and returns the node of its parent.
+    fn ensure_ancestors(&mut self, name: &EnsName, custody: Custody) -> Result<B256, BuildError> {
+        let labels: Vec<&str> = name.labels().collect();
+        let mut parent = ROOT_NODE;
+        for label in labels.iter().skip(1).rev() {
+            let label = keccak256(label);
+            let node = subnode(parent, label);
+            if !self.names.contains_key(&node) {
+                let custody = if parent == ROOT_NODE { Custody::Registry } else { custody };
+                let holding = Holding { owner: OPERATOR, custody, records: RecordsAt::Nowhere };
+                self.claim(name, parent, Claim { holding, label, resolver: Address::ZERO, expiry: FAR_FUTURE })?;
+                self.names.insert(node, holding);
+            }
+            parent = node;
+        }
+        Ok(parent)
+    }
+
+    fn claim(&mut self, name: &EnsName, parent: B256, claim: Claim) -> Result<(), BuildError> {
+        let Claim { holding: Holding { owner, custody, .. }, label, resolver, expiry } = claim;
+        let parents = *self.names.get(&parent).ok_or_else(|| BuildError::Unregistered(name.to_string()))?;
+        match (custody, parent == ETH_NODE) {
+            (Custody::Registry, true) => {
+                let register = Registrar::registerCall { labelhash: label.into(), owner, expires: U256::from(expiry) };
+                self.transact(OPERATOR, REGISTRAR, register)?;
+                let node = subnode(parent, label);
+                self.transact(owner, REGISTRY, Registry::setResolverCall { node, resolver })?;
+            }
+            (Custody::NameWrapper, true) => {
+                let wrap = NameWrapper::registerAndWrapCall { label, owner, expires: expiry, resolver };
+                self.transact(OPERATOR, NAME_WRAPPER, wrap)?;
+            }
+            _ if parents.custody != custody => return Err(BuildError::Custody(name.to_string())),
+            (Custody::Registry, false) => {
+                let set = Registry::setSubnodeRecordCall { node: parent, label, owner, resolver, ttl: 0 };
+                self.transact(parents.owner, REGISTRY, set)?;
+            }
+            (Custody::NameWrapper, false) => {
+                let set = NameWrapper::setSubnodeRecordCall { parent, label, owner, resolver, expiry };
+                self.transact(parents.owner, NAME_WRAPPER, set)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deploys what `kind` needs.
+    fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordsAt), BuildError> {
+        match kind {
+            ResolverKind::Public => Ok((self.public_resolver, RecordsAt::Public)),
+            ResolverKind::None => Ok((Address::ZERO, RecordsAt::Nowhere)),
+            ResolverKind::Address(address) => Ok((*address, RecordsAt::Nowhere)),
+            ResolverKind::Wildcard => {
+                let resolver = self.deploy(Contract::WildcardResolver, &[])?;
+                Ok((resolver, RecordsAt::Own(resolver)))
+            }
+            ResolverKind::Offchain { urls } => {
+                let arguments = (self.gateway.signer(), urls.clone()).abi_encode_params();
+                Ok((self.deploy(Contract::OffchainResolver, &arguments)?, RecordsAt::Gateway))
+            }
+            ResolverKind::Hostile { mode, arg } => {
+                let arguments = (U256::from(*mode as u8), arg.clone()).abi_encode_params();
+                let resolver = self.deploy(Contract::HostileResolver, &arguments)?;
+                Ok((resolver, RecordsAt::Own(resolver)))
+            }
+        }
+    }
+
+    fn write_records(
+        &mut self,
+        name: &EnsName,
+        texts: &BTreeMap<String, String>,
+        addr: Option<Address>,
+    ) -> Result<(), BuildError> {
+        if texts.is_empty() && addr.is_none() {
+            return Ok(());
+        }
+        let node = name.node();
+        let holding = self.holding(name)?;
+        match holding.records {
+            RecordsAt::Nowhere => Err(BuildError::NoRecords(name.to_string())),
+            RecordsAt::Public => self.write_public(node, holding.owner, texts, addr),
+            RecordsAt::Own(resolver) => self.write_own(resolver, texts, addr),
+            RecordsAt::Gateway => {
+                texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
+                addr.into_iter().for_each(|value| self.gateway.set_addr(node, value));
+                Ok(())
+            }
+        }
+    }
+
+    fn write_public(
+        &mut self,
+        node: B256,
+        owner: Address,
+        texts: &BTreeMap<String, String>,
+        addr: Option<Address>,
+    ) -> Result<(), BuildError> {
+        let set_texts = texts.iter().map(|(key, value)| {
+            PublicResolver::setTextCall { node, key: key.clone(), value: value.clone() }.abi_encode().into()
+        });
+        let set_addr = addr.map(|value| PublicResolver::setAddrCall { node, value }.abi_encode().into());
+        let calls: Vec<Bytes> = set_texts.chain(set_addr).collect();
+        self.transact(owner, self.public_resolver, PublicResolver::multicallCall { calls })
+    }
+
+    fn write_own(
+        &mut self,
+        resolver: Address,
+        texts: &BTreeMap<String, String>,
+        addr: Option<Address>,
+    ) -> Result<(), BuildError> {
+        for (key, value) in texts {
+            let set = OwnResolver::setTextCall { key: key.clone(), value: value.clone() };
+            self.transact(OPERATOR, resolver, set)?;
+        }
+        addr.map_or(Ok(()), |value| self.transact(OPERATOR, resolver, OwnResolver::setAddrCall { value }))
+    }
+
+    fn transact(&mut self, from: Address, to: Address, call: impl SolCall) -> Result<(), BuildError> {
+        self.execute(from, TxKind::Call(to), call.abi_encode().into()).map(drop)
+    }
+
+    fn deploy(&mut self, contract: Contract, arguments: &[u8]) -> Result<Address, BuildError> {
+        match self.execute(OPERATOR, TxKind::Create, contract.creation_code(arguments))? {
+            Output::Create(_, Some(address)) => Ok(address),
+            Output::Create(_, None) | Output::Call(_) => {
+                Err(BuildError::Transaction(format!("{contract:?} was not created")))
+            }
+        }
+    }
+
+    fn deploy_at(&mut self, address: Address, contract: Contract, arguments: &[u8]) -> Result<(), BuildError> {
+        let created = self.deploy(contract, arguments)?;
+        self.state.relocate(created, address);
+        Ok(())
+    }
+
+    fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
+        self.root = None;
+        match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
+            Outcome::Returned(output) => Ok(output),
+            Outcome::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
+            Outcome::Halted(cause) => Err(BuildError::Transaction(cause)),
+        }
+    }
+}
+
+/// One name taken below its parent.
+struct Claim {
+    holding: Holding,
+    label: B256,
+    resolver: Address,
+    expiry: u64,
+}
+
+/// The header of the block after `parent`; of block 0 without one.
+fn header(parent: Option<&Sealed>, timestamp: u64, state_root: B256) -> Header {
+    Header {
+        parent_hash: parent.map(|p| p.hash).unwrap_or_default(),
+        state_root,
+        number: parent.map_or(0, |p| p.header.number + 1),
+        gas_limit: GAS_LIMIT,
+        timestamp,
+        base_fee_per_gas: Some(0),
+        withdrawals_root: Some(EMPTY_WITHDRAWALS),
+        blob_gas_used: Some(0),
+        excess_blob_gas: Some(0),
+        parent_beacon_block_root: Some(B256::ZERO),
+        requests_hash: Some(EMPTY_REQUESTS_HASH),
+        ..Header::default()
+    }
+}
+
+fn first_label(name: &EnsName) -> B256 {
+    keccak256(name.labels().next().unwrap_or_default())
+}
+
+fn subnode(parent: B256, label: B256) -> B256 {
+    keccak256([parent, label].concat())
+}
+
+fn unix_seconds(timestamp: Timestamp) -> Result<u64, BuildError> {
+    u64::try_from(timestamp.as_second()).map_err(|_| BuildError::Time(timestamp))
+}

@@ -1,0 +1,215 @@
+//! JSON-RPC over the chain: requests in, replies out, no I/O.
+
+use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
+use alloy_rpc_types_eth::{
+    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest,
+};
+use alloy_sol_types::{Revert, SolError};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::RpcFault;
+use crate::chain::evm::{Call, Outcome};
+use crate::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
+
+/// Most requests in a batch: what public endpoints commonly allow.
+const MAX_BATCH: usize = 100;
+
+/// Most storage keys of one `eth_getProof`: go-ethereum's limit.
+const MAX_PROOF_KEYS: usize = 1024;
+
+/// The reply to a request body: an object for an object, an array for an array.
+pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
+    let node = Node { chain, fault };
+    let reply = match serde_json::from_slice(body) {
+        Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
+            failure(&Value::Null, &RpcError::new(-32600, "a batch has 1 to 100 requests"))
+        }
+        Ok(Value::Array(requests)) => requests.iter().map(|request| node.reply(request)).collect(),
+        Ok(request) => node.reply(&request),
+        Err(_) => failure(&Value::Null, &RpcError::new(-32700, "parse error")),
+    };
+    reply.to_string()
+}
+
+struct Node<'a> {
+    chain: &'a SandboxChain,
+    fault: RpcFault,
+}
+
+struct RpcError {
+    code: i32,
+    message: String,
+    data: Option<Bytes>,
+}
+
+impl RpcError {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    fn unknown_block() -> Self {
+        Self::new(-32000, "header not found")
+    }
+
+    /// As go-ethereum says it: code 3, with the revert data.
+    fn reverted(data: Bytes) -> Self {
+        let message = match Revert::abi_decode(&data) {
+            Ok(revert) => format!("execution reverted: {}", revert.reason()),
+            Err(_) => "execution reverted".to_owned(),
+        };
+        Self { code: 3, message, data: Some(data) }
+    }
+}
+
+impl Node<'_> {
+    fn reply(&self, request: &Value) -> Value {
+        let id = request.get("id").unwrap_or(&Value::Null);
+        let Some(method) = request.get("method").and_then(Value::as_str) else {
+            return failure(id, &RpcError::new(-32600, "the request has no method"));
+        };
+        if self.fault == RpcFault::ErrorReply {
+            return failure(id, &RpcError::new(-32005, "limit exceeded"));
+        }
+        match self.run(method, request.get("params").unwrap_or(&Value::Null)) {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(error) => failure(id, &error),
+        }
+    }
+
+    fn run(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        match method {
+            "web3_clientVersion" => Ok(json!(concat!("clresolve-sandbox/", env!("CARGO_PKG_VERSION")))),
+            "eth_chainId" => Ok(json!(U64::from(self.chain_id()))),
+            "net_version" => Ok(json!(self.chain_id().to_string())),
+            "eth_blockNumber" => Ok(json!(U64::from(self.chain.newest().header.number))),
+            "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
+            "eth_getBlockByHash" => Ok(self.header(self.find(&BlockId::hash(parameter(params, 0)?)))),
+            "eth_call" => self.call(parameter(params, 0)?, params),
+            "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_getProof" => self.prove(params),
+            "eth_getCode" => Ok(json!(self.fault.code(self.block(params, 1)?.state.code(parameter(params, 0)?)))),
+            "eth_getStorageAt" => {
+                let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
+                Ok(json!(B256::from(value)))
+            }
+            "eth_getBalance" => Ok(json!(self.block(params, 1)?.state.account(parameter(params, 0)?).balance)),
+            "eth_getTransactionCount" => {
+                Ok(json!(U64::from(self.block(params, 1)?.state.account(parameter(params, 0)?).nonce)))
+            }
+            "eth_getLogs" => Ok(json!([])),
+            _ => Err(RpcError::new(-32601, "the method does not exist or is not available")),
+        }
+    }
+
+    fn chain_id(&self) -> u64 {
+        match self.fault {
+            RpcFault::WrongChainId(id) => id,
+            _ => CHAIN_ID,
+        }
+    }
+
+    fn block_by_number(&self, number: BlockNumberOrTag) -> Result<Value, RpcError> {
+        let Some(block) = self.chain.block(BlockId::Number(number)) else {
+            return Ok(Value::Null);
+        };
+        let lags = self.fault == RpcFault::LaggingHeader && !number.is_number();
+        let parent = lags.then(|| self.chain.block(BlockId::hash(block.header.parent_hash))).flatten();
+        Ok(self.header(parent.or(Some(block))))
+    }
+
+    /// The block as JSON, without transactions; null where there is none.
+    fn header(&self, block: Option<&Sealed>) -> Value {
+        let block = block.map(|block| {
+            let mut inner = self.fault.header(&block.header);
+            let hash = inner.hash_slow();
+            self.fault.fields(&mut inner);
+            let header = Header { hash, inner, total_difficulty: None, size: None };
+            Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
+        });
+        json!(block)
+    }
+
+    /// The block that `id` selects, also by the hash under which a fault shows it.
+    fn find(&self, id: &BlockId) -> Option<&Sealed> {
+        let shown = |hash: B256| self.chain.blocks.iter().find(|b| self.fault.header(&b.header).hash_slow() == hash);
+        match id {
+            BlockId::Hash(hash) => shown(hash.block_hash).map(AsRef::as_ref),
+            BlockId::Number(_) => self.chain.block(*id),
+        }
+    }
+
+    /// The block that the parameter at `index` selects.
+    fn block(&self, params: &Value, index: usize) -> Result<&Sealed, RpcError> {
+        self.find(&block_id(params, index)?).ok_or_else(RpcError::unknown_block)
+    }
+
+    fn prove(&self, params: &Value) -> Result<Value, RpcError> {
+        let keys: Vec<B256> = parameter(params, 1)?;
+        if keys.len() > MAX_PROOF_KEYS {
+            return Err(RpcError::new(-32602, "too many storage keys"));
+        }
+        let slots: Vec<U256> = keys.iter().map(|key| U256::from_be_bytes(key.0)).collect();
+        if self.fault == RpcFault::NoProofs {
+            return Err(RpcError::new(-32000, "distance to target block exceeds maximum proof window"));
+        }
+        let mut proof = self.block(params, 2)?.prove(parameter(params, 0)?, &slots);
+        self.fault.proof(&mut proof);
+        Ok(json!(proof))
+    }
+
+    /// As go-ethereum does it: a call that fails still has a list.
+    fn touched(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
+        let touched = block.touched(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
+        Ok(json!(AccessListResult {
+            access_list: touched.list,
+            gas_used: U256::from(touched.gas),
+            error: touched.failed.then(|| "execution reverted".to_owned()),
+        }))
+    }
+
+    fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
+        let (id, block) = (block_id(params, 1)?, self.block(params, 1)?);
+        match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
+            Outcome::Returned(output) => {
+                Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))
+            }
+            Outcome::Reverted(data) => Err(RpcError::reverted(data)),
+            Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
+        }
+    }
+}
+
+fn message(request: TransactionRequest) -> Result<Call, RpcError> {
+    let Some(TxKind::Call(to)) = request.to else {
+        return Err(RpcError::new(-32602, "the call names no contract"));
+    };
+    Ok(Call {
+        from: request.from.unwrap_or(Address::ZERO),
+        to,
+        gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),
+        data: request.input.into_input().unwrap_or_default(),
+    })
+}
+
+/// The parameter at `index`; the newest block where it is left out.
+fn block_id(params: &Value, index: usize) -> Result<BlockId, RpcError> {
+    match params.get(index) {
+        None | Some(Value::Null) => Ok(BlockId::latest()),
+        Some(_) => parameter(params, index),
+    }
+}
+
+fn parameter<T: DeserializeOwned>(params: &Value, index: usize) -> Result<T, RpcError> {
+    let value = params.get(index).cloned().unwrap_or(Value::Null);
+    serde_json::from_value(value)
+        .map_err(|_| RpcError::new(-32602, format!("parameter {index} is missing or malformed")))
+}
+
+fn failure(id: &Value, error: &RpcError) -> Value {
+    let mut object = json!({"code": error.code, "message": error.message});
+    if let Some(data) = &error.data {
+        object["data"] = json!(hex::encode_prefixed(data));
+    }
+    json!({"jsonrpc": "2.0", "id": id, "error": object})
+}

@@ -1,0 +1,424 @@
+//! The schema layers of a world: small schemas of its own, published as Protocol-Commons and Protocol-Commercial are,
+//! with manifests of the same form that take the place of the built-in ones.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::spec::{Class, SchemaDefect, SchemaFault};
+use super::web::{Document, Manners};
+use clresolve_core::digest::Digest;
+use clresolve_ipfs::ContentId;
+use clresolve_ipfs::build::{self, Blocks, Layout};
+
+/// Host of the schemas, and of the manifests.
+pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
+
+/// Host of the mirrors of the commercial schemas.
+pub(crate) const MIRROR_HOST: &str = "mirror.sandbox.example";
+
+/// Verbs and categories of Protocol-Commons 1.0.0.
+const COMMONS: [(&str, &str); 10] = [
+    ("analyze", "cognition"),
+    ("classify", "cognition"),
+    ("clean", "transform"),
+    ("convert", "transform"),
+    ("describe", "cognition"),
+    ("explain", "cognition"),
+    ("fetch", "io"),
+    ("format", "transform"),
+    ("parse", "structure"),
+    ("summarize", "cognition"),
+];
+
+/// Verbs and categories of Protocol-Commercial 1.0.0.
+const COMMERCIAL: [(&str, &str); 5] = [
+    ("authorize", "payment"),
+    ("checkout", "order"),
+    ("purchase", "order"),
+    ("ship", "logistics"),
+    ("verify", "trust"),
+];
+
+/// Other spellings, which are not accepted.
+const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "authorise"), ("summarize", "summarise")];
+
+/// The two layers, and the manifests of their next release line, which pins and publishes no schema.
+#[derive(Clone, Debug)]
+pub(crate) struct Schemas {
+    commons: Release,
+    commercial: Release,
+    next: Vec<Manifest>,
+}
+
+/// The request and the receipt schema of a verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) request: Location,
+    pub(crate) receipt: Location,
+}
+
+/// Where a schema is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// The canonical location.
+    pub(crate) location: String,
+    /// The mirror.
+    pub(crate) mirror: String,
+}
+
+/// A manifest and where it is served.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// Its URL.
+    pub url: String,
+    /// `sha256:` and 64 hex digits.
+    pub digest: String,
+    /// What is served there.
+    pub bytes: Bytes,
+}
+
+/// One layer.
+#[derive(Clone, Debug)]
+struct Release {
+    cid: ContentId,
+    blocks: Blocks,
+    manifest: Manifest,
+    /// By host and path.
+    documents: BTreeMap<(&'static str, String), Document>,
+    /// SHA-256 of each schema, by its path.
+    digests: BTreeMap<String, String>,
+}
+
+impl Schemas {
+    /// Publishes both layers with `defects`.
+    pub(crate) fn publish(defects: &[SchemaDefect]) -> Self {
+        Self {
+            commons: Release::new(Class::Commons, defects),
+            commercial: Release::new(Class::Commercial, defects),
+            next: vec![next_manifest(Class::Commons), next_manifest(Class::Commercial)],
+        }
+    }
+
+    /// The locations of a verb's schemas; of a verb that the layer has not, those that it would have.
+    pub(crate) fn bound(&self, class: Class, verb: &str) -> Bound {
+        let release = self.release(class);
+        let location = |kind: Kind| Location {
+            location: canonical(class, &release.cid, &kind.path(class, verb)),
+            mirror: mirror(class, &kind.path(class, verb)),
+        };
+        Bound { request: location(Kind::Request), receipt: location(Kind::Receipt) }
+    }
+
+    /// The records of the schema binding for a verb.
+    pub(crate) fn records(&self, class: Class, verb: &str) -> BTreeMap<String, String> {
+        let release = self.release(class);
+        let bound = self.bound(class, verb);
+        [
+            ("cl.verb", verb.to_owned()),
+            ("cl.version", "1.0.0".to_owned()),
+            ("cl.schema.request", bound.request.location),
+            ("cl.schema.receipt", bound.receipt.location),
+            ("cl.cid.schemas", release.cid.to_string()),
+            ("cl.schemas.mirror.ipfs", format!("ipfs://{}", release.cid)),
+            ("cl.checksum.request", format!("sha256:{}", self.request_digest(class, verb))),
+            ("cl.checksum.receipt", format!("sha256:{}", self.receipt_digest(class, verb))),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
+    }
+
+    /// SHA-256 of the request schema of `verb`; empty without one.
+    pub(crate) fn request_digest(&self, class: Class, verb: &str) -> String {
+        self.release(class).digests.get(&Kind::Request.path(class, verb)).cloned().unwrap_or_default()
+    }
+
+    /// SHA-256 of the receipt schema of `verb`; empty without one.
+    pub(crate) fn receipt_digest(&self, class: Class, verb: &str) -> String {
+        self.release(class).digests.get(&Kind::Receipt.path(class, verb)).cloned().unwrap_or_default()
+    }
+
+    /// The digest that the schema of `verb` would have with CRLF line ends.
+    pub(crate) fn crlf_digest(&self, class: Class, verb: &str) -> String {
+        let path = Kind::Request.path(class, verb);
+        let document = self.release(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
+        document.map(|(_, document)| Digest::of(&crlf(&document.body)).hex()).unwrap_or_default()
+    }
+
+    /// The CID of a layer's directory.
+    pub(crate) fn cid(&self, class: Class) -> ContentId {
+        self.release(class).cid
+    }
+
+    /// All manifests.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        [&self.commons.manifest, &self.commercial.manifest].into_iter().chain(&self.next)
+    }
+
+    /// The blocks of both layers.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Blocks> {
+        [&self.commons.blocks, &self.commercial.blocks].into_iter()
+    }
+
+    /// Everything that is served over https, by host and path.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = ((&'static str, String), Document)> {
+        let released = self.commons.documents.iter().chain(&self.commercial.documents);
+        let released = released.map(|((host, path), document)| ((*host, path.clone()), document.clone()));
+        released.chain(self.next.iter().map(|manifest| {
+            let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST);
+            ((SCHEMAS_HOST, path.to_owned()), Document::well(manifest.bytes.clone()))
+        }))
+    }
+
+    fn release(&self, class: Class) -> &Release {
+        match class {
+            Class::Commons => &self.commons,
+            Class::Commercial => &self.commercial,
+        }
+    }
+}
+
+impl Release {
+    fn new(class: Class, defects: &[SchemaDefect]) -> Self {
+        let verbs = verbs(class);
+        let fault = |verb: &str, kind: Kind| {
+            defects.iter().find(|defect| defect.verb == verb && kind == Kind::Request).map(|defect| defect.defect)
+        };
+        let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
+        let mut faults: BTreeMap<String, SchemaFault> = BTreeMap::new();
+        for (verb, _) in verbs {
+            for kind in Kind::BOTH {
+                let path = kind.path(class, verb);
+                let fault = fault(verb, kind);
+                files.insert(path.clone(), kind.schema(class, verb, fault));
+                faults.extend(fault.map(|fault| (path, fault)));
+            }
+        }
+        files.insert(SHARED.to_owned(), shared());
+
+        let (cid, mut blocks) = build::tree(&files, Layout::default());
+        let mut documents = BTreeMap::new();
+        for (path, body) in &files {
+            let fault = faults.get(path).copied();
+            if class == Class::Commons && fault == Some(SchemaFault::Unavailable) {
+                blocks.remove(&ContentId::raw_of(body));
+            }
+            for (host, manners) in served(class, fault) {
+                let other = mutated(body);
+                let document = Document { manners, body: body.clone(), other };
+                documents.insert((host, url_path(path)), document);
+            }
+        }
+        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::of(body).hex())).collect();
+        let manifest = manifest(class, verbs, &cid, &files);
+        let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST).to_owned();
+        documents.insert((SCHEMAS_HOST, path), Document::well(manifest.bytes.clone()));
+        Self { cid, blocks, manifest, documents, digests }
+    }
+}
+
+/// Request or receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Request,
+    Receipt,
+}
+
+impl Kind {
+    const BOTH: [Self; 2] = [Self::Request, Self::Receipt];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Receipt => "receipt",
+        }
+    }
+
+    /// The path of a verb's schema below the layer's directory.
+    fn path(self, class: Class, verb: &str) -> String {
+        let kind = self.as_str();
+        format!("{}/{verb}/{kind}s/{verb}.{kind}.schema.json", class.as_str())
+    }
+
+    fn schema(self, class: Class, verb: &str, fault: Option<SchemaFault>) -> Bytes {
+        let path = self.path(class, verb);
+        let body = match self {
+            Self::Request => "input",
+            Self::Receipt => "result",
+        };
+        let mut schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": id(&path),
+            "title": format!("{verb} {}, as the sandbox has it", self.as_str()),
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["x402", body],
+            "properties": {"x402": {"$ref": id(SHARED)}, body: {"type": "object"}},
+        });
+        match fault {
+            Some(SchemaFault::UnknownKeyword) => schema["requiredAtNoon"] = json!(true),
+            Some(SchemaFault::ForeignReference) => {
+                schema["properties"][body] = json!({"$ref": "https://elsewhere.sandbox.example/other.schema.json"});
+            }
+            Some(SchemaFault::WrongId) => schema["$id"] = json!(id("commons/elsewhere.schema.json")),
+            _ => {}
+        }
+        pretty(&schema)
+    }
+}
+
+/// Path of the schema that the others refer to; the same file in both layers.
+const SHARED: &str = "_shared/x402.schema.json";
+
+fn shared() -> Bytes {
+    pretty(&json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": id(SHARED),
+        "title": "x402 envelope, as the sandbox has it",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["verb", "version"],
+        "properties": {"verb": {"type": "string"}, "version": {"type": "string"}},
+    }))
+}
+
+/// The hosts that serve a schema, and how.
+fn served(class: Class, fault: Option<SchemaFault>) -> Vec<(&'static str, Manners)> {
+    let canonical = match fault {
+        Some(SchemaFault::Unavailable) => Manners::Status(503),
+        Some(SchemaFault::Mutated) => Manners::Other,
+        _ => Manners::Ok,
+    };
+    let mirror = match fault {
+        Some(SchemaFault::Unavailable | SchemaFault::MirrorDown) => Manners::Status(503),
+        Some(SchemaFault::MirrorOther) => Manners::Other,
+        _ => Manners::Ok,
+    };
+    match class {
+        Class::Commons => vec![(SCHEMAS_HOST, mirror)],
+        Class::Commercial => vec![(SCHEMAS_HOST, canonical), (MIRROR_HOST, mirror)],
+    }
+}
+
+fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTreeMap<String, Bytes>) -> Manifest {
+    let layer = class.as_str();
+    let file = |path: &str| {
+        let body = files.get(path).cloned().unwrap_or_default();
+        let mut entry = json!({
+            "path": url_path(path).trim_start_matches('/'),
+            "id": id(path),
+            "bytes": body.len(),
+            "sha256": Digest::of(&body).hex(),
+        });
+        if class == Class::Commons {
+            entry["published_crlf_sha256"] = json!(Digest::of(&crlf(&body)).hex());
+        }
+        entry
+    };
+    let schema = |kind: Kind, verb: &str| {
+        let path = kind.path(class, verb);
+        let mut entry = file(&path);
+        entry["canonical"] = json!(canonical(class, cid, &path));
+        entry["mirrors"] = json!([mirror(class, &path)]);
+        entry
+    };
+    let verbs: Vec<Value> = verbs
+        .iter()
+        .map(|(verb, category)| {
+            let aliases: Vec<&str> = ALIASES.iter().filter(|(of, _)| of == verb).map(|(_, alias)| *alias).collect();
+            json!({
+                "name": verb,
+                "category": category,
+                "aliases": aliases,
+                "request": schema(Kind::Request, verb),
+                "receipt": schema(Kind::Receipt, verb),
+            })
+        })
+        .collect();
+    let bytes = pretty(&json!({
+        "schema": "clresolve.manifest/1",
+        "id": format!("protocol-{layer}/1.0.0"),
+        "class": layer,
+        "version": "1.0.0",
+        "source": {"repository": "sandbox", "commit": "none", "licence": "Apache-2.0"},
+        "directory_cid": cid.to_string(),
+        "verbs": verbs,
+        "shared": [file(SHARED)],
+    }));
+    let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.0.0.json");
+    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
+}
+
+const fn verbs(class: Class) -> &'static [(&'static str, &'static str)] {
+    match class {
+        Class::Commons => &COMMONS,
+        Class::Commercial => &COMMERCIAL,
+    }
+}
+
+/// A manifest of the line 1.1.0: flat paths, and no digest of any schema.
+fn next_manifest(class: Class) -> Manifest {
+    let layer = class.as_str();
+    let schema = |verb: &str, kind: Kind| {
+        let path = format!("schemas/v1.1.0/{layer}/{verb}/{verb}.{}.schema.json", kind.as_str());
+        let id = format!("https://{SCHEMAS_HOST}/{path}");
+        json!({"canonical": id, "mirrors": [], "path": path, "id": id})
+    };
+    let verb = |(verb, category): &(&str, &str)| {
+        json!({
+            "name": verb,
+            "category": category,
+            "request": schema(verb, Kind::Request),
+            "receipt": schema(verb, Kind::Receipt),
+        })
+    };
+    let bytes = pretty(&json!({
+        "schema": "clresolve.manifest/1",
+        "id": format!("protocol-{layer}/1.1.0"),
+        "class": layer,
+        "version": "1.1.0",
+        "source": {"repository": "sandbox", "commit": "none", "licence": "Apache-2.0"},
+        "verbs": verbs(class).iter().map(verb).collect::<Vec<_>>(),
+        "shared": [],
+    }));
+    let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.1.0.json");
+    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
+}
+
+fn canonical(class: Class, cid: &ContentId, path: &str) -> String {
+    match class {
+        Class::Commons => format!("ipfs://{cid}/{path}"),
+        Class::Commercial => id(path),
+    }
+}
+
+fn mirror(class: Class, path: &str) -> String {
+    match class {
+        Class::Commons => id(path),
+        Class::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
+    }
+}
+
+/// The path in URLs of the file at `path` of a layer.
+fn url_path(path: &str) -> String {
+    format!("/schemas/v1.0.0/{path}")
+}
+
+/// The `$id` of the schema at `path`.
+fn id(path: &str) -> String {
+    format!("https://{SCHEMAS_HOST}/schemas/v1.0.0/{path}")
+}
+
+/// The same schema with another title.
+fn mutated(schema: &[u8]) -> Bytes {
+    Bytes::from(String::from_utf8_lossy(schema).replacen("\"title\": \"", "\"title\": \"Not ", 1))
+}
+
+fn pretty(value: &Value) -> Bytes {
+    Bytes::from(format!("{value:#}\n"))
+}
+
+fn crlf(text: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(text).replace('\n', "\r\n").into_bytes()
+}

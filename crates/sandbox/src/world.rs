@@ -1,0 +1,509 @@
+//! A running world: the chain, the web, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, hex, keccak256};
+use bytes::Bytes;
+use hyper::{Request, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+
+use super::ca;
+use super::chain::{BuildError, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain};
+use super::discovery;
+use super::gateway::{GatewayManners, Store};
+pub use super::schemas::Manifest;
+use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
+use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
+use super::web::{self, Document, Reply, Server, Site};
+use clresolve_core::name::EnsName;
+
+/// Host of the gateway without faults; those with faults are below it.
+const GATEWAY_HOST: &str = "gateway.sandbox.example";
+
+/// Host of the CCIP-Read gateway.
+const CCIP_HOST: &str = "ccip.sandbox.example";
+
+/// A host that the servers' certificate does not cover.
+const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
+
+/// Port of every https URL.
+const HTTPS: u16 = 443;
+
+/// How far the finalized block is behind the clock: as on mainnet.
+const FINALITY: SignedDuration = SignedDuration::from_mins(13);
+
+/// Time between two finalized blocks of nodes that straddle an epoch.
+const EPOCH: SignedDuration = SignedDuration::from_secs(384);
+
+/// How far the newest block is behind the clock.
+const NEWEST: SignedDuration = SignedDuration::from_secs(12);
+
+/// How old the finalized block of a stopped chain is.
+const STOPPED: SignedDuration = SignedDuration::from_hours(3);
+
+/// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
+const SEAL_EVERY: Duration = Duration::from_secs(300);
+
+/// A running world. It stops when this is dropped.
+pub struct World {
+    ca_pem: String,
+    server: Server,
+    rpc: RpcServer,
+    /// Endpoints that were asked for with a fault, kept alive.
+    faulty: Mutex<Vec<RpcServer>>,
+    draft: Draft,
+    /// The chain as it was hours ago.
+    stopped: Arc<SandboxChain>,
+    started: Timestamp,
+    site: Arc<Hosts>,
+    manifests: Vec<Manifest>,
+}
+
+/// Why a world cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The data does not describe a world.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The chain refuses what the data says.
+    #[error("the sandbox's chain: {0}")]
+    Chain(#[from] BuildError),
+    /// A port of the loopback address cannot be had, or no certificate can be made.
+    #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
+    Listen(String),
+}
+
+/// An upstream of a world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    /// What it is called in verdicts and logs.
+    pub label: String,
+    /// Where it is.
+    pub url: String,
+}
+
+/// Requests received so far, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// For cards.
+    pub https: u64,
+    /// For blocks and CARs.
+    pub gateway: u64,
+    /// JSON-RPC to the endpoint without faults; a batch counts as one.
+    pub rpc: u64,
+    /// To the CCIP-Read gateway.
+    pub ccip: u64,
+    /// For schemas and manifests.
+    pub schemas: u64,
+}
+
+/// What an endpoint reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainState {
+    /// A chain that grows.
+    #[default]
+    Growing,
+    /// The same chain one finalized block further on, as nodes are while an epoch turns.
+    Ahead,
+    /// The same chain, whose newest block is hours old.
+    Stopped,
+}
+
+impl World {
+    /// Builds the world and starts its servers on free ports of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When `spec` describes no world, or when a port cannot be had.
+    pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
+        let now = Timestamp::now();
+        let schemas = Schemas::publish(&spec.schemas);
+        let published = publish(&spec.agents, &schemas)?;
+        let mut draft = Draft::new(spec, &published, now)?;
+        let stopped = Arc::new(draft.grow(now - STOPPED)?);
+        draft.seal(now - EPOCH)?;
+        let chain = Arc::new(draft.grow(now)?);
+
+        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
+            .map_err(|error| WorldError::Listen(error.to_string()))?;
+        let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
+        let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
+            .await
+            .map_err(|error| WorldError::Listen(error.to_string()))?;
+        let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let manifests = schemas.manifests().cloned().collect();
+        Ok(Self {
+            ca_pem: identity.ca_pem,
+            server,
+            rpc,
+            faulty: Mutex::default(),
+            draft,
+            stopped,
+            started: now,
+            site,
+            manifests,
+        })
+    }
+
+    /// The endpoint without faults.
+    pub fn rpc(&self) -> At {
+        At { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
+    }
+
+    /// Hash of the chain's first block.
+    pub fn genesis(&self) -> B256 {
+        self.site.chain().genesis().hash
+    }
+
+    /// The certificate that signed those of its hosts, in PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// The manifests of its schemas.
+    pub fn manifests(&self) -> &[Manifest] {
+        &self.manifests
+    }
+
+    /// An endpoint that reads `state` and fails in the way of `fault`.
+    ///
+    /// # Errors
+    /// When a port cannot be had.
+    pub async fn endpoint(&self, fault: RpcFault, state: ChainState) -> Result<At, WorldError> {
+        let chain = match state {
+            ChainState::Growing => self.site.chain(),
+            ChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
+            ChainState::Stopped => Arc::clone(&self.stopped),
+        };
+        let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        server.set_fault(fault);
+        let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoint = At { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
+        faulty.push(server);
+        Ok(endpoint)
+    }
+
+    /// A gateway with these manners.
+    pub fn gateway(&self, manners: GatewayManners) -> At {
+        let host = gateway_host(manners);
+        let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
+        At { label, url: format!("https://{host}/") }
+    }
+
+    /// Requests received so far.
+    pub fn counts(&self) -> Counts {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let site = &self.site;
+        Counts {
+            https: count(&site.cards),
+            gateway: count(&site.gateways),
+            rpc: self.rpc.requests(),
+            ccip: count(&site.ccip),
+            schemas: count(&site.schemas),
+        }
+    }
+
+    /// What listens where: label and URL or address.
+    pub fn endpoints(&self) -> Vec<(String, String)> {
+        let web = self.server.address();
+        let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
+        vec![
+            ("JSON-RPC".to_owned(), self.rpc.url()),
+            at("cards", CARDS_HOST),
+            at("IPFS gateway", GATEWAY_HOST),
+            at("CCIP-Read gateway", CCIP_HOST),
+            at("schemas", SCHEMAS_HOST),
+            at("discovery", &discovery::HOSTS.join(", ")),
+        ]
+    }
+
+    /// Keeps the chain growing; ends never.
+    pub async fn run(mut self) {
+        loop {
+            tokio::time::sleep(SEAL_EVERY).await;
+            // A clock that was set back gives no new block; the next round may.
+            if let Ok(chain) = self.draft.grow(Timestamp::now()) {
+                let chain = Arc::new(chain);
+                self.site.publish(Arc::clone(&chain));
+                self.rpc.publish(chain);
+            }
+        }
+    }
+
+    /// Where each host of the world is reached: `HOST:PORT:ADDRESS:PORT`, as `--connect-to` takes it.
+    pub fn connect_to(&self) -> Vec<String> {
+        let target = self.server.address();
+        let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
+        [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, UNTRUSTED_HOST]
+            .into_iter()
+            .chain(discovery::HOSTS)
+            .map(str::to_owned)
+            .chain(faulty)
+            .map(|host| format!("{host}:{HTTPS}:{target}"))
+            .collect()
+    }
+}
+
+/// Every host that the certificate of a world covers, beside those of [`discovery::HOSTS`].
+const CERTIFIED: [&str; 6] =
+    [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, GATEWAY_HOST, "*.gateway.sandbox.example"];
+
+fn gateway_host(manners: GatewayManners) -> String {
+    match manners {
+        GatewayManners::Ok => GATEWAY_HOST.to_owned(),
+        faulty => format!("{faulty}.{GATEWAY_HOST}"),
+    }
+}
+
+fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)>, SpecError> {
+    agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
+}
+
+/// The chain of a world as far as it is final.
+#[derive(Clone)]
+struct Draft {
+    builder: ChainBuilder,
+    /// Records that the newest block has, and the finalized one has not.
+    pending: Vec<(EnsName, String, String)>,
+}
+
+impl Draft {
+    fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
+        let mut draft = Self { builder: ChainBuilder::new()?, pending: Vec::new() };
+        for plain in &spec.names {
+            let name = parse(&plain.name)?;
+            let mut registration = Registration::new(name, account(&plain.holder));
+            registration.addr = plain.addr.as_deref().map(account);
+            registration.custody = plain.custody;
+            draft.register(&registration)?;
+        }
+        for (agent, published) in published {
+            draft.put(agent, published, now)?;
+        }
+        Ok(draft)
+    }
+
+    fn put(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
+        let chain = &agent.chain;
+        if !chain.registered {
+            return Ok(());
+        }
+        let mut name = parse(&agent.name)?;
+        let mut texts = published.records.clone();
+        let resolver = match &chain.resolver {
+            Resolver::Public => ResolverKind::Public,
+            Resolver::ParentWildcard => {
+                name = parse(agent.name.split_once('.').map_or("", |(_, parent)| parent))?;
+                ResolverKind::Wildcard
+            }
+            Resolver::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
+            Resolver::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
+            Resolver::None => {
+                texts.clear();
+                ResolverKind::None
+            }
+            Resolver::NoCode => {
+                texts.clear();
+                ResolverKind::Address(account("nobody"))
+            }
+        };
+        for (key, value) in &published.latest {
+            self.pending.push((name.clone(), key.clone(), value.clone()));
+        }
+        let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
+        self.register(&Registration {
+            custody: chain.custody,
+            expiry: Some(expiry),
+            resolver,
+            texts,
+            ..Registration::new(name, account(&chain.holder))
+        })
+    }
+
+    fn register(&mut self, registration: &Registration) -> Result<(), WorldError> {
+        let detail = |error: BuildError| SpecError { agent: registration.name.to_string(), detail: error.to_string() };
+        Ok(self.builder.register(registration).map_err(detail)?)
+    }
+
+    /// Seals a block that is final at `now`.
+    fn seal(&mut self, now: Timestamp) -> Result<(), WorldError> {
+        self.builder.seal(now - FINALITY)?;
+        Ok(self.builder.finalize()?)
+    }
+
+    /// Seals a block that is final at `now`. In the chain that is returned a newer one follows, with the pending
+    /// records; the next round has another in its place.
+    fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
+        self.seal(now)?;
+        let mut newest = self.builder.clone();
+        for (name, key, value) in &self.pending {
+            newest.set_text(name, key, value)?;
+        }
+        newest.seal(now - NEWEST)?;
+        Ok(newest.build()?)
+    }
+}
+
+fn parse(name: &str) -> Result<EnsName, SpecError> {
+    let normal = EnsName::parse(name).map_err(|error| error.to_string());
+    normal
+        .and_then(|normal| if normal.as_str() == name { Ok(normal) } else { Err(format!("write it as {normal}")) })
+        .map_err(|detail| SpecError { agent: name.to_owned(), detail })
+}
+
+/// The address of the account that the data calls `label`. It has no key that anybody knows.
+fn account(label: &str) -> Address {
+    Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
+}
+
+/// Everything behind the world's https hosts.
+struct Hosts {
+    documents: HashMap<(String, String), Document>,
+    store: Store,
+    chain: RwLock<Arc<SandboxChain>>,
+    cards: AtomicU64,
+    gateways: AtomicU64,
+    ccip: AtomicU64,
+    schemas: AtomicU64,
+}
+
+impl Hosts {
+    fn new(published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
+        let mut documents = HashMap::new();
+        let mut store = Store::default();
+        for ((host, path), document) in schemas.documents() {
+            documents.insert((host.to_owned(), path), document);
+        }
+        for blocks in schemas.blocks() {
+            store.add(blocks.clone(), GatewayManners::Ok);
+        }
+        for (agent, published) in published {
+            let document = Document {
+                manners: published.web.clone(),
+                body: published.card.clone(),
+                other: published.other.clone(),
+            };
+            documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
+            store.add(published.blocks.clone(), agent.ipfs);
+        }
+        let card_of = |name: &str| {
+            let known = published.iter().find(|(agent, _)| agent.name == name);
+            known.map(|(_, published)| published.card.clone())
+        };
+        for (host, path, document) in discovery::documents(card_of) {
+            documents.insert((host.to_owned(), path.to_owned()), document);
+        }
+        Self {
+            documents,
+            store,
+            chain: RwLock::new(chain),
+            cards: AtomicU64::new(0),
+            gateways: AtomicU64::new(0),
+            ccip: AtomicU64::new(0),
+            schemas: AtomicU64::new(0),
+        }
+    }
+
+    fn chain(&self) -> Arc<SandboxChain> {
+        Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn publish(&self, chain: Arc<SandboxChain>) {
+        *self.chain.write().unwrap_or_else(PoisonError::into_inner) = chain;
+    }
+
+    fn document(&self, host: &str, request: &Request<()>) -> Reply {
+        let key = (host.to_owned(), request.uri().path().to_owned());
+        self.documents.get(&key).map_or_else(|| web::html(StatusCode::NOT_FOUND), |d| d.serve(request.uri()))
+    }
+
+    /// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
+    fn lookup(&self, request: &Request<()>, body: &Bytes) -> Reply {
+        let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
+        let mut parts = path.splitn(3, '/');
+        let manners = parts.next().unwrap_or_default();
+        let posted: CcipRequest = serde_json::from_slice(body).unwrap_or_default();
+        let sender = parts.next().unwrap_or(&posted.sender);
+        let data = parts.next().unwrap_or(&posted.data);
+        match manners {
+            "down" => return web::html(StatusCode::SERVICE_UNAVAILABLE),
+            "html" => return web::html(StatusCode::OK),
+            "garbage" => return web::json(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
+            "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
+            "endless" => return web::endless("application/json"),
+            "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
+            "drop" => return Reply::Drop,
+            "stall" => return Reply::Stall,
+            _ => {}
+        }
+        let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
+            return web::html(StatusCode::BAD_REQUEST);
+        };
+        match self.chain().answer(sender, &data) {
+            Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
+            Ok(answer) => ccip_answer(&answer),
+            Err(_) => web::html(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+/// Body of a POST to a CCIP-Read gateway.
+#[derive(Default, serde::Deserialize)]
+struct CcipRequest {
+    sender: String,
+    data: String,
+}
+
+fn ccip_answer(answer: &[u8]) -> Reply {
+    web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
+}
+
+/// `answer` with one changed byte in its signature, which is the last part and padded to whole words.
+fn forged(answer: &[u8]) -> Vec<u8> {
+    let mut bytes = answer.to_vec();
+    let in_signature = bytes.len().saturating_sub(64);
+    if let Some(byte) = bytes.get_mut(in_signature) {
+        *byte ^= 1;
+    }
+    bytes
+}
+
+impl Site for Hosts {
+    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply {
+        let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let counter = match host.as_str() {
+            CCIP_HOST => &self.ccip,
+            SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
+            host if host.ends_with(GATEWAY_HOST) => &self.gateways,
+            _ => &self.cards,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if host == CCIP_HOST {
+            return self.lookup(request, body);
+        }
+        match GatewayManners::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
+            Some(manners) => self.store.answer(manners, request),
+            None => self.document(&host, request),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_lived_world_keeps_its_chain_young() {
+        let start: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
+        let later = start + SEAL_EVERY;
+        let mut draft = Draft::new(&Spec::default(), &[], start).unwrap();
+        let [old, new] = [start, later].map(|now| draft.grow(now).unwrap());
+        assert_eq!(new.finalized().number, old.finalized().number + 1);
+        assert_eq!(new.latest().number, new.finalized().number + 1);
+        assert_eq!(new.finalized().timestamp, later - FINALITY);
+    }
+}

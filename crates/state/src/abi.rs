@@ -1,0 +1,258 @@
+//! Bounds on foreign ABI data, checked before anything decodes it.
+//!
+//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] walks an encoding along a
+//! known [`Shape`] without allocating and refuses what no honest encoder writes. A decoder may then be let loose on it.
+
+use alloy_primitives::U256;
+
+/// Size of an ABI word in bytes.
+const WORD: usize = 32;
+
+/// Most elements of one array. The longest that is ever asked for holds one answer per text key.
+const MAX_ELEMENTS: usize = 64;
+
+/// The type that a value is expected to have.
+pub(crate) enum Shape {
+    /// Anything of one word: integers, `address`, `bool`, `bytesN`.
+    Word,
+    /// `bytes` and `string`.
+    Bytes,
+    /// `T[]`.
+    Array(&'static Shape),
+    /// A tuple or a list of parameters.
+    Tuple(&'static [Shape]),
+}
+
+/// Why an encoding is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AbiError {
+    /// A word, a length or an offset leads past the end.
+    #[error("the ABI data ends too early")]
+    Overrun,
+    /// An offset leads back into the offsets themselves.
+    #[error("an ABI offset points into the head")]
+    BadOffset,
+    /// An array is longer than [`MAX_ELEMENTS`].
+    #[error("an ABI array has more than {MAX_ELEMENTS} elements")]
+    TooMany,
+    /// The parts add up to more than the whole: several offsets share one place.
+    #[error("parts of the ABI data overlap")]
+    Aliased,
+    /// The shape was walked well, and still the decoder refuses the value.
+    #[error("the ABI data holds a value that its type does not allow")]
+    BadValue,
+}
+
+/// Checks that `data` is an encoding of the parameters `shape` in which nothing is counted twice.
+///
+/// # Errors
+/// [`AbiError`], for the first thing wrong.
+pub(crate) fn check(data: &[u8], shape: &'static [Shape]) -> Result<(), AbiError> {
+    let mut walk = Walk { left: data.len() };
+    walk.tuple(data, shape)
+}
+
+impl Shape {
+    const fn is_dynamic(&self) -> bool {
+        match self {
+            Self::Word => false,
+            Self::Bytes | Self::Array(_) => true,
+            Self::Tuple(parts) => any_dynamic(parts),
+        }
+    }
+
+    /// Bytes that the value takes in the head of what encloses it.
+    const fn head_bytes(&self) -> usize {
+        match self {
+            Self::Tuple(parts) if !any_dynamic(parts) => heads_bytes(parts),
+            _ => WORD,
+        }
+    }
+}
+
+const fn any_dynamic(parts: &[Shape]) -> bool {
+    let mut i = 0;
+    while i < parts.len() {
+        if parts[i].is_dynamic() {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn heads_bytes(parts: &[Shape]) -> usize {
+    let (mut i, mut sum) = (0, 0);
+    while i < parts.len() {
+        sum += parts[i].head_bytes();
+        i += 1;
+    }
+    sum
+}
+
+/// The walk, with what is left of the budget. An encoding without aliases is at least as long as its parts together,
+/// so the budget is the length of the data. The depth of recursion is that of the shape, which is a constant.
+struct Walk {
+    left: usize,
+}
+
+impl Walk {
+    fn tuple(&mut self, region: &[u8], parts: &'static [Shape]) -> Result<(), AbiError> {
+        let head = heads_bytes(parts);
+        self.charge(head)?;
+        let mut at = 0;
+        for part in parts {
+            if part.is_dynamic() {
+                self.tail(target(region, at, head)?, part)?;
+            } else {
+                region.get(at..at + part.head_bytes()).ok_or(AbiError::Overrun)?;
+            }
+            at += part.head_bytes();
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, tail: &[u8], element: &'static Shape) -> Result<(), AbiError> {
+        let count = length(tail, 0)?;
+        if count > MAX_ELEMENTS {
+            return Err(AbiError::TooMany);
+        }
+        self.charge(WORD)?;
+        let region = &tail[WORD..];
+        let step = element.head_bytes();
+        let head = count * step;
+        region.get(..head).ok_or(AbiError::Overrun)?;
+        self.charge(head)?;
+        if !element.is_dynamic() {
+            return Ok(());
+        }
+        (0..count).try_for_each(|i| self.tail(target(region, i * step, head)?, element))
+    }
+
+    fn bytes(&mut self, tail: &[u8]) -> Result<(), AbiError> {
+        let len = length(tail, 0)?;
+        let end = WORD.checked_add(len).ok_or(AbiError::Overrun)?;
+        tail.get(..end).ok_or(AbiError::Overrun)?;
+        self.charge(end)
+    }
+
+    /// What an offset leads to.
+    fn tail(&mut self, tail: &[u8], shape: &'static Shape) -> Result<(), AbiError> {
+        match shape {
+            Shape::Word => Ok(()),
+            Shape::Bytes => self.bytes(tail),
+            Shape::Array(element) => self.array(tail, element),
+            Shape::Tuple(parts) => self.tuple(tail, parts),
+        }
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), AbiError> {
+        self.left = self.left.checked_sub(bytes).ok_or(AbiError::Aliased)?;
+        Ok(())
+    }
+}
+
+/// Where the offset at `at` in `region` leads. The first `head` bytes of the region are heads, never a target.
+fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
+    let offset = length(region, at)?;
+    if offset < head {
+        return Err(AbiError::BadOffset);
+    }
+    region.get(offset..).ok_or(AbiError::Overrun)
+}
+
+/// The word at `at`, which counts bytes or elements.
+fn length(region: &[u8], at: usize) -> Result<usize, AbiError> {
+    let word = region.get(at..).and_then(|rest| rest.first_chunk::<WORD>()).ok_or(AbiError::Overrun)?;
+    U256::from_be_bytes(*word).try_into().map_err(|_| AbiError::Overrun)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{Bytes, hex};
+    use alloy_sol_types::SolValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BYTES: &[Shape] = &[Shape::Bytes];
+    const LIST: &[Shape] = &[Shape::Array(&Shape::Bytes)];
+    const RESULTS: &[Shape] = &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
+
+    type Results = (U256, U256, Vec<(bool, Bytes)>);
+
+    fn word(value: usize) -> [u8; WORD] {
+        U256::from(value).to_be_bytes()
+    }
+
+    fn words(values: &[usize]) -> Vec<u8> {
+        values.iter().flat_map(|value| word(*value)).collect()
+    }
+
+    #[test]
+    fn what_an_encoder_writes_passes() {
+        assert_eq!(check(&Bytes::from_static(b"cl.entry").abi_encode(), BYTES), Ok(()));
+        assert_eq!(check(&Bytes::new().abi_encode(), BYTES), Ok(()));
+        assert_eq!(check(&Vec::<Bytes>::new().abi_encode(), LIST), Ok(()));
+        let results: Results = (U256::ONE, U256::ZERO, vec![(true, Bytes::from(vec![7; 100])), (false, Bytes::new())]);
+        assert_eq!(check(&results.abi_encode_params(), RESULTS), Ok(()));
+    }
+
+    #[test]
+    fn elements_that_share_a_place_are_refused() {
+        let text = Bytes::from(vec![b'a'; 4096]).abi_encode();
+        let count = 40;
+        let mut data = words(&[WORD, count]);
+        data.extend(word(count * WORD).repeat(count));
+        data.extend(&text[WORD..]);
+        assert_eq!(check(&data, LIST), Err(AbiError::Aliased));
+    }
+
+    #[test]
+    fn a_length_word_in_the_head_is_refused() {
+        assert_eq!(check(&words(&[0, 5, 0]), BYTES), Err(AbiError::BadOffset));
+        assert_eq!(check(&words(&[WORD, 2, 0, 64, 0]), LIST), Err(AbiError::BadOffset));
+    }
+
+    #[test]
+    fn absurd_lengths_and_offsets_are_refused() {
+        let absurd = [0xff; WORD];
+        for data in [[absurd, word(5)].concat(), [word(WORD), absurd].concat(), [word(WORD), word(33)].concat()] {
+            assert_eq!(check(&data, BYTES), Err(AbiError::Overrun));
+            assert_eq!(check(&data, LIST), Err(AbiError::Overrun));
+        }
+        assert_eq!(check(&words(&[WORD, MAX_ELEMENTS + 1]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check(&words(&[WORD, 1 << 40]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check(&[], BYTES), Err(AbiError::Aliased));
+        assert_eq!(check(&hex!("deadbeef"), BYTES), Err(AbiError::Aliased));
+    }
+
+    #[test]
+    fn a_length_near_the_largest_number_does_not_wrap() {
+        let data = [word(WORD), word(usize::MAX)].concat();
+        assert_eq!(check(&data, BYTES), Err(AbiError::Overrun));
+    }
+
+    proptest! {
+        #[test]
+        fn every_honest_encoding_passes(items in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 0..20)) {
+            let items = items.into_iter().map(|(ok, data)| (ok, Bytes::from(data))).collect::<Vec<_>>();
+            let results: Results = (U256::MAX, U256::ZERO, items);
+            prop_assert_eq!(check(&results.abi_encode_params(), RESULTS), Ok(()));
+        }
+
+        #[test]
+        fn what_passes_decodes_to_no_more_than_its_length(mut data in prop::collection::vec(any::<u8>(), 0..600), spots in prop::collection::vec((0usize..18, 0usize..640), 0..12)) {
+            for (index, value) in spots {
+                if let Some(spot) = data.get_mut(index * WORD..(index + 1) * WORD) {
+                    spot.copy_from_slice(&word(value));
+                }
+            }
+            if check(&data, RESULTS).is_ok()
+                && let Ok((_, _, items)) = Results::abi_decode_params(&data)
+            {
+                prop_assert!(items.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= data.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Contract code, checked against the hash that its account is proven to have.
+
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use revm::state::Bytecode;
+
+use crate::error::ProofError;
+
+/// Longest code in bytes. Today's limit is 24 KiB (EIP-170); proposals go up to 256 KiB (EIP-7907).
+const MAX_CODE_BYTES: usize = 256 << 10;
+
+/// The code of `address`, which is proven to hash to `hash`.
+///
+/// # Errors
+/// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
+pub fn checked_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
+    // The hash first: only what is proven to be the code says something about the contract, anything else is a lie.
+    if keccak256(&code) != hash {
+        return Err(ProofError::Code { address });
+    }
+    if code.len() > MAX_CODE_BYTES {
+        return Err(ProofError::CodeTooLong { address, bytes: code.len() });
+    }
+    // What merely begins like a delegation (EIP-7702) is code from before such beginnings were forbidden.
+    Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))
+}

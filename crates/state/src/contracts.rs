@@ -1,0 +1,582 @@
+//! The contracts that are read: their addresses, the calls, and the strict decoding of what they return. No I/O.
+
+use std::fmt;
+
+use alloy_primitives::{Address, Bytes, U256, address, keccak256};
+use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
+use jiff::Timestamp;
+
+use super::abi::{self, AbiError, Shape};
+use clresolve_core::name::EnsName;
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::text::excerpt;
+
+/// The ENS registry on mainnet.
+pub const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
+/// The Universal Resolver's proxy on mainnet, which stays when ENSv2 comes.
+pub const UNIVERSAL_RESOLVER: Address = alloy_ens::UNIVERSAL_RESOLVER_ADDRESS;
+/// Multicall3, at the same address on most chains.
+pub const MULTICALL3: Address = address!("cA11bde05977b3631167028862bE2a173976CA11");
+/// The NameWrapper on mainnet.
+pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
+/// The registrar of second-level `.eth` names on mainnet.
+pub const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
+
+/// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
+/// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
+pub const CALL_GAS: u64 = 16_000_000;
+
+/// Where the contracts stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Contracts {
+    /// The Universal Resolver (ENSIP-23).
+    pub universal_resolver: Address,
+    /// Multicall3, whose answer names the block that it ran in.
+    pub multicall3: Address,
+    /// The registry (ENSIP-1).
+    pub registry: Address,
+    /// The NameWrapper.
+    pub name_wrapper: Address,
+    /// The registrar of second-level `.eth` names.
+    pub base_registrar: Address,
+}
+
+impl Default for Contracts {
+    fn default() -> Self {
+        Self {
+            universal_resolver: UNIVERSAL_RESOLVER,
+            multicall3: MULTICALL3,
+            registry: REGISTRY,
+            name_wrapper: NAME_WRAPPER,
+            base_registrar: BASE_REGISTRAR,
+        }
+    }
+}
+
+sol! {
+    struct Call {
+        address target;
+        bytes callData;
+    }
+
+    struct CallResult {
+        bool success;
+        bytes returnData;
+    }
+
+    function tryBlockAndAggregate(bool requireSuccess, Call[] calls)
+        returns (uint256 blockNumber, bytes32 blockHash, CallResult[] returnData);
+
+    function owner(bytes32 node) returns (address);
+    function ownerOf(uint256 id) returns (address);
+    function getData(uint256 id) returns (address holder, uint32 fuses, uint64 expiry);
+    function nameExpires(uint256 id) returns (uint256);
+
+    function findResolver(bytes name) returns (address resolver, bytes32 node, uint256 offset);
+    function resolve(bytes name, bytes data) returns (bytes result, address resolver);
+    function multicall(bytes[] data) returns (bytes[]);
+    function text(bytes32 node, string key) returns (string);
+    function addr(bytes32 node) returns (address);
+
+    error ResolverNotFound(bytes name);
+    error ResolverNotContract(bytes name, address resolver);
+    error UnsupportedResolverProfile(bytes4 selector);
+    error ResolverError(bytes errorData);
+    error HttpError(uint16 status, string message);
+    error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
+}
+
+const AGGREGATE: &[Shape] = &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
+const RESOLVED: &[Shape] = &[Shape::Bytes, Shape::Word];
+const ELEMENTS: &[Shape] = &[Shape::Array(&Shape::Bytes)];
+const TEXT: &[Shape] = &[Shape::Bytes];
+const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
+const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
+
+/// A name, as the contracts are asked about it.
+pub struct Subject {
+    name: EnsName,
+    contracts: Contracts,
+}
+
+impl Subject {
+    /// The calls that read `name` from these contracts.
+    pub fn new(name: &EnsName, contracts: &Contracts) -> Self {
+        Self { name: name.clone(), contracts: *contracts }
+    }
+
+    /// Call data for Multicall3: holder, expiry, resolver and, last, `resolve`. The safe calls come first because a
+    /// hostile resolver may burn all the gas that is left.
+    pub fn aggregate(&self, resolve: Bytes) -> Bytes {
+        let node = self.name.node();
+        let id = U256::from_be_bytes(node.0);
+        let at = &self.contracts;
+        let mut calls = vec![
+            call(at.registry, &ownerCall { node }),
+            call(at.name_wrapper, &ownerOfCall { id }),
+            call(at.name_wrapper, &getDataCall { id }),
+            call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
+            call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
+        ];
+        calls.push(Call { target: at.universal_resolver, callData: resolve });
+        tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
+    }
+
+    /// Call data of the Universal Resolver for the text records of these keys.
+    pub fn resolve_texts<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Bytes {
+        let node = self.name.node();
+        let text = |key: &str| textCall { node, key: key.to_owned() }.abi_encode().into();
+        self.resolve(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
+    }
+
+    /// Call data of the Universal Resolver for the address.
+    pub fn resolve_address(&self) -> Bytes {
+        self.resolve(addrCall { node: self.name.node() }.abi_encode())
+    }
+
+    fn resolve(&self, data: Vec<u8>) -> Bytes {
+        resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
+    }
+
+    /// The registrar's id of the name's first label. It means something for second-level `.eth` names only.
+    fn label_id(&self) -> U256 {
+        let label = self.name.labels().next().unwrap_or_default();
+        U256::from_be_bytes(keccak256(label).0)
+    }
+
+    fn is_second_level_eth(&self) -> bool {
+        let mut labels = self.name.labels();
+        labels.next_back() == Some("eth") && labels.count() == 1
+    }
+
+    /// What Multicall3 returned for [`Subject::aggregate`].
+    ///
+    /// # Errors
+    /// [`Garbled`] when the answer cannot come from these contracts; it is the endpoint's fault, not the resolver's.
+    pub fn decode(&self, data: &[u8]) -> Result<Findings, Garbled> {
+        if data.is_empty() {
+            return Err(Garbled::NoMulticall);
+        }
+        abi::check(data, AGGREGATE)?;
+        let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
+        let block = u64::try_from(answer.blockNumber).map_err(|_| AbiError::BadValue)?;
+        let [owner, wrapper_owner, wrapped, expires, found, resolved] =
+            <[CallResult; 6]>::try_from(answer.returnData).map_err(|_| Garbled::Count)?;
+        let owner = value::<ownerCall>(&owner).ok_or(Garbled::NoRegistry)?;
+        let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
+        let in_wrapper = owner == self.contracts.name_wrapper;
+        let holder = if in_wrapper { value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
+        let registered = value::<nameExpiresCall>(&expires).filter(|_| self.is_second_level_eth());
+        let wrapped = value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
+        Ok(Findings {
+            block,
+            registered: !owner.is_zero(),
+            holder: holder.filter(|holder| !holder.is_zero()),
+            expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
+            source: Source::new(&self.name, &found),
+            resolved: Resolved::new(resolved),
+        })
+    }
+}
+
+/// What the contracts said about a name in one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Findings {
+    /// Height of the block that the calls ran in.
+    pub block: u64,
+    /// Whether the registry knows an owner.
+    pub registered: bool,
+    /// The address that holds the name.
+    pub holder: Option<Address>,
+    /// Expiry of the registration, where it can be read.
+    pub expiry: Option<Timestamp>,
+    /// Whose resolver answers.
+    pub source: Source,
+    /// What the resolver said.
+    pub resolved: Resolved,
+}
+
+impl Findings {
+    /// Whether the resolver is the same and says the same, whatever the block.
+    pub fn answer_alike(&self, other: &Self) -> bool {
+        (self.registered, &self.source, &self.resolved) == (other.registered, &other.source, &other.resolved)
+    }
+}
+
+impl fmt::Display for Findings {
+    /// In a few words, by which two findings that differ can be told apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.resolved {
+            Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
+            Resolved::Offchain(lookup) => write!(f, "off-chain look-up {}", short_digest(lookup))?,
+            Resolved::NoResolver if self.registered => f.write_str("no resolver")?,
+            Resolved::NoResolver => f.write_str("not registered")?,
+            Resolved::NotContract(_) => f.write_str("no code at the resolver")?,
+            Resolved::Unsupported => f.write_str("no text records")?,
+            Resolved::Gateway(_) | Resolved::Failed(_) => f.write_str("the resolver fails")?,
+        }
+        write!(f, " of resolver {}", self.source.resolver)?;
+        match self.holder {
+            Some(holder) => write!(f, ", holder {holder}")?,
+            None => f.write_str(", no holder")?,
+        }
+        self.expiry.map_or(Ok(()), |expiry| write!(f, ", expiry {expiry}"))
+    }
+}
+
+/// The first bytes of the Keccak-256 of `data`.
+pub fn short_digest(data: &[u8]) -> String {
+    format!("{}…", alloy_primitives::hex::encode_prefixed(&keccak256(data)[..8]))
+}
+
+/// Which resolver answers for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The resolver's address.
+    pub resolver: Address,
+    /// The name that it belongs to.
+    pub place: Place,
+}
+
+/// Whose resolver it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The name's own.
+    Own,
+    /// That of this ancestor (ENSIP-10).
+    Ancestor(EnsName),
+    /// The root's, or at an offset where no label begins.
+    Nameless,
+}
+
+impl Source {
+    fn new(name: &EnsName, found: &findResolverReturn) -> Self {
+        let place = match usize::try_from(found.offset) {
+            Ok(0) => Place::Own,
+            Ok(offset) => name.ancestor_at(offset).map_or(Place::Nameless, Place::Ancestor),
+            Err(_) => Place::Nameless,
+        };
+        Self { resolver: found.resolver, place }
+    }
+}
+
+/// How a call of the Universal Resolver ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// It returned these bytes.
+    Returned(Bytes),
+    /// The resolver wants this look-up off the chain (EIP-3668).
+    Offchain(Bytes),
+    /// Proven: no resolver for the name, nor an ancestor's that answers for it.
+    NoResolver,
+    /// Proven: the resolver is an address without code.
+    NotContract(Address),
+    /// Proven: the resolver knows no records of the kind asked for.
+    Unsupported,
+    /// A CCIP-Read gateway failed.
+    Gateway(String),
+    /// The resolver failed.
+    Failed(String),
+}
+
+impl Resolved {
+    fn new(result: CallResult) -> Self {
+        if result.success { Self::Returned(result.returnData) } else { Self::reverted(&result.returnData) }
+    }
+
+    /// What revert data means.
+    pub fn reverted(data: &[u8]) -> Self {
+        match selector(data) {
+            Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
+            Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
+            Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
+            Some(HttpError::SELECTOR) => Self::Gateway(explain(data)),
+            Some(ResolverError::SELECTOR) if refuses_look_up(&data[SELECTOR_BYTES..]) => {
+                Self::Gateway(REFUSED_LOOK_UP.to_owned())
+            }
+            Some(ResolverNotContract::SELECTOR) => {
+                not_contract(&data[SELECTOR_BYTES..]).map_or_else(|| Self::Failed(explain(data)), Self::NotContract)
+            }
+            _ => Self::Failed(explain(data)),
+        }
+    }
+}
+
+/// An answer that cannot come from the contracts it was asked of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Garbled {
+    /// No code stands at the address of Multicall3.
+    #[error("there is no Multicall3 at the configured address")]
+    NoMulticall,
+    /// No code stands at the address of the registry.
+    #[error("there is no ENS registry at the configured address")]
+    NoRegistry,
+    /// No code stands at the address of the Universal Resolver.
+    #[error("there is no Universal Resolver at the configured address")]
+    NoUniversalResolver,
+    /// Multicall3 answered more or fewer calls than it was given.
+    #[error("Multicall3 answered another number of calls")]
+    Count,
+    /// The answer is not ABI data of the expected shape.
+    #[error("Multicall3's answer is garbage: {0}")]
+    Abi(#[from] AbiError),
+}
+
+/// Why a resolver's answer holds no records.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnswer {
+    /// A gateway failed.
+    #[error("{0}")]
+    Gateway(String),
+    /// The resolver reverted, or the callback that judges a gateway's answer did.
+    #[error("{0}")]
+    Reverted(String),
+    /// The resolver answered what it was not asked, or garbage.
+    #[error("{0}")]
+    Garbage(String),
+}
+
+impl From<AbiError> for BadAnswer {
+    fn from(error: AbiError) -> Self {
+        Self::Garbage(error.to_string())
+    }
+}
+
+/// The records in what the Universal Resolver returned for [`Subject::resolve_texts`], and the resolver it names.
+///
+/// # Errors
+/// [`BadAnswer`] for the first of `keys` that was not answered.
+pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), BadAnswer> {
+    let (resolver, records) = decode_records(data, keys.len())?;
+    Ok((resolver, keys.iter().copied().zip(records).collect()))
+}
+
+/// As [`decode_texts`], for so many keys of any spelling.
+///
+/// # Errors
+/// [`BadAnswer`] for the first key that was not answered.
+pub fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
+    let (result, resolver) = decode_resolved(data)?;
+    abi::check(&result, ELEMENTS)?;
+    let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
+    if elements.len() != count {
+        return Err(BadAnswer::Garbage(format!("{} answers to {count} questions", elements.len())));
+    }
+    let records = elements.iter().map(|element| decode_text(element));
+    Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
+}
+
+/// The address in what the Universal Resolver returned for [`Subject::resolve_address`]; `None` when it is not set.
+///
+/// # Errors
+/// [`BadAnswer::Garbage`].
+pub fn decode_address(data: &[u8]) -> Result<Option<Address>, BadAnswer> {
+    let (result, _) = decode_resolved(data)?;
+    let address = Address::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
+    Ok(Some(address).filter(|address| !address.is_zero()))
+}
+
+fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
+    abi::check(data, RESOLVED)?;
+    let answer = resolveCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
+    Ok((answer.result, answer.resolver))
+}
+
+/// ENSIP-23: an answer whose length is no multiple of 32 is an error. The text is decoded as `bytes`, which have the
+/// same layout, since a decoder of `string` may replace what is not UTF-8.
+fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
+    if element.is_empty() {
+        return Err(BadAnswer::Reverted(explain(element)));
+    }
+    if !element.len().is_multiple_of(WORD) {
+        return Err(element_error(element));
+    }
+    abi::check(element, TEXT)?;
+    let text = Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?;
+    if text.is_empty() {
+        return Ok(Record::Absent);
+    }
+    Ok(match String::from_utf8(text.to_vec()) {
+        Ok(text) => Record::Text(text),
+        Err(error) => Record::NotUtf8(error.into_bytes()),
+    })
+}
+
+fn element_error(element: &[u8]) -> BadAnswer {
+    let is_error = element.len() % WORD == SELECTOR_BYTES;
+    match selector(element) {
+        Some(HttpError::SELECTOR) => BadAnswer::Gateway(explain(element)),
+        Some(OffchainLookup::SELECTOR) => BadAnswer::Gateway(REFUSED_LOOK_UP.to_owned()),
+        Some(UnsupportedResolverProfile::SELECTOR) => BadAnswer::Garbage(explain(element)),
+        Some(_) if is_error => BadAnswer::Reverted(explain(element)),
+        _ => BadAnswer::Garbage(format!("{} bytes that are neither a text nor an error", element.len())),
+    }
+}
+
+/// Size of an ABI word in bytes.
+const WORD: usize = 32;
+/// Size of a selector in bytes.
+const SELECTOR_BYTES: usize = 4;
+
+fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
+    data.first_chunk().copied()
+}
+
+/// Revert data in words. Foreign text in it is cut short.
+fn explain(data: &[u8]) -> String {
+    let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
+    match selector(data) {
+        None => "it reverted without a reason, or ran out of gas".to_owned(),
+        Some(UnsupportedResolverProfile::SELECTOR) => "it does not know the records that were asked for".to_owned(),
+        Some(Revert::SELECTOR) => {
+            let reason = bytes_argument(arguments).unwrap_or_default();
+            format!("it reverted: {}", excerpt(&String::from_utf8_lossy(&reason)))
+        }
+        Some(ResolverError::SELECTOR) => match bytes_argument(arguments).as_deref() {
+            Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => explain(inner),
+            _ => "it reverted with a malformed error".to_owned(),
+        },
+        Some(HttpError::SELECTOR) => http_error(arguments),
+        Some(other) => format!("it reverted with the error 0x{}", alloy_primitives::hex::encode(other)),
+    }
+}
+
+/// What is wrong with a look-up that the Universal Resolver hands back instead of following it.
+const REFUSED_LOOK_UP: &str = "the look-up was refused: its sender is not the contract that was called";
+
+/// Whether a `ResolverError` stands for a look-up with a wrong sender (EIP-3668 demands that it be refused): Universal
+/// Resolvers put the look-up itself, or these words, into the error.
+fn refuses_look_up(arguments: &[u8]) -> bool {
+    bytes_argument(arguments)
+        .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
+}
+
+fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {
+    abi::check(arguments, TEXT).ok()?;
+    Bytes::abi_decode_validate(arguments).ok()
+}
+
+fn http_error(arguments: &[u8]) -> String {
+    let decoded = abi::check(arguments, HTTP_ERROR)
+        .ok()
+        .and_then(|()| <(U256, Bytes)>::abi_decode_params_validate(arguments).ok());
+    match decoded {
+        Some((status, message)) => {
+            format!("the gateway answered status {status}: {}", excerpt(&String::from_utf8_lossy(&message)))
+        }
+        None => "the gateway failed".to_owned(),
+    }
+}
+
+fn not_contract(arguments: &[u8]) -> Option<Address> {
+    abi::check(arguments, NOT_CONTRACT).ok()?;
+    <(Bytes, Address)>::abi_decode_params_validate(arguments).ok().map(|(_, resolver)| resolver)
+}
+
+fn call(target: Address, data: &impl SolCall) -> Call {
+    Call { target, callData: data.abi_encode().into() }
+}
+
+/// What a call with a static return type returned; `None` when it failed or there is no such contract.
+fn value<C: SolCall>(result: &CallResult) -> Option<C::Return> {
+    Some(&result.returnData).filter(|_| result.success).and_then(|data| C::abi_decode_returns_validate(data).ok())
+}
+
+/// Seconds since 1970 as a time; `None` for zero (never set) and for what no calendar holds (never expires).
+fn time(seconds: U256) -> Option<Timestamp> {
+    let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds != 0)?;
+    Timestamp::from_second(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
+
+    fn resolved(elements: Vec<Bytes>) -> Vec<u8> {
+        (Bytes::from(elements.abi_encode()), RESOLVER).abi_encode_params()
+    }
+
+    /// All records absent, but the first.
+    fn first(element: impl Into<Bytes>) -> Vec<u8> {
+        let mut elements = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
+        elements[0] = element.into();
+        resolved(elements)
+    }
+
+    fn error(element: impl Into<Bytes>) -> BadAnswer {
+        decode_texts(&first(element), &Key::ALL).unwrap_err()
+    }
+
+    #[test]
+    fn a_record_of_a_mebibyte_is_read_once() {
+        let text = "a".repeat(1 << 20);
+        let (resolver, records) = decode_texts(&first(text.abi_encode()), &Key::ALL).unwrap();
+        assert_eq!(resolver, RESOLVER);
+        assert_eq!(records.text(Key::ALL[0]), Some(text.as_str()));
+        assert_eq!(records.get(Key::ALL[1]), &Record::Absent);
+    }
+
+    #[test]
+    fn another_number_of_answers_is_refused() {
+        let one = resolved(vec![String::new().abi_encode().into()]);
+        assert_eq!(decode_texts(&one, &Key::ALL), Err(BadAnswer::Garbage("1 answers to 16 questions".to_owned())));
+    }
+
+    #[test]
+    fn errors_in_place_of_texts_are_told_apart() {
+        let http = HttpError { status: 502, message: "bad gateway".to_owned() }.abi_encode();
+        assert_eq!(error(http), BadAnswer::Gateway("the gateway answered status 502: bad gateway".to_owned()));
+        let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
+        assert!(matches!(error(unsupported), BadAnswer::Garbage(_)));
+        let revert = Revert::from("no".repeat(500)).abi_encode();
+        assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.len() < 300));
+        assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
+        assert!(matches!(error(vec![0; 33]), BadAnswer::Garbage(_)));
+        assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
+    }
+
+    #[test]
+    fn errors_within_errors_are_opened_once() {
+        let inner = Revert::from("why").abi_encode();
+        let once = ResolverError { errorData: inner.clone().into() }.abi_encode();
+        let twice = ResolverError { errorData: once.clone().into() }.abi_encode();
+        assert_eq!(Resolved::reverted(&once), Resolved::Failed("it reverted: why".to_owned()));
+        assert_eq!(Resolved::reverted(&twice), Resolved::Failed("it reverted with a malformed error".to_owned()));
+    }
+
+    #[test]
+    fn malformed_errors_are_failures_not_absence() {
+        let error = ResolverNotContract { name: Bytes::new(), resolver: RESOLVER }.abi_encode();
+        assert_eq!(Resolved::reverted(&error), Resolved::NotContract(RESOLVER));
+        assert!(matches!(Resolved::reverted(&error[..40]), Resolved::Failed(_)));
+        assert!(matches!(Resolved::reverted(&[]), Resolved::Failed(_)));
+        assert!(matches!(Resolved::reverted(&[1, 2]), Resolved::Failed(_)));
+    }
+
+    #[test]
+    fn an_address_with_dirty_high_bytes_is_refused() {
+        let answer = |word: [u8; 32]| (Bytes::from(word.to_vec()), RESOLVER).abi_encode_params();
+        assert_eq!(decode_address(&answer([0; 32])), Ok(None));
+        assert_eq!(decode_address(&answer(RESOLVER.into_word().0)), Ok(Some(RESOLVER)));
+        assert!(decode_address(&answer([0xff; 32])).is_err());
+    }
+
+    #[test]
+    fn only_second_level_eth_names_have_a_registration() {
+        let contracts = Contracts::default();
+        for (name, expected) in [("a.eth", true), ("eth", false), ("a.b.eth", false), ("a.xyz", false)] {
+            let name = EnsName::parse(name).unwrap();
+            assert_eq!(Subject::new(&name, &contracts).is_second_level_eth(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn times_that_mean_never_are_none() {
+        assert_eq!(time(U256::ZERO), None);
+        assert_eq!(time(U256::from(u64::MAX)), None);
+        assert_eq!(time(U256::MAX), None);
+        assert_eq!(time(U256::from(1)), Some(Timestamp::from_second(1).unwrap()));
+    }
+}

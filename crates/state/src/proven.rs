@@ -1,0 +1,194 @@
+//! The state that is proven so far, as the EVM reads it. What is not proven yet is noted and read as nothing, so that
+//! one run finds most of what the next one needs; a run that met such a gap is never an answer.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::convert::Infallible;
+
+use alloy_primitives::{Address, B256, Bytes, U256, address};
+use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, TrieAccount};
+use revm::Database;
+use revm::state::{AccountInfo, Bytecode};
+
+use super::header::HashedHeader;
+use super::trie::Verified;
+
+/// The contract that keeps the hashes of past blocks (EIP-2935), and how many of them.
+const HISTORY: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
+const HISTORY_LENGTH: u64 = 8191;
+
+/// Accounts, slots and code that are proven to stand under one state root.
+#[derive(Default)]
+pub struct Proven {
+    accounts: HashMap<Address, Option<TrieAccount>>,
+    slots: HashMap<(Address, U256), U256>,
+    codes: HashMap<B256, Bytecode>,
+}
+
+impl Proven {
+    /// Adds what the proof of an account shows.
+    pub fn insert(&mut self, address: Address, verified: Verified) {
+        self.accounts.insert(address, verified.account);
+        self.slots.extend(verified.slots.into_iter().map(|(slot, value)| ((address, slot), value)));
+    }
+
+    /// Adds the code with this hash.
+    pub fn insert_code(&mut self, hash: B256, code: Bytecode) {
+        self.codes.insert(hash, code);
+    }
+
+    /// The hash of the account's code, when it is proven to have some.
+    pub fn code_hash(&self, address: Address) -> Option<B256> {
+        let account = self.accounts.get(&address).copied().flatten()?;
+        Some(account.code_hash).filter(|hash| *hash != KECCAK_EMPTY)
+    }
+
+    /// Whether the code with this hash is in hand.
+    pub fn has_code(&self, hash: B256) -> bool {
+        self.codes.contains_key(&hash)
+    }
+
+    /// The code with this hash, as it stands on the chain.
+    pub fn code(&self, hash: B256) -> Option<Bytes> {
+        self.codes.get(&hash).map(Bytecode::original_bytes)
+    }
+
+    /// Whether the account is proven, present or absent.
+    pub fn knows(&self, address: Address) -> bool {
+        self.accounts.contains_key(&address)
+    }
+
+    /// Takes out of what is wanted what is proven already.
+    pub fn without_known(&self, wanted: &mut Wanted) {
+        wanted.accounts.retain(|address, slots| {
+            slots.retain(|slot| self.slot(*address, *slot).is_none());
+            !slots.is_empty() || !self.knows(*address)
+        });
+    }
+
+    /// Number of proven accounts.
+    pub fn accounts(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// Number of proven slots.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn slot(&self, address: Address, slot: U256) -> Option<U256> {
+        let account = self.accounts.get(&address)?;
+        if account.is_none_or(|account| account.storage_root == EMPTY_ROOT_HASH) {
+            return Some(U256::ZERO);
+        }
+        self.slots.get(&(address, slot)).copied()
+    }
+}
+
+/// What has to be proven, or fetched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Accounts, each with its slots.
+    pub accounts: BTreeMap<Address, BTreeSet<U256>>,
+    /// Accounts whose code is to be fetched.
+    pub codes: BTreeSet<Address>,
+}
+
+impl Wanted {
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.codes.is_empty()
+    }
+
+    /// Number of wanted slots.
+    pub fn slots(&self) -> usize {
+        self.accounts.values().map(BTreeSet::len).sum()
+    }
+}
+
+/// One run's view of the proven state.
+pub(crate) struct View<'a> {
+    proven: &'a Proven,
+    header: &'a HashedHeader,
+    /// What the run met and is proven.
+    pub read: BTreeMap<Address, BTreeSet<U256>>,
+    /// What the run met and is not proven.
+    pub missed: Wanted,
+    /// A past block whose hash the state does not hold.
+    pub unknown_block: Option<u64>,
+    /// The accounts with each code that is missed.
+    owners: HashMap<B256, Address>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(proven: &'a Proven, header: &'a HashedHeader) -> Self {
+        Self {
+            proven,
+            header,
+            read: BTreeMap::new(),
+            missed: Wanted::default(),
+            unknown_block: None,
+            owners: HashMap::new(),
+        }
+    }
+
+    fn read(&mut self, address: Address, slot: U256) -> U256 {
+        // What is nothing in an account without storage needs no proof of its own.
+        if self.proven.slots.contains_key(&(address, slot)) {
+            self.read.entry(address).or_default().insert(slot);
+        }
+        self.proven.slot(address, slot).unwrap_or_else(|| {
+            self.missed.accounts.entry(address).or_default().insert(slot);
+            U256::ZERO
+        })
+    }
+}
+
+impl Database for View<'_> {
+    type Error = Infallible;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Infallible> {
+        let Some(account) = self.proven.accounts.get(&address) else {
+            self.missed.accounts.entry(address).or_default();
+            return Ok(None);
+        };
+        self.read.entry(address).or_default();
+        let Some(account) = account else { return Ok(None) };
+        self.owners.insert(account.code_hash, address);
+        let info = AccountInfo {
+            nonce: account.nonce,
+            balance: account.balance,
+            code_hash: account.code_hash,
+            code: None,
+            ..AccountInfo::default()
+        };
+        Ok(Some(info))
+    }
+
+    fn code_by_hash(&mut self, hash: B256) -> Result<Bytecode, Infallible> {
+        if hash == KECCAK_EMPTY {
+            return Ok(Bytecode::default());
+        }
+        if let Some(code) = self.proven.codes.get(&hash) {
+            return Ok(code.clone());
+        }
+        self.missed.codes.extend(self.owners.get(&hash));
+        Ok(Bytecode::default())
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
+        Ok(self.read(address, slot))
+    }
+
+    /// The parent's hash stands in the header, those before it in the state, if the chain keeps them there.
+    fn block_hash(&mut self, number: u64) -> Result<B256, Infallible> {
+        if number.checked_add(1) == Some(self.header.number()) {
+            return Ok(self.header.parent_hash());
+        }
+        let kept = self.header.keeps_block_hashes();
+        let hash = if kept { self.read(HISTORY, U256::from(number % HISTORY_LENGTH)) } else { U256::ZERO };
+        if hash.is_zero() {
+            self.unknown_block = Some(number);
+        }
+        Ok(hash.into())
+    }
+}

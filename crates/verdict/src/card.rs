@@ -1,0 +1,160 @@
+//! The Agent-Card as a document: strict JSON with accessors for the members that rules speak of.
+//!
+//! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
+//! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use clresolve_core::json::{self, JsonError, Limits, pointer};
+
+/// One JSON object, as a publisher served it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card(Value);
+
+impl Card {
+    /// Parses the bytes of a card as they were received.
+    ///
+    /// # Errors
+    /// [`JsonError`] for anything but one strict JSON object within [`Limits::CARD`]; [`JsonError::reason`] makes the
+    /// reason of it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
+        json::parse(bytes, Limits::CARD).map(Self)
+    }
+
+    /// The document.
+    pub fn document(&self) -> &Value {
+        &self.0
+    }
+
+    /// The top-level members.
+    pub fn members(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.as_object().into_iter().flat_map(Map::iter)
+    }
+
+    /// The top-level member of this name, of whatever type.
+    pub fn get(&self, member: &str) -> Option<&Value> {
+        self.0.get(member)
+    }
+
+    /// The value at a JSON Pointer, of whatever type.
+    pub fn at(&self, pointer: &str) -> Option<&Value> {
+        pointer::find(&self.0, pointer)
+    }
+
+    /// The text at a JSON Pointer, when it is a string with more in it than white space.
+    pub fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    }
+
+    /// `id`, when it is a text.
+    pub fn id(&self) -> Option<&str> {
+        self.text("/id")
+    }
+
+    /// `ens`, when it is a text.
+    pub fn ens(&self) -> Option<&str> {
+        self.text("/ens")
+    }
+
+    /// `owner`, when it is a text.
+    pub fn owner(&self) -> Option<&str> {
+        self.text("/owner")
+    }
+
+    /// `class`, when it is a text.
+    pub fn class(&self) -> Option<&str> {
+        self.text("/class")
+    }
+
+    /// `status`, when it is a text.
+    pub fn status(&self) -> Option<&str> {
+        self.text("/status")
+    }
+
+    /// `version`, when it is a text.
+    pub fn version(&self) -> Option<&str> {
+        self.text("/version")
+    }
+
+    /// `entry`, when it is a text.
+    pub fn entry(&self) -> Option<&str> {
+        self.text("/entry")
+    }
+
+    /// The strings of `implements`.
+    pub fn verbs(&self) -> impl Iterator<Item = &str> {
+        self.strings("implements")
+    }
+
+    /// `implements[0]`, when it is a string: the primary verb (CL-11).
+    pub fn primary_verb(&self) -> Option<&str> {
+        self.at("/implements/0").and_then(Value::as_str)
+    }
+
+    /// The strings of `networks`.
+    pub fn networks(&self) -> impl Iterator<Item = &str> {
+        self.strings("networks")
+    }
+
+    /// `schemas.request` or `schemas.receipt`, when it is a text.
+    pub fn schema(&self, side: Side) -> Option<&str> {
+        self.text(side.schema_pointer())
+    }
+
+    /// `schemas_mirror.request` or `schemas_mirror.receipt`, when it is a text.
+    pub fn schema_mirror(&self, side: Side) -> Option<&str> {
+        self.text(side.mirror_pointer())
+    }
+
+    fn strings(&self, member: &str) -> impl Iterator<Item = &str> {
+        let items = self.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        items.iter().filter_map(Value::as_str)
+    }
+}
+
+/// The two schemas of a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// What a caller sends.
+    Request,
+    /// What the agent gives back.
+    Receipt,
+}
+
+impl Side {
+    /// Both sides.
+    pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
+
+    /// JSON Pointer of the canonical location in a card.
+    pub const fn schema_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas/request",
+            Self::Receipt => "/schemas/receipt",
+        }
+    }
+
+    /// JSON Pointer of the mirror in a card.
+    pub const fn mirror_pointer(self) -> &'static str {
+        match self {
+            Self::Request => "/schemas_mirror/request",
+            Self::Receipt => "/schemas_mirror/receipt",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accessors_give_nothing_for_what_is_missing_blank_or_of_another_type() {
+        let card = Card::parse(br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#)
+            .expect("strict JSON");
+        assert_eq!((card.id(), card.ens(), card.owner(), card.class()), (Some("a"), None, None, None));
+        assert_eq!(card.verbs().collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!(card.primary_verb(), Some("x"));
+        assert_eq!((card.schema(Side::Request), card.schema(Side::Receipt)), (Some("u"), None));
+    }
+}

@@ -1,0 +1,259 @@
+//! The judgement: evidence and profile in, reasons and step results out. Pure: no I/O, no clock, no panic.
+
+pub mod binding;
+pub mod card;
+pub mod content;
+pub mod continuity;
+pub mod entry;
+pub mod integrity;
+pub mod links;
+pub mod records;
+pub mod schemas;
+pub mod verbs;
+
+use std::collections::BTreeMap;
+
+use self::integrity::Integrity;
+use crate::card::Card;
+use crate::evidence::{Evidence, ProvenBy, Source, Walked};
+use crate::profile::Profile;
+use crate::verdict::{Depth, Status};
+use clresolve_core::json::pointer;
+use clresolve_core::reason;
+use clresolve_core::reason::{Code, Effect, Reason, Step};
+use clresolve_core::state::State;
+
+/// What the operator asks of a judgement beyond the profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// How deep the walk goes.
+    pub depth: Depth,
+    /// Whether both sources of the card must answer.
+    pub require_all_sources: bool,
+    /// Owners whose commons cards are accepted (CL-58); empty accepts all.
+    pub allowed_publishers: Vec<String>,
+    /// For how many blocks a record must not have changed, or `record-recent` is reported; 0 reports none.
+    pub record_rest: u64,
+    /// Codes taken out of the registry: their findings are dropped. For tests that show that each code matters.
+    #[doc(hidden)]
+    pub without: Vec<Code>,
+}
+
+/// What the checks found.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The state.
+    pub state: State,
+    /// Every reason, sorted.
+    pub reasons: Vec<Reason>,
+    /// How each step ended.
+    pub steps: BTreeMap<Step, Status>,
+    /// The card, when the judged bytes are one.
+    pub card: Option<Card>,
+    /// Whether the judged bytes match both the CID and the checksum.
+    pub content_is_proven: bool,
+}
+
+/// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
+pub fn secrets(card: &Card) -> Vec<Reason> {
+    let mut found = Findings::default();
+    content::scan(card, &mut found);
+    found.0.retain(|reason| reason.code == Code::SecretInCard);
+    found.0
+}
+
+/// Judges evidence under a profile.
+pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
+    let mut reasons = records::records(evidence, profile);
+    let Integrity { reasons: of_sources, proven: content_is_proven } = integrity::integrity(evidence);
+    reasons.extend(of_sources);
+    let card = evidence.card_bytes().and_then(|bytes| match Card::parse(bytes) {
+        Ok(card) => Some(card),
+        Err(error) => {
+            reasons.push(error.reason());
+            None
+        }
+    });
+    if let Some(card) = &card {
+        reasons.extend(card::card(card, profile));
+        reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
+        reasons.extend(entry::entry(card, profile));
+        reasons.extend(verbs::verbs(card, profile));
+        reasons.extend(schema_reasons(evidence, card, profile));
+    }
+    reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
+    reasons.retain(|reason| !policy.without.contains(&reason.code));
+    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
+    reason::sort(&mut reasons);
+    reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
+    let steps = statuses(evidence, content_is_proven, card.is_some(), &reasons, policy);
+    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card, content_is_proven }
+}
+
+fn schema_reasons(evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
+    match (&evidence.schemas, evidence.found()) {
+        (Some(schemas), Some(found)) => schemas::schemas(card, schemas, &found.records, profile),
+        _ => Vec::new(),
+    }
+}
+
+/// The reason with the effect that the profile and the policy in force give it.
+fn weigh(mut reason: Reason, profile: &Profile, policy: &Policy) -> Reason {
+    if reason.code == Code::SourceUnavailable && policy.require_all_sources {
+        reason.effect = Effect::Unknown;
+        return reason;
+    }
+    profile.weigh(reason)
+}
+
+/// The steps that must pass for `trusted`.
+fn required(policy: &Policy) -> Vec<Step> {
+    let mut steps =
+        vec![Step::Name, Step::Records, Step::Integrity, Step::Card, Step::Binding, Step::Entry, Step::Verbs];
+    if policy.require_all_sources {
+        steps.extend([Step::FetchHttps, Step::FetchIpfs]);
+    }
+    if policy.depth == Depth::Schemas {
+        steps.push(Step::Schemas);
+    }
+    steps
+}
+
+/// Fail over unknown over pass; a required step that did not pass is never trusted.
+fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) -> State {
+    let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
+    if has(Effect::Fail) {
+        State::Untrusted
+    } else if has(Effect::Unknown) || required(policy).iter().any(|step| steps.get(step) != Some(&Status::Pass)) {
+        State::Indeterminate
+    } else {
+        State::Trusted
+    }
+}
+
+/// How each step ended: what its evidence says, made worse by its reasons, never better.
+fn statuses(
+    evidence: &Evidence,
+    content_is_proven: bool,
+    has_card: bool,
+    reasons: &[Reason],
+    policy: &Policy,
+) -> BTreeMap<Step, Status> {
+    let base = |step| match step {
+        Step::Name => Status::Pass,
+        Step::Records if evidence.found().is_some() => Status::Pass,
+        Step::Records => Status::Unknown,
+        Step::FetchHttps => https_status(&evidence.https),
+        Step::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
+        Step::Integrity if evidence.found().is_none() => Status::Skip,
+        Step::Integrity if content_is_proven => Status::Pass,
+        Step::Integrity => Status::Unknown,
+        Step::Card if evidence.card_bytes().is_some() => Status::Pass,
+        Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
+        Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
+        Step::Continuity => continuity::status(&evidence.continuity),
+        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
+        Step::Document | Step::Discovery | Step::Signature => Status::Skip,
+    };
+    let worsened = |step, status| {
+        let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
+        match status {
+            _ if has(Effect::Fail) => Status::Fail,
+            _ if has(Effect::Unknown) => Status::Unknown,
+            status => status,
+        }
+    };
+    Step::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+}
+
+fn https_status(source: &Source) -> Status {
+    match source {
+        Source::NotAsked => Status::Skip,
+        Source::Body { .. } => Status::Pass,
+        Source::Unavailable(_) => Status::Unknown,
+        Source::Forbidden(_) | Source::Oversize(_) => Status::Fail,
+    }
+}
+
+fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
+    match walked {
+        // An identity CID holds its own bytes: where both sources must answer, it has.
+        Walked::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
+        Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
+        Walked::Proven { .. } => Status::Pass,
+        Walked::Unproven(_) => Status::Unknown,
+        Walked::PathMissing(_)
+        | Walked::NotFile
+        | Walked::Invalid { .. }
+        | Walked::HashForbidden(_)
+        | Walked::Oversize(_) => Status::Fail,
+    }
+}
+
+/// Most reasons of one code from one rule function.
+///
+/// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
+pub const MAX_REASONS_PER_CODE: usize = 16;
+
+/// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
+#[derive(Debug, Default)]
+pub struct Findings(Vec<Reason>);
+
+impl Findings {
+    /// Adds a reason, as long as there is room.
+    pub fn add(&mut self, reason: Reason) {
+        if self.count(reason.code) < MAX_REASONS_PER_CODE {
+            self.0.push(reason);
+        }
+    }
+
+    /// Adds a reason, unless one with its code stands at its place.
+    pub fn add_once(&mut self, reason: Reason) {
+        if !self.0.iter().any(|other| (other.code, &other.place) == (reason.code, &reason.place)) {
+            self.add(reason);
+        }
+    }
+
+    /// Whether a reason with another code than `general` objects to `place` or to what holds it.
+    pub fn speak_of(&self, place: &str, general: Code) -> bool {
+        let others = self.0.iter().filter(|reason| reason.code != general);
+        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
+    }
+
+    /// Whether there is no more room for this code.
+    pub fn full(&self, code: Code) -> bool {
+        self.count(code) >= MAX_REASONS_PER_CODE
+    }
+
+    /// The reasons, each with the effect that `profile` gives it.
+    pub fn weighed(self, profile: &Profile) -> Vec<Reason> {
+        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
+    }
+
+    fn count(&self, code: Code) -> usize {
+        self.0.iter().filter(|reason| reason.code == code).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_cid_is_a_source_that_answered_where_both_must() {
+        let inline = Walked::Proven { bytes: "{}".into(), by: ProvenBy::BytesInHand, blocks: 0 };
+        let all = Policy { require_all_sources: true, ..Policy::default() };
+        assert_eq!(ipfs_status(&inline, &all), Status::Pass);
+        assert_eq!(ipfs_status(&inline, &Policy::default()), Status::Skip);
+    }
+
+    #[test]
+    fn one_code_is_not_repeated_without_end() {
+        let mut findings = Findings::default();
+        for at in 0..100 {
+            findings.add(Reason::new(Code::VerbUnknown).at(format!("/implements/{at}")));
+        }
+        assert!(findings.full(Code::VerbUnknown));
+        assert_eq!(findings.0.len(), MAX_REASONS_PER_CODE);
+    }
+}

@@ -1,0 +1,54 @@
+//! Step `binding`: the records against the card, byte for byte.
+
+use crate::card::Card;
+use crate::check::records::owner_is_proven;
+use crate::evidence::{Evidence, OwnerEvidence, Usable};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::records::Key;
+
+/// Everything in which the records and the card disagree.
+///
+/// `allowed` is the policy of CL-58: owners whose commons cards are accepted; empty accepts all.
+pub fn binding(evidence: &Evidence, card: &Card, allowed: &[String]) -> Vec<Reason> {
+    let Some(found) = evidence.found() else { return Vec::new() };
+    let record = |key| Usable::of(&found.records, key).text();
+    let pairs =
+        [(Key::Entry, card.entry(), Code::TxtEntryMismatch), (Key::Owner, card.owner(), Code::TxtOwnerMismatch)];
+    let mut reasons: Vec<Reason> =
+        pairs.into_iter().filter_map(|(key, member, code)| compare(key, record(key)?, member?, code)).collect();
+    reasons.extend(ens(evidence, card));
+    reasons.extend(publisher(evidence, card, record(Key::Owner), allowed));
+    reasons
+}
+
+/// One record against one member: equal, inexact (CL-52), or another value.
+fn compare(key: Key, record: &str, member: &str, mismatch: Code) -> Option<Reason> {
+    if record == member {
+        return None;
+    }
+    let code = if record.to_lowercase() == member.to_lowercase() { Code::TxtValueInexact } else { mismatch };
+    Some(Reason::new(code).at(key.as_str()).expected(member).observed(record))
+}
+
+fn ens(evidence: &Evidence, card: &Card) -> Option<Reason> {
+    let ens = card.ens()?;
+    (ens != evidence.name.as_str())
+        .then(|| Reason::new(Code::CardEnsMismatch).at("/ens").expected(evidence.name.as_str()).observed(ens))
+}
+
+fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[String]) -> Option<Reason> {
+    if allowed.is_empty() || card.class() != Some("commons") {
+        return None;
+    }
+    let listed = owner.is_some_and(|owner| allowed.iter().any(|a| a == owner));
+    if listed && owner_is_proven(evidence) {
+        return None;
+    }
+    let reason = Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str());
+    // An owner on the list whose proof could not be read is not refused: nothing is known.
+    if let (true, OwnerEvidence::Failed(cause)) = (listed, &evidence.owner) {
+        let reason = reason.message("Whether the chain proves the owner could not be read.").observed(cause.as_str());
+        return Some(Reason { effect: Effect::Unknown, retryable: true, ..reason });
+    }
+    Some(reason.observed(owner.unwrap_or("no owner")))
+}

@@ -1,0 +1,403 @@
+//! What must not stand in a card: credentials, private addresses, personal data, scripts (CL-31 to CL-34).
+//!
+//! These are heuristics over every string and every member name, and honest cards must pass them. So each looks for a
+//! closed list of forms: a credential by the prefix that its issuer gives it, or by the name of its member; an address
+//! in the authority of a URL or as a whole token; a script by the forms that a browser or shell would run. A digest, a
+//! fingerprint, a public key or a CID is none of these. A credential or a person's data is never repeated in a reason.
+
+mod addresses;
+mod personal;
+mod scripts;
+mod secrets;
+
+use serde_json::Value;
+
+use super::Findings;
+use crate::card::Card;
+use clresolve_core::json::pointer;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+
+/// Looks through the whole card.
+pub(super) fn scan(card: &Card, found: &mut Findings) {
+    let mut walk = Walk { path: Vec::new(), found };
+    walk.value(card.document());
+}
+
+/// Looks for credentials alone, which no card of any system may hold; `requirement` is the rule of its own, if there is one.
+pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
+    let mut all = Findings::default();
+    scan(card, &mut all);
+    for mut reason in all.0.into_iter().filter(|reason| reason.code == Code::SecretInCard) {
+        reason.requirement = Some(requirement.to_owned()).filter(|requirement| !requirement.is_empty());
+        found.add(reason);
+    }
+}
+
+struct Walk<'c, 'f> {
+    path: Vec<Segment<'c>>,
+    found: &'f mut Findings,
+}
+
+#[derive(Clone, Copy)]
+enum Segment<'c> {
+    Member(&'c str),
+    Item(usize),
+}
+
+impl<'c> Walk<'c, '_> {
+    /// The depth of a card is bounded by its parser, so the recursion is.
+    fn value(&mut self, value: &'c Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Number(_) => self.credential(secrets::in_number(self.member())),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.below(Segment::Item(at), |walk| walk.value(item));
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.below(Segment::Member(name), |walk| {
+                        walk.forms(name, Marks::of(name));
+                        walk.value(member);
+                    });
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let marks = Marks::of(text);
+        if !self.names_members(text) {
+            self.credential(secrets::in_member(self.member(), text));
+        }
+        self.forms(text, marks);
+        if !self.in_contact() {
+            self.hit(Code::PiiInCard, personal::find(text, marks));
+        }
+    }
+
+    /// What is looked for in values and in names alike.
+    fn forms(&mut self, text: &str, marks: Marks) {
+        self.credential(secrets::in_text(text, marks));
+        self.hit(Code::PrivateAddressInCard, addresses::find(text, marks));
+        self.hit(Code::ScriptInCard, scripts::find(text, marks));
+    }
+
+    fn credential(&mut self, kind: Option<&'static str>) {
+        self.hit(Code::SecretInCard, kind.map(str::to_owned));
+    }
+
+    /// One reason for one place and code.
+    fn hit(&mut self, code: Code, observed: Option<String>) {
+        let Some(observed) = observed else { return };
+        if self.found.full(code) {
+            return;
+        }
+        let place = excerpt(&self.place());
+        let known = |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
+        if !self.found.0.iter().any(known) {
+            self.found.add(Reason::new(code).observed(excerpt(&observed)).at(place));
+        }
+    }
+
+    fn below(&mut self, segment: Segment<'c>, walk: impl FnOnce(&mut Self)) {
+        self.path.push(segment);
+        walk(self);
+        self.path.pop();
+    }
+
+    /// Whether the text is one of the names that `dependentRequired` of a skill's JSON Schema lists: it looks like one, too.
+    fn names_members(&self, text: &str) -> bool {
+        let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+        let is_listed = matches!(
+            self.path.as_slice(),
+            [.., Segment::Member("dependentRequired"), Segment::Member(_), Segment::Item(_)]
+        );
+        let schemas = ["inputSchema", "input_schema", "output_schema"];
+        let is_schema = |segment: &Segment<'_>| matches!(segment, Segment::Member(name) if schemas.contains(name));
+        is_name && is_listed && self.path.iter().any(is_schema)
+    }
+
+    /// The name of the member that holds the value, also when it holds it in a list. In a JSON Schema a value of a
+    /// property belongs to that property.
+    fn member(&self) -> &'c str {
+        let mut names = self.path.iter().rev().filter_map(|segment| match segment {
+            Segment::Member(name) => Some(*name),
+            Segment::Item(_) => None,
+        });
+        match (names.next(), names.next(), names.next()) {
+            (Some("default" | "const" | "enum" | "examples"), Some(property), Some("properties")) => property,
+            (name, ..) => name.unwrap_or(""),
+        }
+    }
+
+    /// Whether the value stands in a member of `meta` that is there for the publisher's contact.
+    fn in_contact(&self) -> bool {
+        let mut names = self.path.iter();
+        matches!(names.next(), Some(Segment::Member("meta")))
+            && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
+    }
+
+    fn place(&self) -> String {
+        let mut place = String::new();
+        for segment in &self.path {
+            match segment {
+                Segment::Member(name) => pointer::push(&mut place, name),
+                Segment::Item(at) => pointer::push(&mut place, &at.to_string()),
+            }
+        }
+        place
+    }
+}
+
+/// Which bytes of interest a text holds: most texts hold few, and most detectors need one of them.
+#[derive(Clone, Copy)]
+struct Marks(u8);
+
+impl Marks {
+    const DIGIT: u8 = 1;
+    const DOT: u8 = 2;
+    const COLON: u8 = 4;
+    const AT: u8 = 8;
+    const ANGLE: u8 = 16;
+    const HASH_BANG: u8 = 32;
+    const EQUALS: u8 = 64;
+    const DASH: u8 = 128;
+
+    fn of(text: &str) -> Self {
+        const TABLE: [u8; 256] = {
+            let mut table = [0; 256];
+            let mut digit = b'0';
+            while digit <= b'9' {
+                table[digit as usize] = Marks::DIGIT;
+                digit += 1;
+            }
+            table[b'.' as usize] = Marks::DOT;
+            table[b':' as usize] = Marks::COLON;
+            table[b'@' as usize] = Marks::AT;
+            table[b'<' as usize] = Marks::ANGLE;
+            table[b'!' as usize] = Marks::HASH_BANG;
+            table[b'=' as usize] = Marks::EQUALS;
+            table[b'-' as usize] = Marks::DASH;
+            table
+        };
+        Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
+    }
+
+    const fn any(self, marks: u8) -> bool {
+        self.0 & marks != 0
+    }
+
+    const fn all(self, marks: u8) -> bool {
+        self.0 & marks == marks
+    }
+}
+
+/// Bytes at which a text is cut into tokens.
+struct Separators([bool; 256]);
+
+impl Separators {
+    /// ASCII white space and control characters, and `marks`.
+    const fn ascii(marks: &[u8]) -> Self {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte <= b' ' {
+            table[byte as usize] = true;
+            byte += 1;
+        }
+        table[0x7f] = true;
+        let mut at = 0;
+        while at < marks.len() {
+            table[marks[at] as usize] = true;
+            at += 1;
+        }
+        Self(table)
+    }
+
+    /// These, and every character outside of ASCII.
+    const fn and_all_else(mut self) -> Self {
+        let mut byte = 0x80;
+        while byte < 256 {
+            self.0[byte] = true;
+            byte += 1;
+        }
+        self
+    }
+
+    /// The tokens of `text`, none of them empty.
+    fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let start = rest.bytes().position(|byte| !self.has(byte))?;
+            let token = self.first(&rest[start..]);
+            rest = &rest[start + token.len()..];
+            Some(token)
+        })
+    }
+
+    /// What stands before the first separator. Either all bytes of a character outside of ASCII separate or none does,
+    /// so the cut is at the border of a character.
+    fn first<'t>(&self, text: &'t str) -> &'t str {
+        let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
+        &text[..end]
+    }
+
+    fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte)]
+    }
+}
+
+/// Whether `text` begins with `prefix`, which is ASCII, in whatever case.
+fn begins_with(text: &str, prefix: &str) -> bool {
+    text.as_bytes().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+/// Whether `text` ends with `suffix`, which is ASCII, in whatever case.
+fn ends_with(text: &str, suffix: &str) -> bool {
+    let text = text.as_bytes();
+    text.len().checked_sub(suffix.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(suffix.as_bytes()))
+}
+
+/// Whether `text` holds `word`, which is ASCII, in whatever case.
+fn contains(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use crate::check::card::card;
+    use crate::profile::{DEFAULT, Profiles};
+    use crate::sample::{codes, good, judged};
+    use clresolve_core::reason::Effect;
+
+    fn with(pointer: &str, value: Value) -> Vec<&'static str> {
+        let mut document = good();
+        let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
+        document.pointer_mut(holder).expect("a holder")[member] = value;
+        codes(&judged(&document, card))
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn every_string_and_every_name_is_looked_at() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        assert_eq!(with("/description", json!(token)), ["secret-in-card"]);
+        assert_eq!(with("/meta/deep", json!([{"list": [[token]]}])), ["secret-in-card"]);
+        assert_eq!(with("/meta/named", json!({token.as_str(): 1})), ["secret-in-card"]);
+    }
+
+    #[test]
+    fn reasons_name_the_place_and_hide_the_secret() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let mut document = good();
+        document["meta"]["keys"] = json!({"a/b": [token]});
+        let reasons = judged(&document, card);
+        assert_eq!(reasons.len(), 1);
+        assert_eq!(reasons[0].place.as_deref(), Some("/meta/keys/a~1b/0"));
+        assert!(!format!("{reasons:?}").contains("ghp_"));
+    }
+
+    #[test]
+    fn one_place_gives_one_reason_of_a_code() {
+        let mut document = good();
+        document["meta"]["api_key"] = json!(format!("ghp_{}", "a1B2".repeat(9)));
+        assert_eq!(judged(&document, card).len(), 1);
+    }
+
+    #[test]
+    fn contact_members_of_meta_may_name_the_publisher() {
+        for pointer in ["/meta/contact", "/meta/security_contact", "/meta/publisher", "/meta/support"] {
+            assert_eq!(with(pointer, json!("Jane <jane@commandlayer.org>, +1 415 555 2671")), NONE, "{pointer}");
+        }
+        assert_eq!(with("/meta/publisher", json!({"name": "x", "email": "jane@commandlayer.org"})), NONE);
+        assert_eq!(with("/meta/notes", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/description", json!("ask jane@commandlayer.org")), ["pii-in-card"]);
+        assert_eq!(with("/capabilities/contact", json!("jane@commandlayer.org")), ["pii-in-card"]);
+    }
+
+    #[test]
+    fn contact_members_hide_no_secret() {
+        assert_eq!(with("/meta/contact", json!("https://me:pa55word@commandlayer.org/")), ["secret-in-card"]);
+    }
+
+    #[test]
+    fn honest_metadata_passes() {
+        for value in [
+            json!("sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
+            json!("739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
+            json!("5016 D496 9F38 22B2 C5A2 FA40 99A2 6950 197D AB0A"),
+            json!("bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m"),
+            json!("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG"),
+            json!("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
+            json!("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY="),
+            json!("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----"),
+            json!("2025-11-22T00:00:00+00:00"),
+            json!("Runs JavaScript: see https://commandlayer.org/docs#javascript"),
+            json!("Send the API key in the header X-API-Key. Password: required."),
+            json!({"auth": {"api_key": "required", "scheme": "bearer", "token_url": "https://auth.example.org/token"}}),
+            json!({"token": "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "max_tokens": 32768, "secret": "none"}),
+            json!({"blocked": ["10.0.0.0/8", "localhost is refused", "fc00::/7"]}),
+            json!("eip155:1:0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
+            json!("npm install @commandlayer/agent-cards@1.0.0"),
+            json!("x402://summarizeagent.eth/summarize/v1"),
+            json!("git@github.com:commandlayer/agent-cards.git"),
+            json!("1.2.3.4 and std::io::Error, 12:30:45, 1::2"),
+            json!("data:image/png;base64,iVBORw0KGgo="),
+            json!("a < b, c > d, #1 in the list!"),
+            json!("released 2025-11-22, build +20251122, ISBN 978-3-16-148410-0"),
+        ] {
+            assert_eq!(with("/meta/note", value.clone()), NONE, "{value}");
+        }
+    }
+
+    /// Texts in which the detectors' marks meet each other and characters outside of ASCII.
+    fn texts() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("://".to_owned()),
+            Just("javascript:".to_owned()),
+            Just("data:text/html,".to_owned()),
+            Just("<script".to_owned()),
+            Just("[::1%25]:".to_owned()),
+            Just("10.0.0.1/8".to_owned()),
+            Just("localhost:".to_owned()),
+            Just("Bearer ".to_owned()),
+            Just("api_key=".to_owned()),
+            Just("-----BEGIN ".to_owned()),
+            Just("+1 (415) 555-2671".to_owned()),
+            "[\\PC]{0,4}",
+            "[-:@/%.<>+= é0-9a-z\\[\\]\n]{0,8}",
+        ];
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_rule_panic_or_slips_through_between_two_rules(text in texts(), name in texts(), which in 0..13_usize) {
+            let mut document = good();
+            document["meta"] = json!({name.as_str(): [text.as_str()]});
+            let request = document["schemas"]["request"].clone();
+            let path = "commons/summarize/requests/summarize.request.schema.json";
+            let (member, value) = match which {
+                0 => ("schemas", json!({"request": text, "receipt": format!("ipfs://{text}")})),
+                1 => ("schemas", json!({"request": request, "receipt": text})),
+                2 => ("schemas_mirror", json!({"request": format!("https://{text}/ipfs/x/{path}")})),
+                3 => ("schemas_mirror", json!({"request": format!("https://a.example/ipfs/{text}/{path}")})),
+                4 => ("implements", json!(["summarize", text])),
+                5 => ("networks", json!([text])),
+                other => (["slug", "version", "license", "entry", "created_at", "$id", "ens"][other - 6], json!(text)),
+            };
+            document[member] = value;
+            let rules = [card, crate::check::entry::entry, crate::check::verbs::verbs];
+            let fails = rules.iter().flat_map(|rule| judged(&document, *rule)).any(|reason| reason.effect == Effect::Fail);
+            let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+            prop_assert!(fails || profile.base_schema().accepts(&document), "refused by the schema, but by no rule");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Step `continuity`: the run against what is remembered of the name. Warnings, none of which changes a state.
+
+use semver::Version;
+
+use crate::card::Card;
+use crate::evidence::Evidence;
+use crate::evidence::continuity::{Continuity, History, SeenVersion, as_version, record_digests};
+use crate::verdict::Status;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Reason};
+
+/// Everything in which the run and the memory do not go together.
+///
+/// `proven` is the card whose bytes are proven; others are nobody's. A record that changed within the last `rest` blocks is reported; 0 reports none.
+pub fn continuity(evidence: &Evidence, proven: Option<&Card>, rest: u64) -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = evidence
+        .continuity
+        .trouble()
+        .map(|cause| Reason::new(Code::MemoryUnavailable).observed(cause))
+        .into_iter()
+        .collect();
+    let (Some(history), Ok(reading)) = (evidence.continuity.history(), &evidence.reading) else { return reasons };
+    let block = reading.block.number;
+    reasons.extend(recent_records(evidence, history, block, rest));
+    if let Some(card) = proven {
+        reasons.extend(versions(evidence, card, history, block));
+    }
+    reasons
+}
+
+/// How the step ended by itself: nothing in it can fail.
+pub(super) const fn status(continuity: &Continuity) -> Status {
+    match continuity {
+        Continuity::NotAsked => Status::Skip,
+        Continuity::Unavailable(_) => Status::Unknown,
+        Continuity::Recalled(_) | Continuity::NotKept(..) => Status::Pass,
+    }
+}
+
+fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> Vec<Reason> {
+    let (Some(bytes), Some(version)) = (evidence.card_bytes(), card.version()) else { return Vec::new() };
+    // What was first seen after the block in question is no past of it.
+    let past: Vec<&SeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
+    let digest = Digest::of(bytes).to_string();
+    let Some(now) = as_version(version) else { return Vec::new() };
+    let same = || past.iter().filter(|seen| as_version(&seen.version).as_ref() == Some(&now));
+    let is_known = same().any(|seen| seen.card == digest);
+    let changed = same().next().filter(|_| !is_known).map(|seen| {
+        Reason::new(Code::CardChangedSilently)
+            .at("/version")
+            .message(format!(
+                "Version {} had other bytes when it was first seen, at block {}.",
+                seen.version, seen.block
+            ))
+            .expected(&seen.card)
+            .observed(&digest)
+    });
+    changed.into_iter().chain(rollback(version, &now, &past)).collect()
+}
+
+fn rollback(version: &str, now: &Version, past: &[&SeenVersion]) -> Option<Reason> {
+    let parsed = past.iter().filter_map(|seen| Some((as_version(&seen.version)?, seen)));
+    let (highest, seen) = parsed.max_by(|(a, _), (b, _)| a.cmp_precedence(b))?;
+    now.cmp_precedence(&highest).is_lt().then(|| {
+        Reason::new(Code::VersionRollback)
+            .at("/version")
+            .expected(format!("{} or higher, first seen at block {}", seen.version, seen.block))
+            .observed(version)
+    })
+}
+
+fn recent_records(evidence: &Evidence, history: &History, block: u64, rest: u64) -> Vec<Reason> {
+    let Some(found) = evidence.found() else { return Vec::new() };
+    let now = record_digests(&found.records);
+    let changed = |key: &str| {
+        let seen = history.records.get(key)?;
+        if now.get(key) == Some(&seen.value) {
+            return seen.changed;
+        }
+        (history.last_block <= block).then_some(block)
+    };
+    let recent = now.keys().filter_map(|key| {
+        let at = changed(key)?;
+        (block.checked_sub(at)? < rest).then(|| {
+            Reason::new(Code::RecordRecent)
+                .at(key)
+                .expected(format!("unchanged for {rest} blocks"))
+                .observed(format!("another value first seen at block {at}, {} blocks before", block - at))
+        })
+    });
+    recent.collect()
+}

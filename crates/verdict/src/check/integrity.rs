@@ -1,0 +1,252 @@
+//! Steps `fetch-https`, `fetch-ipfs` and `integrity`: the sources, the CID, the mirror and the checksum.
+//!
+//! The content is proven when the card's bytes match both `cl.cid.agentcard`, walked block by block, and
+//! `cl.checksum.agentcard`. One defect gives one code: what follows only from a defect already named is not repeated.
+
+use bytes::Bytes;
+
+use crate::evidence;
+use crate::evidence::{Evidence, Mirror, MirrorError, Source, Usable, Walked};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Reason, Step};
+use clresolve_core::records::{Key, RecordSet};
+use clresolve_ipfs::{CidError, ContentId};
+
+/// Where a source's bytes came from, as named in reasons.
+const HTTPS: &str = "https";
+const IPFS: &str = "ipfs";
+
+/// What is to be said of the sources and the proof of the content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Integrity {
+    /// Everything that is wrong.
+    pub reasons: Vec<Reason>,
+    /// Whether the judged bytes match both the CID and the checksum.
+    pub proven: bool,
+}
+
+/// Judges the sources and the proof of the content.
+pub fn integrity(evidence: &Evidence) -> Integrity {
+    let Some(found) = evidence.found() else { return Integrity::default() };
+    let claims = Claims::read(&found.records);
+    let content = proven(evidence, &claims).map(|bytes| (bytes, Digest::of(bytes)));
+    let mut reasons = claims.malformed.clone();
+    reasons.extend(https_source(evidence, &claims));
+    reasons.extend(liars(evidence));
+    reasons.extend(walk(evidence, &claims));
+    reasons.extend(https_against_cid(evidence, &claims));
+    reasons.extend(mirror_content(evidence));
+    reasons.extend(checksums(evidence, &claims, content));
+    let proven = claims.checksum.is_some() && claims.checksum == content.map(|(_, digest)| digest);
+    Integrity { reasons, proven }
+}
+
+/// The bytes that `cl.cid.agentcard` proves: walked block by block, or served bytes that have the hash of a raw CID.
+fn proven<'a>(evidence: &'a Evidence, claims: &Claims) -> Option<&'a Bytes> {
+    let in_hand = || evidence.https.bytes().filter(|served| claims.is_raw_cid_of(served));
+    evidence.ipfs.bytes().or_else(in_hand)
+}
+
+/// What the records claim about the content, as far as each can be used.
+struct Claims {
+    cid: Option<ContentId>,
+    mirror: Option<Mirror>,
+    checksum: Option<Digest>,
+    malformed: Vec<Reason>,
+}
+
+impl Claims {
+    fn read(records: &RecordSet) -> Self {
+        let mut malformed = Vec::new();
+        let url = Usable::of(records, Key::Agentcard).text();
+        if let Some(url) = url.filter(|url| !evidence::is_https_url(url)) {
+            malformed.push(Reason::new(Code::AgentcardUrlNotHttps).at(Key::Agentcard.as_str()).observed(url));
+        }
+        let cid = Usable::of(records, Key::CidAgentcard)
+            .text()
+            .and_then(|value| ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok());
+        let mirror = Usable::of(records, Key::MirrorIpfs).text().and_then(|value| {
+            let cid = Usable::of(records, Key::CidAgentcard).text();
+            Mirror::parse(value).map_err(|error| malformed.extend(mirror_reason(&error, value, cid))).ok()
+        });
+        if let (Some(cid), Some(mirror)) = (&cid, &mirror)
+            && mirror.cid != *cid
+        {
+            malformed.push(
+                Reason::new(Code::MirrorCidMismatch)
+                    .at(Key::MirrorIpfs.as_str())
+                    .expected(cid.to_string())
+                    .observed(mirror.cid.to_string()),
+            );
+        }
+        let checksum = Usable::of(records, Key::Checksum).text().and_then(|value| {
+            let parsed = value.parse().ok();
+            if parsed.is_none() {
+                malformed.push(
+                    Reason::new(Code::ChecksumMalformed)
+                        .at(Key::Checksum.as_str())
+                        .expected("64 hex digits, with or without sha256: before them")
+                        .observed(value),
+                );
+            }
+            parsed
+        });
+        Self { cid, mirror, checksum, malformed }
+    }
+
+    /// Whether the CID is raw, needs no path, and these bytes are its content.
+    fn is_raw_cid_of(&self, bytes: &[u8]) -> bool {
+        let pathless = self.mirror.as_ref().is_none_or(|mirror| mirror.path.is_empty());
+        pathless && self.cid.as_ref().is_some_and(|cid| cid.is_raw() && cid.verify(bytes))
+    }
+
+    /// Whether the path that was walked is the one that the publisher means for this CID.
+    fn path_is_meant(&self) -> bool {
+        match (&self.cid, &self.mirror) {
+            (Some(cid), Some(mirror)) => mirror.cid == *cid,
+            _ => false,
+        }
+    }
+}
+
+/// The defect of a mirror record; none of its own where its CID is the very text that `cl.cid.agentcard` holds.
+fn mirror_reason(error: &MirrorError, value: &str, cid: Option<&str>) -> Option<Reason> {
+    let code = match error {
+        MirrorError::Cid(_) if cid.is_some() && cid == Mirror::cid_text(value) => return None,
+        MirrorError::Cid(CidError::HashForbidden(_)) => Code::CidHashForbidden,
+        _ => Code::MirrorMalformed,
+    };
+    Some(Reason::new(code).at(Key::MirrorIpfs.as_str()).observed(format!("{value}: {error}")))
+}
+
+fn cid_reason(error: &CidError, value: &str) -> Reason {
+    let code = match error {
+        CidError::Malformed(_) => Code::CidMalformed,
+        CidError::HashForbidden(_) => Code::CidHashForbidden,
+    };
+    Reason::new(code).at(Key::CidAgentcard.as_str()).observed(format!("{value}: {error}"))
+}
+
+fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+    let reason = match &evidence.https {
+        Source::NotAsked | Source::Body { .. } => return None,
+        Source::Forbidden(cause) => Reason::new(Code::SourceForbidden).observed(cause.as_str()),
+        Source::Oversize(limit) => Reason::new(Code::SourceOversize).expected(format!("at most {limit} bytes")),
+        Source::Unavailable(cause) if evidence.card_bytes().is_some() || !nothing_else_is_known(evidence, claims) => {
+            Reason::new(Code::SourceUnavailable).observed(cause.as_str())
+        }
+        Source::Unavailable(cause) => Reason::new(Code::CardUnreachable).observed(cause.as_str()),
+    };
+    Some(reason.at(HTTPS))
+}
+
+/// Whether IPFS said nothing either: it was not asked, or no gateway gave the blocks.
+fn nothing_else_is_known(evidence: &Evidence, claims: &Claims) -> bool {
+    match &evidence.ipfs {
+        Walked::NotAsked | Walked::Unproven(_) => true,
+        Walked::PathMissing(_) | Walked::NotFile => !claims.path_is_meant(),
+        _ => false,
+    }
+}
+
+fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
+    evidence
+        .liars
+        .iter()
+        .map(|(gateway, cid)| Reason::new(Code::GatewayLied).at(gateway.as_str()).expected(cid.as_str()))
+}
+
+/// What the walk under `cl.cid.agentcard` found wrong.
+fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+    let reason = match &evidence.ipfs {
+        Walked::NotAsked | Walked::Proven { .. } => return None,
+        Walked::PathMissing(_) | Walked::NotFile if !claims.path_is_meant() => return None,
+        Walked::PathMissing(detail) => Reason::new(Code::CidPathMissing).observed(detail.as_str()),
+        Walked::NotFile => Reason::new(Code::CidPathNotFile),
+        Walked::Invalid { class, detail } => Reason::new(Code::CidDagInvalid).observed(format!("{class}: {detail}")),
+        Walked::HashForbidden(detail) => Reason::new(Code::CidHashForbidden).observed(detail.as_str()),
+        Walked::Oversize(limit) => {
+            Reason::new(Code::SourceOversize).in_step(Step::FetchIpfs).expected(format!("at most {limit} bytes"))
+        }
+        Walked::Unproven(causes) => return unproven(evidence, claims, causes),
+    };
+    Some(reason.at(IPFS))
+}
+
+/// No gateway gave the blocks: `cid-unproven` when the card is in hand, `card-unreachable` when nothing is.
+fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -> Option<Reason> {
+    let causes = || causes.iter().map(|(gateway, cause)| format!("{gateway}: {cause}")).collect::<Vec<_>>().join("; ");
+    match &evidence.https {
+        // A raw CID is proven by the bytes in hand, so the gateways are only a source that gave nothing.
+        Source::Body { bytes, .. } if claims.is_raw_cid_of(bytes) => {
+            Some(Reason::new(Code::SourceUnavailable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
+        }
+        // Refuted by them, nothing is left undecided.
+        Source::Body { .. } if claims.cid.as_ref().is_some_and(ContentId::is_raw) => None,
+        Source::Body { .. } => Some(Reason::new(Code::CidUnproven).at(IPFS).observed(causes())),
+        // Said once, by the https source.
+        Source::Unavailable(_) => None,
+        Source::NotAsked | Source::Forbidden(_) | Source::Oversize(_) => {
+            Some(Reason::new(Code::CardUnreachable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
+        }
+    }
+}
+
+/// Whether what the URL serves is what the CID names.
+fn https_against_cid(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+    let served = evidence.https.bytes()?;
+    let cid = claims.cid.as_ref()?;
+    let differs = match evidence.ipfs.bytes() {
+        Some(proven) => proven != served,
+        None => cid.is_raw() && !cid.verify(served),
+    };
+    differs.then(|| {
+        let reason = Reason::new(Code::CidMismatch).at(HTTPS).expected(cid.to_string()).observed(digest(served));
+        match evidence.ipfs.bytes() {
+            Some(proven) => reason.fix(format!("restore the released bytes ({}) at the card's URL", digest(proven))),
+            None => reason,
+        }
+    })
+}
+
+/// Whether the bytes under another CID in the mirror record are those of the card's URL.
+fn mirror_content(evidence: &Evidence) -> Option<Reason> {
+    let (served, mirrored) = (evidence.https.bytes()?, evidence.mirror.bytes()?);
+    (served != mirrored).then(|| {
+        Reason::new(Code::MirrorContentMismatch)
+            .at(Key::MirrorIpfs.as_str())
+            .expected(digest(served))
+            .observed(digest(mirrored))
+    })
+}
+
+/// Each source whose bytes miss the checksum. `content` are the proven bytes and their digest, which took time.
+fn checksums(evidence: &Evidence, claims: &Claims, content: Option<(&Bytes, Digest)>) -> Vec<Reason> {
+    let Some(expected) = claims.checksum else { return Vec::new() };
+    let (served, proven) = (evidence.https.bytes(), evidence.ipfs.bytes());
+    let sources: Vec<(&str, &Bytes)> = match (served, proven) {
+        (Some(served), Some(proven)) if served == proven => vec![("https, ipfs", proven)],
+        _ => [(HTTPS, served), (IPFS, proven)].into_iter().filter_map(|(at, bytes)| Some((at, bytes?))).collect(),
+    };
+    let digest_of = |bytes: &Bytes| match content {
+        Some((proven, digest)) if proven == bytes => digest,
+        _ => Digest::of(bytes),
+    };
+    let missed = sources.into_iter().filter(|(_, bytes)| digest_of(bytes) != expected);
+    missed
+        .map(|(at, bytes)| {
+            let reason =
+                Reason::new(Code::ChecksumMismatch).at(at).expected(expected.to_string()).observed(digest(bytes));
+            // Only bytes that the CID proves are worth proposing.
+            if proven == Some(bytes) {
+                reason.fix(format!("set {} to {}", Key::Checksum, digest(bytes)))
+            } else {
+                reason.fix("restore the released bytes")
+            }
+        })
+        .collect()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Digest::of(bytes).to_string()
+}

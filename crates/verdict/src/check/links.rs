@@ -1,0 +1,191 @@
+//! Whether what links back to a card agrees with it. Only told: no state, reason or conclusion depends on it.
+
+use serde::Serialize;
+
+use crate::card::Card;
+use crate::evidence::links::{Links, RegistrationFile};
+use clresolve_core::name::EnsName;
+use clresolve_core::records::Record;
+use clresolve_core::text::excerpt;
+
+/// Most words of `agent-context` that are looked at: it is free text of any length.
+const MAX_WORDS: usize = 4096;
+
+/// One statement from outside, beside what the card says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// The record, or the member of the registration file, that says it.
+    pub source: String,
+    /// What it says, cut short.
+    pub says: String,
+    /// What the card or the name says instead, cut short.
+    pub card: Option<String>,
+    /// How the two stand.
+    pub relation: Relation,
+}
+
+/// How a statement from outside stands to the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// Both say the same.
+    Agrees,
+    /// They say different things of the same.
+    Contradicts,
+    /// The card says nothing of it.
+    Unmentioned,
+    /// It could not be read; nothing follows.
+    Unread,
+}
+
+/// What `links` say, beside `card` of `name`, whose record `cl.agentcard` holds `url`.
+pub fn links(links: &Links, name: &EnsName, card: &Card, url: Option<&str>) -> Vec<Link> {
+    let mut said = Vec::new();
+    match &links.records {
+        Ok(records) => said.extend(records.iter().flat_map(|(key, record)| of_record(key, record, card, url))),
+        Err(cause) => said.push(unread("agent-endpoint", cause)),
+    }
+    match links.file.as_deref().map(RegistrationFile::parse) {
+        Ok(Ok(file)) => said.extend(of_file(&file, name, card)),
+        Ok(Err(error)) => said.push(unread("agent-registration.json", &error.to_string())),
+        Err(cause) => said.push(unread("agent-registration.json", cause)),
+    }
+    match &links.registrations {
+        Ok(records) => said.extend(records.iter().map(|(key, record)| of_registration(key, record, name))),
+        Err(cause) => said.push(unread("agent-registration", cause)),
+    }
+    said
+}
+
+fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<Link> {
+    let text = match record {
+        Record::Absent => return Vec::new(),
+        Record::NotUtf8(_) => return vec![unread(key, "not valid UTF-8")],
+        Record::Text(text) => text.trim(),
+    };
+    match key {
+        "agent-context" => text
+            .split(|c: char| c.is_whitespace() || "\"'`<>()[]{},".contains(c))
+            .take(MAX_WORDS)
+            .filter_map(|word| match word {
+                word if word.starts_with("x402://") => Some(compared(key, word, card.entry())),
+                word if word.starts_with("https://") => Some(mentioned(key, word, card, url)),
+                _ => None,
+            })
+            .take(super::MAX_REASONS_PER_CODE)
+            .collect(),
+        "agent-endpoint[card]" => vec![compared(key, text, url)],
+        _ => vec![mentioned(key, text, card, url)],
+    }
+}
+
+fn of_file(file: &RegistrationFile, name: &EnsName, card: &Card) -> Vec<Link> {
+    let mut said = Vec::new();
+    if let Some(told) = &file.name {
+        said.push(compared("agent-registration.json /name", told, card.text("/display_name")));
+    }
+    for (_, endpoint) in file.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")) {
+        let same = EnsName::parse(endpoint).is_ok_and(|other| other == *name);
+        let relation = if same { Relation::Agrees } else { Relation::Contradicts };
+        said.push(link("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
+    }
+    said
+}
+
+/// A record that is set vouches for the entry; one that is proven not to be set leaves the file's claim alone.
+fn of_registration(key: &str, record: &Record, name: &EnsName) -> Link {
+    match record {
+        Record::Absent => link(key, "not set", Some(name.as_str()), Relation::Contradicts),
+        Record::Text(text) => link(key, text, Some(name.as_str()), Relation::Agrees),
+        Record::NotUtf8(_) => unread(key, "not valid UTF-8"),
+    }
+}
+
+fn compared(source: &str, says: &str, card: Option<&str>) -> Link {
+    let relation = match card {
+        Some(card) if card.trim() == says => Relation::Agrees,
+        Some(_) => Relation::Contradicts,
+        None => Relation::Unmentioned,
+    };
+    link(source, says, card, relation)
+}
+
+/// A URL beside the card's own and every text in it: that it is not among them contradicts nothing.
+fn mentioned(source: &str, says: &str, card: &Card, url: Option<&str>) -> Link {
+    let mut open = vec![card.document()];
+    let mut found = url == Some(says);
+    // Ends with the document, which strict JSON bounds.
+    while let Some(value) = open.pop().filter(|_| !found) {
+        found = value.as_str() == Some(says);
+        open.extend(value.as_array().into_iter().flatten());
+        open.extend(value.as_object().into_iter().flat_map(serde_json::Map::values));
+    }
+    let relation = if found { Relation::Agrees } else { Relation::Unmentioned };
+    link(source, says, found.then_some(says), relation)
+}
+
+fn unread(source: &str, cause: &str) -> Link {
+    link(source, cause, None, Relation::Unread)
+}
+
+fn link(source: &str, says: &str, card: Option<&str>, relation: Relation) -> Link {
+    Link { source: excerpt(source), says: excerpt(says), card: card.map(excerpt), relation }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sample::good;
+
+    const URL: &str = "https://cards.example/a.json";
+
+    fn told(links_of: &Links) -> Vec<(String, Relation)> {
+        let card = Card::parse(good().to_string().as_bytes()).expect("a card");
+        let name = EnsName::parse("summarizeagent.eth").expect("a name");
+        links(links_of, &name, &card, Some(URL)).into_iter().map(|link| (link.source, link.relation)).collect()
+    }
+
+    fn given(records: &[(&str, &str)], file: serde_json::Value, registration: Record) -> Links {
+        let text = |(key, text): &(&str, &str)| ((*key).to_owned(), Record::Text((*text).to_owned()));
+        Links {
+            records: Ok(records.iter().map(text).collect()),
+            file: Ok(file.to_string().into()),
+            registrations: Ok(vec![("agent-registration[0x][1]".to_owned(), registration)]),
+        }
+    }
+
+    #[test]
+    fn what_agrees_and_what_contradicts_is_told_apart() {
+        let file = |name: &str, ens: &str| json!({"name": name, "services": [{"name": "ENS", "endpoint": ens}]});
+        let agree = given(
+            &[
+                ("agent-context", "Pay x402://summarizeagent.eth/summarize/v1, see (https://cards.example/a.json)"),
+                ("agent-endpoint[card]", URL),
+            ],
+            file("Summarize Agent", "SummarizeAgent.eth"),
+            Record::Text("1".to_owned()),
+        );
+        assert!(told(&agree).iter().all(|(_, relation)| *relation == Relation::Agrees), "{:?}", told(&agree));
+        assert_eq!(told(&agree).len(), 6);
+        let differ = given(
+            &[("agent-context", "x402://other.eth/summarize/v1"), ("agent-endpoint[card]", "https://other.example/")],
+            file("Another", "other.eth"),
+            Record::Absent,
+        );
+        assert!(told(&differ).iter().all(|(_, relation)| *relation == Relation::Contradicts), "{:?}", told(&differ));
+        assert_eq!(told(&differ).len(), 5);
+    }
+
+    #[test]
+    fn what_could_not_be_read_says_nothing() {
+        let failed = || Err("no answer in time".to_owned());
+        let none = Links { records: failed(), file: Err("404".to_owned()), registrations: failed() };
+        assert!(told(&none).iter().all(|(_, relation)| *relation == Relation::Unread));
+        assert_eq!(told(&none).len(), 3);
+        let other = given(&[("agent-endpoint[mcp]", "https://mcp.example/")], json!([]), Record::NotUtf8(vec![255]));
+        let relations: Vec<_> = told(&other).into_iter().map(|(_, relation)| relation).collect();
+        assert_eq!(relations, [Relation::Unmentioned, Relation::Unread, Relation::Unread]);
+    }
+}

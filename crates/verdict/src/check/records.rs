@@ -1,0 +1,194 @@
+//! Step `records`: what the chain says about the name, before anything is fetched.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::evidence::{Evidence, OwnerEvidence, Usable};
+use crate::profile::Profile;
+use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Reading};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::text;
+use clresolve_core::text::Foreign;
+
+/// A finalized header older than this means that the chain or the endpoint has stopped. Ethereum finalizes
+/// within 20 minutes; 45 leaves room for a bad epoch.
+pub const MAX_HEADER_AGE: SignedDuration = SignedDuration::from_mins(45);
+
+/// A registration that ends within this time is reported.
+pub const EXPIRY_NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// Everything that is wrong with what the chain says.
+pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
+    let reading = match &evidence.reading {
+        Ok(reading) => reading,
+        Err(error) => return vec![chain_error(error)],
+    };
+    let mut reasons = unsettled(reading, evidence.block, evidence.now);
+    match &reading.answer {
+        Answer::Unregistered => reasons.push(Reason::new(Code::NameUnregistered)),
+        Answer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
+        Answer::Records(found) => {
+            reasons.extend(origin(found));
+            reasons.extend(expiry(reading.expiry, evidence.now));
+            reasons.extend(values(&found.records, profile));
+            reasons.extend(owner(evidence, found));
+        }
+    }
+    reasons
+}
+
+/// Why what a reading says cannot be relied on, or not by everybody: one stranger's word, an old block, or a change
+/// that is not final.
+pub fn unsettled(reading: &Reading, block: BlockSelector, now: Timestamp) -> Vec<Reason> {
+    [vouching(reading), header_age(reading, block, now), pending(reading)].into_iter().flatten().collect()
+}
+
+/// The reason behind a reading that failed.
+pub fn chain_error(error: &ChainError) -> Reason {
+    let code = match error {
+        ChainError::Unreachable(_) | ChainError::TooFew { .. } => Code::RpcUnreachable,
+        ChainError::Disagree(_) => Code::RpcDisagree,
+        ChainError::Unproven(_) => Code::ProofRefused,
+        ChainError::WrongChain { .. } | ChainError::WrongGenesis { .. } => Code::RpcWrongChain,
+        ChainError::BlockUnavailable { .. } => Code::BlockUnavailable,
+        ChainError::Resolver(_) => Code::ResolverFailed,
+        ChainError::Ccip(_) => Code::CcipFailed,
+    };
+    Reason::new(code).observed(error.to_string())
+}
+
+fn vouching(reading: &Reading) -> Option<Reason> {
+    reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
+}
+
+fn header_age(reading: &Reading, block: BlockSelector, now: Timestamp) -> Option<Reason> {
+    if matches!(block, BlockSelector::Number(_)) {
+        return None;
+    }
+    let age = now.duration_since(reading.block.timestamp);
+    (age > MAX_HEADER_AGE).then(|| {
+        Reason::new(Code::ChainBehind)
+            .expected(format!("at most {} minutes old", MAX_HEADER_AGE.as_mins()))
+            .observed(format!("{} minutes old (block {})", age.as_mins(), reading.block.number))
+    })
+}
+
+fn pending(reading: &Reading) -> Option<Reason> {
+    let latest = match reading.latest.as_ref()? {
+        Ok(latest) => latest,
+        Err(error) => {
+            return Some(chain_error(error).at("latest").message("The records at the newest block could not be read."));
+        }
+    };
+    let changed = match (&reading.answer, latest) {
+        (Answer::Records(then), Answer::Records(now)) => changed_keys(&then.records, &now.records),
+        (then, now) if then == now => Vec::new(),
+        _ => vec!["the resolver"],
+    };
+    (!changed.is_empty()).then(|| Reason::new(Code::RecordPending).observed(format!("changed: {}", changed.join(", "))))
+}
+
+fn changed_keys(then: &RecordSet, now: &RecordSet) -> Vec<&'static str> {
+    let asked: BTreeSet<Key> = then.iter().chain(now.iter()).map(|(key, _)| key).collect();
+    asked.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(Key::as_str).collect()
+}
+
+fn resolver_missing(address: Option<String>) -> Reason {
+    let reason = Reason::new(Code::ResolverMissing);
+    match address {
+        Some(address) => reason.observed(format!("{address} has no code")),
+        None => reason,
+    }
+}
+
+fn origin(found: &Found) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    if let Some(ancestor) = &found.wildcard {
+        reasons.push(Reason::new(Code::NameWildcard).observed(ancestor.as_str()));
+    }
+    if found.offchain {
+        reasons.push(Reason::new(Code::RecordOffchain));
+    }
+    reasons
+}
+
+fn expiry(expiry: Option<Timestamp>, now: Timestamp) -> Option<Reason> {
+    let expiry = expiry?;
+    let code = if expiry <= now {
+        Code::NameExpired
+    } else if expiry.duration_since(now) <= EXPIRY_NOTICE {
+        Code::NameExpiring
+    } else {
+        return None;
+    };
+    Some(Reason::new(code).observed(expiry.to_string()))
+}
+
+fn values(records: &RecordSet, profile: &Profile) -> Vec<Reason> {
+    let missing = profile.records().iter().filter(|key| *records.get(**key) == Record::Absent).map(|key| {
+        Reason::new(Code::TxtMissing)
+            .requirement(missing_requirement(*key))
+            .at(key.as_str())
+            .message(format!("The text record {key} is not set."))
+    });
+    let present = records.iter().filter_map(|(key, record)| value(key, record));
+    missing.chain(present).collect()
+}
+
+/// The row of the checklist that demands `key`.
+fn missing_requirement(key: Key) -> &'static str {
+    match key {
+        Key::Agentcard => "CL-36",
+        Key::CidAgentcard => "CL-37",
+        Key::MirrorIpfs => "CL-38",
+        Key::Checksum => "CL-39",
+        Key::Owner => "CL-40",
+        _ => "CL-35",
+    }
+}
+
+/// The defect of one value, if any: unsafe characters alone, else surrounding white space.
+fn value(key: Key, record: &Record) -> Option<Reason> {
+    let text = match record {
+        Record::Absent => return None,
+        Record::NotUtf8(bytes) => {
+            let head = &bytes[..bytes.len().min(64)];
+            let hex = alloy_primitives::hex::encode_prefixed(head);
+            return Some(Reason::new(Code::TxtUnsafeCharacters).at(key.as_str()).observed(hex).expected("valid UTF-8"));
+        }
+        Record::Text(text) => text,
+    };
+    if let Some(character) = text::unsafe_character(text) {
+        let found = format!("U+{:04X} in {}", u32::from(character), Foreign::new(text));
+        return Some(Reason::new(Code::TxtUnsafeCharacters).at(key.as_str()).observed(found));
+    }
+    let trimmed = text.trim();
+    (trimmed != text)
+        .then(|| Reason::new(Code::TxtValueInexact).at(key.as_str()).expected(trimmed).observed(text.as_str()))
+}
+
+/// Whether the chain shows that `cl.owner` controls the name.
+pub fn owner_is_proven(evidence: &Evidence) -> bool {
+    let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
+    match (&evidence.owner, holder) {
+        (OwnerEvidence::Read(owner), Some(holder)) => owner.address == Some(holder) || owner.holder == Some(holder),
+        _ => false,
+    }
+}
+
+fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
+    let owner = Usable::of(&found.records, Key::Owner).text()?;
+    if owner_is_proven(evidence) {
+        return None;
+    }
+    let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
+    let observed = match (&evidence.owner, holder) {
+        (_, None) => "nobody holds the name in the registry".to_owned(),
+        (OwnerEvidence::Failed(cause), _) => cause.clone(),
+        (OwnerEvidence::NotAName(cause), _) => cause.clone(),
+        (_, Some(holder)) => format!("the holder is {holder}"),
+    };
+    Some(Reason::new(Code::OwnerUnproven).at(Key::Owner.as_str()).expected(owner).observed(observed))
+}

@@ -1,0 +1,415 @@
+//! The bytes of the bound schemas, and the text records of the schema binding; depth `schemas` only.
+//! CL-11, CL-15, CL-17, CL-2, PC-2 to PC-5, PC-9.
+//!
+//! Where the rows of the checklist overlap, one defect has one code:
+//!
+//! | what is found at the canonical location | code |
+//! |---|---|
+//! | the bytes that the manifest pins | none |
+//! | those bytes but for line ends | `schema-checksum-mismatch`, with the note `checksum-line-endings` |
+//! | a schema, pinned or not, whose `$id` is not the URL of its path | `schema-id-mismatch` |
+//! | other bytes under the same `$id`, or no JSON | `published-version-mutated` |
+//! | nothing, and nothing good at the mirror either | `schema-unavailable` |
+//!
+//! Where the manifest pins no bytes nothing can be proven, and `schema-unpinned` stands alone.
+//!
+//! A mirror is held against the pinned bytes first, so that it is not blamed for a canonical location that changed. A
+//! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
+//! received", and where they are not, they are the defect.
+
+use serde_json::Value;
+
+use super::{Findings, verbs};
+use crate::card::Card;
+use crate::evidence::{BoundSchema, SchemaEvidence};
+use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
+use crate::profile::Profile;
+use crate::schema::strict;
+use clresolve_core::digest::Digest;
+use clresolve_core::json;
+use clresolve_core::json::Limits;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::text::excerpt;
+
+/// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
+/// manifests do not know binds no schema: that is a matter of [`super::verbs`].
+pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
+    let mut found = Findings::default();
+    let layer = card.class().and_then(|class| profile.layer(class));
+    if let Some(manifest) = layer.map(|layer| layer.manifest())
+        && let Some(verb) = card.primary_verb().and_then(|verb| manifest.verb(verb))
+    {
+        let bound = [(Side::Request, &evidence.request), (Side::Receipt, &evidence.receipt)];
+        let mut all_pinned = true;
+        for (side, bound) in bound {
+            let Some(pinned) = Pinned::of(verb.schema(side)) else {
+                all_pinned = false;
+                found.add(Reason::new(Code::SchemaUnpinned).at(side.schema_pointer()));
+                continue;
+            };
+            bytes(side, bound, pinned, profile, &mut found);
+            checksums(side, pinned, records, &mut found);
+        }
+        if all_pinned {
+            binding(verb, manifest, records, &mut found);
+        }
+    }
+    found.weighed(profile)
+}
+
+/// A schema with the digest that proves its bytes.
+#[derive(Clone, Copy)]
+struct Pinned<'m> {
+    entry: &'m SchemaEntry,
+    sha256: Digest,
+}
+
+impl<'m> Pinned<'m> {
+    fn of(entry: &'m SchemaEntry) -> Option<Self> {
+        entry.sha256.map(|sha256| Self { entry, sha256 })
+    }
+}
+
+/// One bound schema: the bytes of its canonical location and of its mirror.
+fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
+    let canonical = bound.canonical.as_ref().map(|bytes| Received::new(bytes));
+    let mirror = bound.mirror.as_ref().map(|mirror| mirror.as_ref().map(|bytes| Received::new(bytes)));
+    match &canonical {
+        Ok(received) => held(received, pinned, side.schema_pointer(), found),
+        Err(cause) if !matches!(&mirror, Some(Ok(mirror)) if mirror.digest == pinned.sha256) => {
+            found.add(Reason::new(Code::SchemaUnavailable).observed(excerpt(cause)).at(side.schema_pointer()));
+        }
+        Err(_) => {}
+    }
+    match &mirror {
+        None => {}
+        Some(Err(cause)) => {
+            found.add(Reason::new(Code::SchemaMirrorUnreachable).observed(excerpt(cause)).at(side.mirror_pointer()));
+        }
+        Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
+    }
+    let at_hand = canonical.as_ref().ok().or_else(|| mirror.as_ref().and_then(|mirror| mirror.as_ref().ok()));
+    if let Some(document) = at_hand.and_then(|received| received.document.as_ref()) {
+        strictness(document, side.schema_pointer(), profile, found);
+    }
+}
+
+/// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
+fn held(received: &Received<'_>, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
+    let id = &pinned.entry.id;
+    let same = received.digest == pinned.sha256;
+    let differs =
+        |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(received.digest.to_string()).at(place);
+    if !same && received.is_but_for_line_ends(pinned) {
+        found.add(differs(Code::SchemaChecksumMismatch).requirement("PC-5"));
+        found.add(differs(Code::ChecksumLineEndings));
+        return;
+    }
+    match &received.document {
+        Some(document) if strict::id(document) != Some(id) => {
+            let observed = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
+            found.add(Reason::new(Code::SchemaIdMismatch).expected(id.as_str()).observed(observed).at(place));
+        }
+        _ if same => {}
+        _ => found.add(differs(Code::PublishedVersionMutated)),
+    }
+}
+
+/// CL-17: the mirror yields the pinned bytes, or those of the canonical location, or the same JSON value under the same
+/// `$id`.
+fn mirrored(
+    mirror: &Received<'_>,
+    canonical: Option<&Received<'_>>,
+    pinned: Pinned<'_>,
+    place: &str,
+    found: &mut Findings,
+) {
+    let same = |canonical: &Received<'_>| {
+        mirror.digest == canonical.digest || mirror.document.is_some() && mirror.document == canonical.document
+    };
+    if mirror.digest == pinned.sha256 || mirror.is_but_for_line_ends(pinned) || canonical.is_some_and(same) {
+        return;
+    }
+    let expected = canonical.map_or(pinned.sha256, |canonical| canonical.digest);
+    found.add(
+        Reason::new(Code::SchemaMirrorMismatch)
+            .expected(expected.to_string())
+            .observed(mirror.digest.to_string())
+            .at(place),
+    );
+}
+
+/// CL-2. Only a walk over the document: a foreign schema is never compiled here.
+fn strictness(document: &Value, place: &str, profile: &Profile, found: &mut Findings) {
+    let at_hand = |uri: &str| profile.manifests().any(|manifest| manifest.schema_ids().any(|id| id == uri));
+    if let Some(fault) = strict::faults(document, at_hand).first() {
+        found.add(Reason::new(Code::SchemaNotStrict).observed(excerpt(&fault.to_string())).at(place));
+    }
+}
+
+/// PC-4: both spellings of the checksum record, where they are set.
+fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Findings) {
+    let keys = match side {
+        Side::Request => [Key::ChecksumRequest, Key::ChecksumSchemaRequest],
+        Side::Receipt => [Key::ChecksumReceipt, Key::ChecksumSchemaReceipt],
+    };
+    for key in keys {
+        let Some(text) = records.text(key) else {
+            continue;
+        };
+        let digest = text.parse::<Digest>().ok();
+        if digest == Some(pinned.sha256) {
+            continue;
+        }
+        let reason =
+            |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(excerpt(text)).at(key.as_str());
+        found.add(reason(Code::SchemaChecksumMismatch));
+        if digest.is_some() && digest == pinned.entry.published_crlf_sha256 {
+            found.add(reason(Code::ChecksumLineEndings));
+        }
+    }
+}
+
+/// CL-11, PC-3: the records of the schema binding. A record that is not UTF-8 is a matter of the step `records`.
+fn binding(verb: &Verb, manifest: &Manifest, records: &RecordSet, found: &mut Findings) {
+    let request = verb.schema(Side::Request);
+    let receipt = verb.schema(Side::Receipt);
+    let mut hold = |key: Key, code: Code, expected: &str, fits: &dyn Fn(&str) -> bool| match records.get(key) {
+        Record::Absent => found.add(Reason::new(Code::SchemaTxtMissing).expected(excerpt(expected)).at(key.as_str())),
+        Record::Text(text) if !fits(text) => {
+            found.add(Reason::new(code).expected(excerpt(expected)).observed(excerpt(text)).at(key.as_str()));
+        }
+        Record::Text(_) | Record::NotUtf8(_) => {}
+    };
+    let other = Code::SchemaTxtMismatch;
+    hold(Key::Verb, Code::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
+    hold(Key::Version, other, manifest.version(), &|text| text == manifest.version());
+    hold(Key::SchemaRequest, other, &request.canonical, &|text| is_location_of(text, request));
+    hold(Key::SchemaReceipt, other, &receipt.canonical, &|text| is_location_of(text, receipt));
+    if let Some(cid) = manifest.directory_cid() {
+        hold(Key::CidSchemas, other, cid, &|text| verbs::same_cid(text, cid));
+        hold(Key::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| is_release(text, cid, manifest));
+    }
+}
+
+/// Any location that the manifest gives for the schema; the published records hold its `$id`.
+fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
+    let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
+    let mut known = known.map(String::as_str);
+    known.any(|known| {
+        text == known
+            || matches!((verbs::ipfs_root(text), verbs::ipfs_root(known)),
+                (Some((a, below)), Some((b, path))) if below == path && verbs::same_cid(a, b))
+    })
+}
+
+/// `ipfs://CID` or a gateway's URL of it: the directory of the release, or that of the class in it.
+fn is_release(text: &str, cid: &str, manifest: &Manifest) -> bool {
+    verbs::ipfs_root(text).is_some_and(|(root, path)| {
+        let path = path.trim_end_matches('/');
+        verbs::same_cid(root, cid) && (path.is_empty() || path == manifest.class())
+    })
+}
+
+/// Bytes as they came, with what is needed of them more than once.
+struct Received<'e> {
+    bytes: &'e [u8],
+    digest: Digest,
+    document: Option<Value>,
+}
+
+impl<'e> Received<'e> {
+    fn new(bytes: &'e [u8]) -> Self {
+        Self { bytes, digest: Digest::of(bytes), document: json::parse(bytes, Limits::DOCUMENT).ok() }
+    }
+
+    /// Whether these are the pinned bytes, but with CRLF line ends.
+    fn is_but_for_line_ends(&self, pinned: Pinned<'_>) -> bool {
+        let mut lines = Vec::with_capacity(self.bytes.len());
+        let mut bytes = self.bytes.iter().peekable();
+        while let Some(byte) = bytes.next() {
+            if *byte != b'\r' || bytes.peek() != Some(&&b'\n') {
+                lines.push(*byte);
+            }
+        }
+        lines.len() < self.bytes.len() && Digest::of(&lines) == pinned.sha256
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::profile::{DEFAULT, Profiles};
+    use crate::sample::{codes, good};
+
+    /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
+    struct World {
+        profiles: Profiles,
+        evidence: SchemaEvidence,
+        records: Vec<(Key, Record)>,
+    }
+
+    const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
+
+    fn document(side: &str) -> Value {
+        json!({"$id": id(side), "type": "object", "properties": {"x": {"type": "string"}}})
+    }
+
+    fn id(side: &str) -> String {
+        format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json")
+    }
+
+    fn schema(side: &str) -> Bytes {
+        (serde_json::to_string_pretty(&document(side)).expect("JSON") + "\n").into()
+    }
+
+    fn crlf(bytes: &Bytes) -> Bytes {
+        String::from_utf8(bytes.to_vec()).expect("UTF-8").replace('\n', "\r\n").into()
+    }
+
+    impl World {
+        fn good() -> Self {
+            let text = include_str!("../../manifests/protocol-commons-1.0.0.json");
+            let mut manifest: Value = serde_json::from_str(text).expect("JSON");
+            let verbs = manifest["verbs"].as_array_mut().expect("a list");
+            let verb = verbs.iter_mut().find(|verb| verb["name"] == "summarize").expect("a known verb");
+            for side in ["request", "receipt"] {
+                verb[side]["sha256"] = json!(Digest::of(&schema(side)));
+                verb[side]["published_crlf_sha256"] = json!(Digest::of(&crlf(&schema(side))));
+            }
+            let manifest = manifest.to_string();
+            let mut profiles = Profiles::builtin();
+            profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
+            let bound = |side| BoundSchema { canonical: Ok(schema(side)), mirror: Some(Ok(schema(side))) };
+            let set = |key, text: &str| (key, Record::Text(text.to_owned()));
+            let records = vec![
+                set(Key::Verb, "summarize"),
+                set(Key::Version, "1.0.0"),
+                set(Key::SchemaRequest, &id("request")),
+                set(Key::SchemaReceipt, &id("receipt")),
+                set(Key::CidSchemas, CID),
+                set(Key::SchemasMirrorIpfs, &format!("ipfs://{CID}")),
+                set(Key::ChecksumSchemaRequest, &Digest::of(&schema("request")).to_string()),
+            ];
+            let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
+            Self { profiles, evidence, records }
+        }
+
+        fn codes(&self) -> Vec<&'static str> {
+            let card = Card::parse(good().to_string().as_bytes()).expect("strict JSON");
+            let records = self.records.iter().cloned().collect();
+            let profile = self.profiles.get(DEFAULT).expect("built in");
+            codes(&schemas(&card, &self.evidence, &records, &profile))
+        }
+
+        fn set(mut self, key: Key, text: &str) -> Self {
+            self.records.retain(|(known, _)| *known != key);
+            self.records.push((key, Record::Text(text.to_owned())));
+            self
+        }
+    }
+
+    fn with_canonical(canonical: Result<Bytes, String>) -> Vec<&'static str> {
+        let mut world = World::good();
+        world.evidence.request.canonical = canonical;
+        world.codes()
+    }
+
+    fn with_mirror(mirror: Option<Result<Bytes, String>>) -> Vec<&'static str> {
+        let mut world = World::good();
+        world.evidence.request.mirror = mirror;
+        world.codes()
+    }
+
+    fn bytes_of(document: &Value) -> Bytes {
+        document.to_string().into()
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn a_good_binding_gives_no_reason() {
+        assert_eq!(World::good().codes(), NONE);
+    }
+
+    #[test]
+    fn canonical_bytes_are_those_of_the_manifest() {
+        let mut mutated = document("request");
+        mutated["properties"]["x"] = json!({"type": "number"});
+        assert_eq!(with_canonical(Ok(bytes_of(&mutated))), ["published-version-mutated"]);
+        assert_eq!(with_canonical(Ok("<html>".into())), ["published-version-mutated"]);
+        assert_eq!(with_canonical(Ok(schema("receipt"))), ["schema-id-mismatch"]);
+        let line_ends = ["checksum-line-endings", "schema-checksum-mismatch"];
+        assert_eq!(with_canonical(Ok(crlf(&schema("request")))), line_ends);
+        mutated["x-note"] = json!("odd");
+        assert_eq!(with_canonical(Ok(bytes_of(&mutated))), ["published-version-mutated", "schema-not-strict"]);
+    }
+
+    #[test]
+    fn one_good_source_is_enough_to_have_the_schema() {
+        assert_eq!(with_canonical(Err("timed out".into())), NONE);
+        assert_eq!(with_mirror(Some(Err("404".into()))), ["schema-mirror-unreachable"]);
+        assert_eq!(with_mirror(None), NONE);
+        let mut world = World::good();
+        world.evidence.request = BoundSchema { canonical: Err("x".into()), mirror: None };
+        assert_eq!(world.codes(), ["schema-unavailable"]);
+        world.evidence.request.mirror = Some(Err("y".into()));
+        assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
+        world.evidence.request.mirror = Some(Ok(schema("receipt")));
+        assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
+    }
+
+    #[test]
+    fn a_mirror_may_differ_in_form_only() {
+        assert_eq!(with_mirror(Some(Ok(bytes_of(&document("request"))))), NONE);
+        assert_eq!(with_mirror(Some(Ok(crlf(&schema("request"))))), NONE);
+        assert_eq!(with_mirror(Some(Ok(schema("receipt")))), ["schema-mirror-mismatch"]);
+        assert_eq!(with_mirror(Some(Ok("<html>".into()))), ["schema-mirror-mismatch"]);
+    }
+
+    #[test]
+    fn all_records_of_the_binding_are_set() {
+        for key in
+            [Key::Verb, Key::Version, Key::SchemaRequest, Key::SchemaReceipt, Key::CidSchemas, Key::SchemasMirrorIpfs]
+        {
+            let mut world = World::good();
+            world.records.retain(|(known, _)| *known != key);
+            assert_eq!(world.codes(), ["schema-txt-missing"], "{key}");
+        }
+    }
+
+    #[test]
+    fn records_of_the_binding_equal_the_manifest() {
+        for (key, text, code) in [
+            (Key::Verb, "clean", "primary-verb-mismatch"),
+            (Key::Version, "1.1.0", "schema-txt-mismatch"),
+            (Key::SchemaRequest, &id("receipt"), "schema-txt-mismatch"),
+            (Key::SchemaReceipt, &format!("{} ", id("receipt")), "schema-txt-mismatch"),
+            (Key::CidSchemas, "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le", "schema-txt-mismatch"),
+            (Key::SchemasMirrorIpfs, "https://commandlayer.org/schemas", "schema-txt-mismatch"),
+            (Key::ChecksumRequest, "no digest", "schema-checksum-mismatch"),
+            (Key::ChecksumReceipt, &Digest::of(b"x").to_string(), "schema-checksum-mismatch"),
+        ] {
+            assert_eq!(World::good().set(key, text).codes(), [code], "{key}");
+        }
+        for (key, text) in [
+            (Key::SchemaRequest, format!("ipfs://{CID}/commons/summarize/requests/summarize.request.schema.json")),
+            (Key::SchemasMirrorIpfs, format!("https://ipfs.io/ipfs/{CID}/commons/")),
+            (Key::ChecksumReceipt, Digest::of(&schema("receipt")).to_string().to_uppercase().replace("SHA256:", "")),
+        ] {
+            assert_eq!(World::good().set(key, &text).codes(), NONE, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_over_crlf_is_told_apart() {
+        let text = Digest::of(&crlf(&schema("request"))).to_string();
+        let codes = ["checksum-line-endings", "schema-checksum-mismatch"];
+        assert_eq!(World::good().set(Key::ChecksumRequest, &text).codes(), codes);
+    }
+}

@@ -1,0 +1,407 @@
+//! Verbs, class and schema locations against the manifests: CL-12 to CL-14, CL-16, CL-18, CL-56, CL-57, PC-1.
+//!
+//! A canonical location of another shape, verb or side is `schema-uri-not-canonical`; one of the right shape that
+//! names another CID or release is `schema-manifest-mismatch`, and so is a mirror that leads anywhere else than to the
+//! schema of the primary verb. What sits under a class that it must not sit under gives `commercial-as-commons` alone.
+
+use serde_json::Value;
+
+use super::Findings;
+use crate::card::Card;
+use crate::manifest::{Manifest, SchemaEntry, Side};
+use crate::profile::{Layer, Profile};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_ipfs::{CidError, ContentId};
+
+/// Everything that is wrong with the card's verbs and schema locations. Without a known class nothing can be judged:
+/// that is a matter of [`super::card`].
+pub fn verbs(card: &Card, profile: &Profile) -> Vec<Reason> {
+    let mut found = Findings::default();
+    if let Some(layer) = layer(card, profile) {
+        implemented(card, &layer, profile, &mut found);
+        home(card, &layer, &mut found);
+        for side in Side::ALL {
+            canonical(card, side, &layer, &mut found);
+            mirror(card, side, &layer, &mut found);
+        }
+    }
+    found.weighed(profile)
+}
+
+/// Whether this step objects to every text that the base schema refuses at `place`.
+pub(super) fn judges(card: &Card, profile: &Profile, place: &str) -> bool {
+    let location = Side::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
+    location
+        && card.text(place).is_some()
+        && layer(card, profile).is_some_and(|layer| bound(card, Side::Request, &layer).is_some())
+}
+
+fn layer<'p>(card: &Card, profile: &'p Profile) -> Option<Layer<'p>> {
+    profile.layer(card.class()?)
+}
+
+/// What the manifest says of the primary verb's schema; `None` when it knows no such verb.
+fn bound<'p>(card: &Card, side: Side, layer: &Layer<'p>) -> Option<&'p SchemaEntry> {
+    Some(layer.manifest().verb(card.primary_verb()?)?.schema(side))
+}
+
+/// CL-12, CL-13, CL-56, PC-1.
+fn implemented(card: &Card, layer: &Layer<'_>, profile: &Profile, found: &mut Findings) {
+    let verbs = card.get("implements").and_then(Value::as_array);
+    for (at, verb) in verbs.into_iter().flatten().enumerate() {
+        if let Some(verb) = verb.as_str()
+            && let Some(reason) = misnamed(verb, layer, profile)
+        {
+            found.add(reason.observed(excerpt(verb)).at(format!("/implements/{at}")));
+        }
+    }
+}
+
+fn misnamed(verb: &str, layer: &Layer<'_>, profile: &Profile) -> Option<Reason> {
+    let manifest = layer.manifest();
+    if manifest.verb(verb).is_some() {
+        return None;
+    }
+    if profile.manifests().any(|other| other.verb(verb).is_some()) {
+        return Some(Reason::new(layer.foreign_verb()).expected(listed(manifest)));
+    }
+    match manifest.verb_by_alias(verb) {
+        Some(meant) => Some(Reason::new(Code::VerbAlias).expected(meant.name.as_str())),
+        None => Some(Reason::new(Code::VerbUnknown).expected(listed(manifest))),
+    }
+}
+
+fn listed(manifest: &Manifest) -> String {
+    let names: Vec<_> = manifest.verbs().iter().map(|verb| verb.name.as_str()).collect();
+    excerpt(&names.join(", "))
+}
+
+/// CL-57, for the card's own address.
+fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
+    if let Some(id) = card.text("/$id")
+        && let Some(reason) = misplaced(id, layer)
+    {
+        found.add(reason.at("/$id"));
+    }
+}
+
+/// CL-57: whether `location` sits under a path segment that the class must not sit under.
+fn misplaced(location: &str, layer: &Layer<'_>) -> Option<Reason> {
+    let under =
+        layer.not_under().iter().find(|name| location.split(['/', '?', '#']).any(|segment| segment == **name))?;
+    let expected = format!("not under /{under}/");
+    Some(Reason::new(Code::CommercialAsCommons).expected(expected).observed(excerpt(location)))
+}
+
+/// CL-14, CL-16.
+fn canonical(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
+    let Some(location) = card.schema(side) else {
+        return;
+    };
+    let place = side.schema_pointer();
+    if let Some(reason) = misplaced(location, layer) {
+        return found.add(reason.at(place));
+    }
+    let Some(entry) = bound(card, side, layer) else {
+        return;
+    };
+    let code = match compare(location, &entry.canonical) {
+        Likeness::Same => return,
+        Likeness::OtherRelease => Code::SchemaManifestMismatch,
+        Likeness::Other => Code::SchemaUriNotCanonical,
+    };
+    found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at(place));
+}
+
+/// CL-16, CL-18. A placeholder and a wrong path are two defects.
+fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
+    let Some(location) = card.schema_mirror(side) else {
+        return;
+    };
+    let place = side.mirror_pointer();
+    if let Some(reason) = misplaced(location, layer) {
+        return found.add(reason.at(place));
+    }
+    let Some(entry) = bound(card, side, layer) else {
+        return;
+    };
+    let reason = |code| {
+        let known = entry.mirrors.first().unwrap_or(&entry.canonical);
+        Reason::new(code).expected(excerpt(known)).observed(excerpt(location)).at(place)
+    };
+    let ipfs = Ipfs::cut(location);
+    if ipfs.as_ref().is_some_and(|ipfs| is_placeholder(ipfs.root)) {
+        found.add(reason(Code::SchemaMirrorPlaceholder).expected("a CID"));
+    }
+    if !leads_to(location, ipfs.as_ref(), entry, layer.manifest()) {
+        found.add(reason(Code::SchemaManifestMismatch));
+    }
+}
+
+/// Whether a mirror leads to the schema: it is a location that the manifest names, or an IPFS one with the release's
+/// CID and the schema's path. Where the manifest knows no CID of the release, none can contradict it; a placeholder is
+/// judged apart.
+fn leads_to(location: &str, ipfs: Option<&Ipfs<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
+    let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| known == location);
+    let proven = |ipfs: &Ipfs<'_>| {
+        let root = match manifest.directory_cid() {
+            Some(cid) => same_cid(ipfs.root, cid),
+            None => is_cid(ipfs.root),
+        };
+        (root || is_placeholder(ipfs.root)) && ipfs.path == path_in_release(entry, manifest)
+    };
+    named() || ipfs.is_some_and(proven)
+}
+
+/// The schema's path below the directory of the release: `commons/clean/requests/clean.request.schema.json`.
+fn path_in_release<'e>(entry: &'e SchemaEntry, manifest: &Manifest) -> &'e str {
+    let mark = format!("/{}/", manifest.class());
+    entry.path.find(&mark).map_or(entry.path.as_str(), |at| &entry.path[at + 1..])
+}
+
+/// How a location relates to the one that the manifest names.
+#[derive(Debug, PartialEq, Eq)]
+enum Likeness {
+    /// The same; CIDs are compared as binary.
+    Same,
+    /// The same but for the CID or the version segment.
+    OtherRelease,
+    /// Anything else.
+    Other,
+}
+
+fn compare(location: &str, known: &str) -> Likeness {
+    if location == known {
+        return Likeness::Same;
+    }
+    let mut likeness = Likeness::Same;
+    let mut known_segments = known.split('/');
+    let ipfs = known.starts_with("ipfs://");
+    for (at, segment) in location.split('/').enumerate() {
+        let Some(known) = known_segments.next() else {
+            return Likeness::Other;
+        };
+        let root = ipfs && at == "ipfs://".matches('/').count();
+        match segment == known || root && same_cid(segment, known) {
+            true => {}
+            false if root && is_cid(segment) => likeness = Likeness::OtherRelease,
+            false if !ipfs && is_version(segment) && is_version(known) => likeness = Likeness::OtherRelease,
+            false => return Likeness::Other,
+        }
+    }
+    if known_segments.next().is_some() { Likeness::Other } else { likeness }
+}
+
+/// `v1.0.0` and the like.
+fn is_version(segment: &str) -> bool {
+    segment.strip_prefix('v').is_some_and(|version| {
+        !version.is_empty() && version.split('.').all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// A location on IPFS: what stands where a CID must stand, and the path below it.
+struct Ipfs<'l> {
+    root: &'l str,
+    path: &'l str,
+}
+
+impl<'l> Ipfs<'l> {
+    /// Cuts `ipfs://root/path` and `https://host/ipfs/root/path`; `None` for anything else.
+    fn cut(location: &'l str) -> Option<Self> {
+        let below = match location.strip_prefix("ipfs://") {
+            Some(rest) => rest,
+            None => {
+                let (host, rest) = location.strip_prefix("https://")?.split_once('/')?;
+                let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.' || b == b':';
+                rest.strip_prefix("ipfs/").filter(|_| !host.is_empty() && host.bytes().all(plain))?
+            }
+        };
+        let (root, path) = below.split_once('/').unwrap_or((below, ""));
+        Some(Self { root, path })
+    }
+}
+
+/// Whether a mirror holds a placeholder in place of its CID, so that there is nothing to fetch.
+pub fn holds_placeholder(mirror: &str) -> bool {
+    Ipfs::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
+}
+
+/// Whether `text` stands in for a CID that nobody put in: no CID, and no attempt at one either.
+///
+/// A word such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...` is; a CID with a slip in it is not.
+fn is_placeholder(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["cid", "todo", "tbd", "placeholder", "xxx", "pending"];
+    let lower = text.to_ascii_lowercase();
+    let odd = text.bytes().any(|b| !b.is_ascii_alphanumeric());
+    !is_cid(text) && (odd || text.is_empty() || WORDS.iter().any(|word| lower.contains(word)))
+}
+
+/// Whether `text` is a CID, also one whose hash function proves too little.
+fn is_cid(text: &str) -> bool {
+    !matches!(ContentId::parse(text), Err(CidError::Malformed(_)))
+}
+
+/// Whether two texts are the same CID, as binary and after version 0 is lifted to version 1.
+pub(super) fn same_cid(a: &str, b: &str) -> bool {
+    a == b || matches!((ContentId::parse(a), ContentId::parse(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The root and path of an IPFS location, for the step `schemas`.
+pub(super) fn ipfs_root(location: &str) -> Option<(&str, &str)> {
+    Ipfs::cut(location).map(|ipfs| (ipfs.root, ipfs.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::sample::{codes, good, good_commercial, judged, judged_under};
+
+    const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
+    /// The same CID in base16.
+    const CID_BASE16: &str = "f01701220d52f9aacda5f1856e97f838412a352ca8d9bc0685afa09833aec338b8c8d59f3";
+    const OTHER: &str = "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le";
+
+    fn with(mut document: Value, pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
+        let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
+        document.pointer_mut(holder).expect("a holder")[member] = value.into();
+        let found = codes(&judged(&document, verbs));
+        let as_document = codes(&judged(&document, crate::check::card::card));
+        assert!(as_document.is_empty(), "{as_document:?} beside {found:?}");
+        found
+    }
+
+    fn commons(pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
+        with(good(), pointer, value)
+    }
+
+    fn commercial(pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
+        let mut document = good_commercial();
+        document["schemas_mirror"] = json!({});
+        with(document, pointer, value)
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn good_cards_of_both_classes_pass() {
+        for document in [good(), good_commercial()] {
+            assert_eq!(judged(&document, verbs), []);
+            assert_eq!(judged(&document, crate::check::card::card), []);
+            assert_eq!(judged(&document, crate::check::entry::entry), []);
+        }
+    }
+
+    #[test]
+    fn verbs_are_told_apart() {
+        let second = |verb: &str| commons("/implements", json!(["summarize", verb]));
+        assert_eq!(second("clean"), NONE);
+        assert_eq!(second("translate"), ["verb-unknown"]);
+        assert_eq!(second(""), ["verb-unknown"]);
+        assert_eq!(second("Clean"), ["verb-alias"]);
+        assert_eq!(second("analyse"), ["verb-alias"]);
+        assert_eq!(second("purchase"), ["commons-verb-foreign"]);
+        let in_commercial = |verb: &str| commercial("/implements", json!(["purchase", verb]));
+        assert_eq!(in_commercial("verify"), NONE);
+        assert_eq!(in_commercial("clean"), ["verb-unknown"]);
+        assert_eq!(in_commercial("Verify"), ["verb-alias"]);
+    }
+
+    #[test]
+    fn an_unknown_primary_verb_gives_one_code() {
+        assert_eq!(commons("/implements", json!(["translate"])), ["verb-unknown"]);
+        assert_eq!(commons("/implements", json!(["Summarize"])), ["verb-alias"]);
+        assert_eq!(commons("/implements", json!(["purchase"])), ["commons-verb-foreign"]);
+    }
+
+    #[test]
+    fn canonical_locations() {
+        let location = |cid: &str, rest: &str| format!("ipfs://{cid}/commons/{rest}");
+        let good = "summarize/requests/summarize.request.schema.json";
+        let set = |value: String| commons("/schemas/request", value);
+        assert_eq!(set(location(CID, good)), NONE);
+        assert_eq!(set(location(CID_BASE16, good)), NONE);
+        assert_eq!(set(location(OTHER, good)), ["schema-manifest-mismatch"]);
+        for rest in [
+            "clean/requests/clean.request.schema.json",
+            "summarize/receipts/summarize.receipt.schema.json",
+            "summarize/requests/summarize.request.schema.json/",
+            "summarize/requests/summarize.request.schema.json?x",
+            "summarize",
+        ] {
+            assert_eq!(set(location(CID, rest)), ["schema-uri-not-canonical"], "{rest}");
+        }
+        assert_eq!(set(location("COMMONS_CID", good)), ["schema-uri-not-canonical"]);
+        let mirror = format!("https://commandlayer.org/schemas/v1.0.0/commons/{good}");
+        assert_eq!(set(mirror), ["schema-uri-not-canonical"]);
+        assert_eq!(set("no uri at all".into()), ["schema-uri-not-canonical"]);
+    }
+
+    #[test]
+    fn canonical_locations_of_the_commercial_layer() {
+        let location = |version: &str, rest: &str| format!("https://commandlayer.org/schemas/{version}/{rest}");
+        let good = "commercial/purchase/requests/purchase.request.schema.json";
+        let set = |value: String| commercial("/schemas/request", value);
+        assert_eq!(set(location("v1.0.0", good)), NONE);
+        assert_eq!(set(location("v1.1.0", good)), ["schema-manifest-mismatch"]);
+        assert_eq!(set(location("latest", good)), ["schema-uri-not-canonical"]);
+        assert_eq!(
+            set(location("v1.0.0", "commons/clean/requests/clean.request.schema.json")),
+            ["commercial-as-commons"]
+        );
+        assert_eq!(set(format!("https://evil.example/schemas/v1.0.0/{good}")), ["schema-uri-not-canonical"]);
+    }
+
+    #[test]
+    fn mirrors_of_commons_schemas() {
+        let good = "commons/summarize/requests/summarize.request.schema.json";
+        let set = |value: String| commons("/schemas_mirror/request", value);
+        assert_eq!(set(format!("https://ipfs.io/ipfs/{CID}/{good}")), NONE);
+        assert_eq!(set(format!("ipfs://{CID_BASE16}/{good}")), NONE);
+        assert_eq!(set(format!("https://ipfs.io/ipfs/{OTHER}/{good}")), ["schema-manifest-mismatch"]);
+        assert_eq!(set(format!("https://ipfs.io/ipfs/{}/{good}", &CID[..58])), ["schema-manifest-mismatch"]);
+        assert_eq!(set(format!("https://evil.example/schemas/v1.0.0/{good}")), ["schema-manifest-mismatch"]);
+        let other = "commons/clean/requests/clean.request.schema.json";
+        assert_eq!(set(format!("https://commandlayer.org/schemas/v1.0.0/{other}")), ["schema-manifest-mismatch"]);
+        assert_eq!(set("no uri at all".into()), ["schema-manifest-mismatch"]);
+        assert_eq!(set(format!("https://ipfs.io/ipfs/<cid-schemas>/{good}")), ["schema-mirror-placeholder"]);
+    }
+
+    #[test]
+    fn placeholders_in_mirrors() {
+        let mirror = |root: &str, verb: &str| {
+            format!("https://ipfs.io/ipfs/{root}/commercial/{verb}/requests/{verb}.request.schema.json")
+        };
+        let set = |value: String| commercial("/schemas_mirror/request", value);
+        assert_eq!(set(mirror(OTHER, "purchase")), NONE);
+        assert_eq!(set(mirror("COMMERCIAL_SCHEMAS_CID", "purchase")), ["schema-mirror-placeholder"]);
+        assert_eq!(set(mirror("TODO", "purchase")), ["schema-mirror-placeholder"]);
+        let both = ["schema-manifest-mismatch", "schema-mirror-placeholder"];
+        assert_eq!(set(mirror("COMMERCIAL_SCHEMAS_CID", "ship")), both);
+        let mut document = good_commercial();
+        document["schemas_mirror"] = json!({"request": mirror("COMMERCIAL_SCHEMAS_CID", "purchase")});
+        let reasons = judged_under("agent-cards/1.0.0+released", &document, verbs);
+        assert_eq!(reasons.len(), 1);
+        assert_eq!(reasons[0].effect, clresolve_core::reason::Effect::Warn);
+    }
+
+    #[test]
+    fn a_commercial_card_does_not_sit_under_commons() {
+        let id = "https://commandlayer.org/agent-cards/agents/v1.0.0/commons/purchaseagent.eth.json";
+        assert_eq!(commercial("/$id", id), ["commercial-as-commons"]);
+        let mut document = good();
+        document["class"] = json!("commercial");
+        assert_eq!(codes(&judged(&document, verbs)), ["commercial-as-commons", "verb-unknown"]);
+    }
+
+    #[test]
+    fn without_a_known_class_nothing_is_judged() {
+        let mut document = good();
+        document["class"] = json!("free");
+        document["schemas"]["request"] = json!("no uri");
+        assert_eq!(judged(&document, verbs), []);
+        assert_eq!(codes(&judged(&document, crate::check::card::card)), ["card-schema-invalid", "class-unknown"]);
+    }
+}

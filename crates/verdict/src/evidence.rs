@@ -1,0 +1,409 @@
+//! What one run of the walk gathered: the input of every check. Pure data, no verdict in it.
+//!
+//! Absence, contradiction and "could not ask" stay apart: a [`Source`] that was not asked, one that gave nothing, one
+//! that must not be asked and one that gave too much are four things.
+
+pub mod continuity;
+pub mod links;
+
+use std::fmt;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::text;
+use clresolve_ipfs::{CidError, ContentId, ContentPath, Outcome, PathError};
+use continuity::Continuity;
+use links::Links;
+
+/// Everything that one run gathered about a name.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// The name in normal form.
+    pub name: EnsName,
+    /// When the run was made.
+    pub now: Timestamp,
+    /// Which block was asked for.
+    pub block: BlockSelector,
+    /// What the chain says.
+    pub reading: Result<Reading, ChainError>,
+    /// Who holds the name in `cl.owner`.
+    pub owner: OwnerEvidence,
+    /// What the card's URL served.
+    pub https: Source,
+    /// What lies under `cl.cid.agentcard` at the mirror's path.
+    pub ipfs: Walked,
+    /// What lies under the mirror's own CID, where that is not the one in `cl.cid.agentcard`.
+    pub mirror: Walked,
+    /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
+    pub liars: Vec<(String, String)>,
+    /// The bound schemas; only at depth `schemas`.
+    pub schemas: Option<SchemaEvidence>,
+    /// What is remembered of the name.
+    pub continuity: Continuity,
+    /// What links back to the card; `None` where it was not asked for.
+    pub links: Option<Links>,
+}
+
+/// What was fetched for the two bound schemas.
+#[derive(Clone, Debug)]
+pub struct SchemaEvidence {
+    /// The request schema.
+    pub request: BoundSchema,
+    /// The receipt schema.
+    pub receipt: BoundSchema,
+}
+
+/// What was fetched for one schema that the card binds.
+#[derive(Clone, Debug)]
+pub struct BoundSchema {
+    /// The bytes at the canonical location, or why there are none.
+    pub canonical: Result<Bytes, String>,
+    /// The same for the mirror; `None` when the card names none.
+    pub mirror: Option<Result<Bytes, String>>,
+}
+
+/// Who holds the name in `cl.owner`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnerEvidence {
+    /// Not asked, because there was nothing to ask for.
+    NotAsked,
+    /// `cl.owner` is not an ENS name.
+    NotAName(String),
+    /// Read at the pinned block.
+    Read(Holding),
+    /// Could not be read.
+    Failed(String),
+}
+
+/// What the card's URL gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Not asked: there is no usable URL.
+    NotAsked,
+    /// These bytes, with a 2xx answer.
+    Body {
+        /// The body, after decompression.
+        bytes: Bytes,
+        /// The URL that served it, after redirects.
+        url: String,
+    },
+    /// No 2xx body; the cause in words.
+    Unavailable(String),
+    /// The URL or a hop must not be contacted; which and why.
+    Forbidden(String),
+    /// More than this many bytes.
+    Oversize(u64),
+}
+
+impl Source {
+    /// The body, when there is one.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Self::Body { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// What the walk from a CID and a path found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// Not walked: there is no usable CID.
+    NotAsked,
+    /// These bytes, proven block by block.
+    Proven {
+        /// The file.
+        bytes: Bytes,
+        /// What the bytes were hashed from.
+        by: ProvenBy,
+        /// Blocks that were verified.
+        blocks: usize,
+    },
+    /// Proven: the path does not exist under the CID.
+    PathMissing(String),
+    /// Proven: CID and path lead to a directory.
+    NotFile,
+    /// Proven: the blocks are not a well-formed UnixFS file; error class and detail.
+    Invalid {
+        /// The stable error class.
+        class: &'static str,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A CID on the way uses a hash that proves nothing.
+    HashForbidden(String),
+    /// The file is larger than a card may be.
+    Oversize(u64),
+    /// The blocks could not be had; cause by gateway label.
+    Unproven(Vec<(String, String)>),
+}
+
+/// What proven bytes were hashed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProvenBy {
+    /// Blocks that gateways sent in this run.
+    Gateway,
+    /// Bytes that the card's URL served, whose hash is the raw CID itself.
+    BytesInHand,
+    /// Blocks of an earlier run: content under a CID never changes.
+    EarlierRun,
+}
+
+impl Walked {
+    /// What the end of a walk says. `causes` say why blocks were not to be had, by gateway label.
+    pub fn of(outcome: Outcome, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
+        match outcome {
+            Outcome::Proven(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
+            Outcome::PathMissing(detail) => Self::PathMissing(detail),
+            Outcome::NotFile => Self::NotFile,
+            Outcome::Invalid { class, detail } => Self::Invalid { class, detail },
+            Outcome::HashForbidden(detail) => Self::HashForbidden(detail),
+            Outcome::Oversize { limit, .. } => Self::Oversize(limit as u64),
+            Outcome::Unproven => Self::Unproven(causes),
+        }
+    }
+
+    /// The stable error class, as `clresolve cat` prints it; `None` when the bytes are proven.
+    pub fn class(&self) -> Option<&'static str> {
+        match self {
+            Self::Proven { .. } => None,
+            Self::PathMissing(_) => Some("not-found"),
+            Self::NotFile => Some("is-a-directory"),
+            Self::Invalid { class, .. } => Some(class),
+            Self::HashForbidden(_) => Some("hash-not-allowed"),
+            Self::Oversize(_) => Some("limit"),
+            Self::NotAsked | Self::Unproven(_) => Some("incomplete"),
+        }
+    }
+
+    /// The proven bytes, when there are any.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Self::Proven { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Walked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked => f.write_str("not asked"),
+            Self::Proven { bytes, .. } => write!(f, "{} bytes proven", bytes.len()),
+            Self::PathMissing(detail) | Self::Invalid { detail, .. } | Self::HashForbidden(detail) => {
+                f.write_str(detail)
+            }
+            Self::NotFile => f.write_str("CID and path lead to a directory"),
+            Self::Oversize(limit) => write!(f, "the file has more than {limit} bytes"),
+            Self::Unproven(causes) => {
+                f.write_str("no gateway gave the blocks")?;
+                causes.iter().try_for_each(|(gateway, cause)| write!(f, "; {gateway}: {cause}"))
+            }
+        }
+    }
+}
+
+impl Evidence {
+    /// The resolver's answer at the pinned block, when there is one.
+    pub fn found(&self) -> Option<&Found> {
+        match &self.reading {
+            Ok(Reading { answer: Answer::Records(found), .. }) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The bytes that the card checks judge: those proven under the CID, else what the URL served, else those proven
+    /// under the mirror's own CID.
+    pub fn card_bytes(&self) -> Option<&Bytes> {
+        self.ipfs.bytes().or_else(|| self.https.bytes()).or_else(|| self.mirror.bytes())
+    }
+}
+
+/// How a record can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usable<'a> {
+    /// The value, without surrounding white space.
+    Text(&'a str),
+    /// Not set.
+    Absent,
+    /// Set, but not valid UTF-8, with unsafe characters, or white space only: nothing is derived from it.
+    Unsafe,
+}
+
+impl<'a> Usable<'a> {
+    /// How the record under `key` can be used.
+    pub fn of(records: &'a RecordSet, key: Key) -> Self {
+        match records.get(key) {
+            Record::Absent => Self::Absent,
+            Record::NotUtf8(_) => Self::Unsafe,
+            Record::Text(text) if text::unsafe_character(text).is_some() || text.trim().is_empty() => Self::Unsafe,
+            Record::Text(text) => Self::Text(text.trim()),
+        }
+    }
+
+    /// The text, when there is one.
+    pub fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Absent | Self::Unsafe => None,
+        }
+    }
+}
+
+/// Where records say that the card is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Targets {
+    /// Its https URL.
+    pub url: Option<String>,
+    /// Its CID.
+    pub cid: Option<ContentId>,
+    /// The path below that CID, which the mirror's record names.
+    pub path: ContentPath,
+    /// The mirror, where it names another CID.
+    pub mirror: Option<Mirror>,
+}
+
+impl Targets {
+    /// Those in `records`, as far as they are usable.
+    pub fn of(records: &RecordSet) -> Self {
+        let text = |key| Usable::of(records, key).text();
+        let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+        let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
+        Self {
+            url: text(Key::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
+            path: mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default(),
+            mirror: mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid)),
+            cid,
+        }
+    }
+}
+
+/// CID and path in `cl.agentcard.mirror.ipfs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// The CID.
+    pub cid: ContentId,
+    /// The path below it.
+    pub path: ContentPath,
+}
+
+impl Mirror {
+    /// Reads an `ipfs://CID/path` URI, a path gateway's URL (`https://host/ipfs/CID/path`) or a subdomain gateway's
+    /// (`https://CID.ipfs.host/path`). The host is never contacted.
+    ///
+    /// # Errors
+    /// Which part is wrong.
+    pub fn parse(value: &str) -> Result<Self, MirrorError> {
+        let (cid, path) = split_mirror(value).ok_or(MirrorError::Form)?;
+        Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
+    }
+
+    /// The text that stands where the CID of a mirror stands, whether it is one or not.
+    pub fn cid_text(value: &str) -> Option<&str> {
+        split_mirror(value).map(|(cid, _)| cid)
+    }
+}
+
+/// Why a value is not a [`Mirror`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MirrorError {
+    /// Neither of the two forms.
+    #[error("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")]
+    Form,
+    /// No usable CID.
+    #[error(transparent)]
+    Cid(#[from] CidError),
+    /// No usable path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Cuts a mirror value into CID and raw path.
+fn split_mirror(value: &str) -> Option<(&str, &str)> {
+    if value.contains(['?', '#']) {
+        return None;
+    }
+    let cut = |rest: &'_ str| -> usize { rest.find('/').unwrap_or(rest.len()) };
+    if let Some(rest) = value.strip_prefix("ipfs://") {
+        let rest = rest.strip_prefix("ipfs/").unwrap_or(rest);
+        let (cid, path) = rest.split_at(cut(rest));
+        return Some((cid, path.strip_prefix('/').unwrap_or(path)));
+    }
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"))?;
+    url::Url::parse(value).ok().filter(|url| url.has_host())?;
+    let (host, path) = rest.split_at(cut(rest));
+    if let Some(rest) = path.strip_prefix("/ipfs/") {
+        let (cid, path) = rest.split_at(cut(rest));
+        return Some((cid, path.strip_prefix('/').unwrap_or(path)));
+    }
+    let (cid, domain) = host.split_once('.')?;
+    domain.starts_with("ipfs.").then_some((cid, path.strip_prefix('/').unwrap_or(path)))
+}
+
+/// Whether the value of `cl.agentcard` is an absolute https URL.
+pub fn is_https_url(value: &str) -> bool {
+    value.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+        && url::Url::parse(value).is_ok_and(|url| url.has_host())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CID: &str = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+
+    #[test]
+    fn a_mirror_is_an_ipfs_uri_or_a_gateway_url() {
+        let cases = [
+            (format!("ipfs://{CID}"), ""),
+            (format!("ipfs://{CID}/agents/a.json"), "agents/a.json"),
+            (format!("ipfs://ipfs/{CID}/a.json"), "a.json"),
+            (format!("https://ipfs.io/ipfs/{CID}/agents/a%20b.json"), "agents/a%20b.json"),
+            (format!("https://{CID}.ipfs.dweb.link/a.json"), "a.json"),
+        ];
+        for (value, path) in cases {
+            let mirror = Mirror::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            assert_eq!((mirror.cid.to_string(), mirror.path.to_string()), (CID.to_owned(), path.to_owned()), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_mirror_without_a_plain_cid_and_path_is_refused() {
+        let cases = [
+            String::new(),
+            CID.to_owned(),
+            "ipfs://".to_owned(),
+            "ipfs://not-a-cid/a.json".to_owned(),
+            format!("ipfs://{CID}/../a.json"),
+            format!("ipfs://{CID}/a%2fb"),
+            format!("ipfs://{CID}/a%00"),
+            format!("ipfs://{CID}//a"),
+            format!("ipfs://{CID}/a?x=1"),
+            format!("ipfs://{CID}/a#x"),
+            format!("https://example.com/{CID}/a.json"),
+            format!("ftp://example.com/ipfs/{CID}"),
+        ];
+        for value in cases {
+            assert!(Mirror::parse(&value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_card_url_is_absolute_and_https() {
+        assert!(is_https_url("https://example.com/a.json"));
+        assert!(is_https_url("HTTPS://example.com"));
+        for bad in
+            ["http://example.com", "//example.com/a", "/a.json", "https://", "ipfs://x", "", "https:/example.com"]
+        {
+            assert!(!is_https_url(bad), "{bad}");
+        }
+    }
+}

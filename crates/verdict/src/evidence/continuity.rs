@@ -1,0 +1,273 @@
+//! What a resolver remembers of a name, and how one more sighting changes it. Pure data: `memory` keeps it.
+
+use std::collections::BTreeMap;
+
+use semver::{BuildMetadata, Prerelease, Version};
+use serde::{Deserialize, Serialize};
+
+use super::Evidence;
+use crate::card::Card;
+use clresolve_core::digest::Digest;
+use clresolve_core::records::{Key, Record, RecordSet};
+
+/// Most versions remembered of one name. An honest card has a handful; a publisher who makes more loses the lowest of
+/// their own, under which nothing can be slipped in: it is below the highest, and that is a rollback.
+pub const MAX_VERSIONS: usize = 32;
+
+/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
+/// honest one, the digest is.
+const MAX_PRERELEASE_BYTES: usize = 64;
+
+/// How many blocks pass before it is written down again that nothing has changed: about an hour.
+const SIGHTING_STEP: u64 = 300;
+
+/// What the memory says about the name of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Continuity {
+    /// There is no memory, or the block was chosen by number.
+    #[default]
+    NotAsked,
+    /// The memory could not be asked; the cause in words.
+    Unavailable(String),
+    /// What is remembered.
+    Recalled(History),
+    /// What is remembered; what this run saw could not be added to it, for this cause.
+    NotKept(History, String),
+}
+
+impl Continuity {
+    /// What is remembered, when the memory could be asked.
+    pub const fn history(&self) -> Option<&History> {
+        match self {
+            Self::Recalled(history) | Self::NotKept(history, _) => Some(history),
+            Self::NotAsked | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// Why the memory did not do its work, when it did not.
+    pub fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable(cause) | Self::NotKept(_, cause) => Some(cause),
+            Self::NotAsked | Self::Recalled(_) => None,
+        }
+    }
+
+    /// The same, where what was seen could not be written down.
+    #[must_use]
+    pub fn not_kept(self, cause: String) -> Self {
+        match self {
+            Self::Recalled(history) | Self::NotKept(history, _) => Self::NotKept(history, cause),
+            Self::NotAsked | Self::Unavailable(_) => Self::Unavailable(cause),
+        }
+    }
+}
+
+/// What is remembered of one name, from trusted verdicts alone. The default remembers nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// Height of the block of the first sighting.
+    pub first_block: u64,
+    /// Height of the block up to which it is written down that the rest holds.
+    pub last_block: u64,
+    /// The versions seen, at most [`MAX_VERSIONS`], in the order of their first sighting.
+    pub versions: Vec<SeenVersion>,
+    /// The records of the Agent-Card specification, by key.
+    pub records: BTreeMap<String, SeenRecord>,
+}
+
+/// A version of a card, as it was first seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeenVersion {
+    /// The card's `version` as [`as_version`] reads it.
+    pub version: String,
+    /// SHA-256 of the card: `sha256:` and 64 hex digits.
+    pub card: String,
+    /// Height of the block at which it was first seen.
+    pub block: u64,
+}
+
+/// A record, as it was last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeenRecord {
+    /// SHA-256 of its value: `sha256:` and 64 hex digits.
+    pub value: String,
+    /// Height of the block at which another value than before was first seen; nothing since the first sighting.
+    pub changed: Option<u64>,
+}
+
+/// What one run saw of a name, to be remembered if its verdict is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Height of the block.
+    pub block: u64,
+    /// The card's version and digest, where the version is a semantic one.
+    pub card: Option<(String, String)>,
+    /// Digest of each record, by key.
+    pub records: BTreeMap<String, String>,
+}
+
+impl Sighting {
+    /// What the run that gathered `evidence` saw; nothing where there are no records or no card.
+    pub fn of(evidence: &Evidence) -> Option<Self> {
+        let block = evidence.reading.as_ref().ok()?.block.number;
+        let records = record_digests(&evidence.found()?.records);
+        let bytes = evidence.card_bytes()?;
+        let card = Card::parse(bytes).ok()?;
+        let version = card.version().and_then(as_version);
+        let card = version.map(|version| (version.to_string(), Digest::of(bytes).to_string()));
+        Some(Self { block, card, records })
+    }
+}
+
+/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
+/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
+pub fn as_version(text: &str) -> Option<Version> {
+    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
+    let pre = if pre.len() > MAX_PRERELEASE_BYTES {
+        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
+        Prerelease::new(&digest).expect("letters, digits and a hyphen")
+    } else {
+        pre
+    };
+    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
+}
+
+/// The digest of each record of the Agent-Card specification, by key.
+pub fn record_digests(records: &RecordSet) -> BTreeMap<String, String> {
+    let digest = |key: Key| match records.get(key) {
+        Record::Absent => Digest::of(b""),
+        Record::Text(text) => Digest::of(text.as_bytes()),
+        Record::NotUtf8(bytes) => Digest::of(bytes),
+    };
+    Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest(key).to_string())).collect()
+}
+
+impl History {
+    /// Whether anything is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.records.is_empty()
+    }
+
+    /// For how many blocks the name has been known. Who wants to be known for longer has to wait.
+    pub const fn span(&self) -> u64 {
+        self.last_block.saturating_sub(self.first_block)
+    }
+
+    /// The history with one more sighting; `None` where there is nothing to write down: it says nothing new, or is older
+    /// than what is remembered.
+    #[must_use]
+    pub fn with(&self, sighting: &Sighting) -> Option<Self> {
+        if self.is_empty() {
+            let mut first = Self { first_block: sighting.block, last_block: sighting.block, ..Self::default() };
+            first.add_version(sighting);
+            first.add_records(sighting);
+            return Some(first);
+        }
+        let since = sighting.block.checked_sub(self.last_block)?;
+        let mut next = self.clone();
+        next.add_version(sighting);
+        next.add_records(sighting);
+        if next == *self && since < SIGHTING_STEP {
+            return None;
+        }
+        next.last_block = sighting.block;
+        (next != *self).then_some(next)
+    }
+
+    fn add_version(&mut self, sighting: &Sighting) {
+        let Some((version, card)) = &sighting.card else { return };
+        if self.versions.iter().any(|seen| seen.version == *version) {
+            return;
+        }
+        self.versions.push(SeenVersion { version: version.clone(), card: card.clone(), block: sighting.block });
+        if self.versions.len() > MAX_VERSIONS {
+            let precedence = |seen: &SeenVersion| as_version(&seen.version);
+            let lowest = self.versions.iter().enumerate().min_by(|a, b| match (precedence(a.1), precedence(b.1)) {
+                (Some(a), Some(b)) => a.cmp_precedence(&b),
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            });
+            if let Some(at) = lowest.map(|(at, _)| at) {
+                self.versions.remove(at);
+            }
+        }
+    }
+
+    fn add_records(&mut self, sighting: &Sighting) {
+        for (key, value) in &sighting.records {
+            match self.records.get_mut(key) {
+                Some(seen) if seen.value == *value => {}
+                Some(seen) => *seen = SeenRecord { value: value.clone(), changed: Some(sighting.block) },
+                None => {
+                    self.records.insert(key.clone(), SeenRecord { value: value.clone(), changed: None });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sample::sighting;
+
+    fn first() -> History {
+        History::default().with(&sighting(100, "1.0.0", "a")).expect("something new")
+    }
+
+    #[test]
+    fn the_first_bytes_under_a_version_stay() {
+        let next = first().with(&sighting(101, "1.0.0", "b")).expect("the records are new");
+        assert_eq!(next.versions, first().versions);
+        assert!(next.records.values().all(|record| record.changed == Some(101)));
+        assert_eq!(next.last_block, 101);
+    }
+
+    #[test]
+    fn nothing_new_is_written_only_now_and_then() {
+        let known = first();
+        assert_eq!(known.with(&sighting(100, "1.0.0", "a")), None);
+        assert_eq!(known.with(&sighting(100 + SIGHTING_STEP - 1, "1.0.0", "a")), None);
+        let next = known.with(&sighting(100 + SIGHTING_STEP, "1.0.0", "a")).expect("an hour has passed");
+        assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
+    }
+
+    #[test]
+    fn an_older_block_teaches_nothing() {
+        assert_eq!(first().with(&sighting(99, "2.0.0", "b")), None);
+    }
+
+    #[test]
+    fn a_version_that_is_none_is_not_remembered() {
+        assert_eq!(as_version("1.0"), None);
+        assert!(as_version("1.0.0-rc.1").is_some());
+    }
+
+    #[test]
+    fn no_spelling_of_a_version_escapes_the_memory() {
+        assert_eq!(as_version("1.0.0+build.7"), as_version("1.0.0"));
+        assert_eq!(as_version(&format!("1.0.0+{}", "a".repeat(1000))), as_version("1.0.0"));
+        let long = |last| as_version(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
+        assert!(long("b") == long("b") && long("b") != long("c") && long("b").to_string().len() < 100);
+        assert!(long("b") < as_version("1.0.0").expect("a version"));
+    }
+
+    proptest! {
+        /// Whatever a publisher does to their own history, it stays small and keeps the highest version.
+        #[test]
+        fn a_history_is_bounded_and_keeps_the_highest_version(minors in prop::collection::vec(0u64..200, 1..120)) {
+            let mut history = History::default();
+            for (block, minor) in (1..).zip(&minors) {
+                let sighting = sighting(block, &format!("1.{minor}.0"), &block.to_string());
+                history = history.with(&sighting).expect("the records are new");
+            }
+            prop_assert!(history.versions.len() <= MAX_VERSIONS);
+            let highest = minors.iter().max().map(|minor| format!("1.{minor}.0")).expect("at least one");
+            prop_assert!(history.versions.iter().any(|seen| seen.version == highest));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What links back to the card from outside CommandLayer: ENSIP-26 records, an ERC-8004 registration file, and the
+//! ENSIP-25 records that vouch for its registrations.
+
+use alloy_primitives::{Address, U256, hex};
+use bytes::Bytes;
+use serde_json::Value;
+
+use clresolve_core::json;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::records::Record;
+
+/// The ENSIP-26 records that are read: the entry point in free form, and endpoints by protocol.
+pub const KEYS: [&str; 5] =
+    ["agent-context", "agent-endpoint[card]", "agent-endpoint[a2a]", "agent-endpoint[mcp]", "agent-endpoint[web]"];
+
+/// Where a host keeps its registration file (ERC-8004).
+pub const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
+
+/// Where the host of a card's URL keeps its registration file.
+pub fn registration_file(card_url: Option<&str>) -> Option<String> {
+    let url = url::Url::parse(card_url?).ok()?;
+    url.join(WELL_KNOWN).ok().map(String::from)
+}
+
+/// Most endpoints of a registration file that are read: files in the wild name a handful.
+pub const MAX_SERVICES: usize = 32;
+
+/// Most registrations of a file that are read, since each costs one more text record.
+pub const MAX_REGISTRATIONS: usize = 4;
+
+/// What was read of the links of a name. Why something could not be read is said in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// Text records of [`KEYS`].
+    pub records: Result<Vec<(String, Record)>, String>,
+    /// The registration file on the host of the card's URL.
+    pub file: Result<Bytes, String>,
+    /// The ENSIP-25 record of each registration in the file.
+    pub registrations: Result<Vec<(String, Record)>, String>,
+}
+
+/// The members of an ERC-8004 registration file that can agree with a card or contradict it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegistrationFile {
+    /// Its `name`.
+    pub name: Option<String>,
+    /// Name and endpoint of each of its `services` (`endpoints` in older files).
+    pub services: Vec<(String, String)>,
+    /// Its `registrations`, as far as they are well formed.
+    pub registrations: Vec<Registration>,
+}
+
+impl RegistrationFile {
+    /// Reads a file. Members of another type are as if they were missing.
+    ///
+    /// # Errors
+    /// [`JsonError`] for anything but one strict JSON object within the bounds of a card.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
+        let document = json::parse(bytes, Limits::CARD)?;
+        let items = |member: &str| document.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let text = |item: &Value, member: &str| item.get(member).and_then(Value::as_str).map(str::to_owned);
+        let services = items("services").iter().chain(items("endpoints")).take(MAX_SERVICES);
+        let registrations = items("registrations").iter().take(MAX_REGISTRATIONS);
+        Ok(Self {
+            name: text(&document, "name"),
+            services: services.filter_map(|item| Some((text(item, "name")?, text(item, "endpoint")?))).collect(),
+            registrations: registrations.filter_map(Registration::read).collect(),
+        })
+    }
+}
+
+/// An entry in a registry of agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    chain_id: u64,
+    registry: Address,
+    agent: U256,
+}
+
+impl Registration {
+    /// Reads `{"agentRegistry": "eip155:1:0x…", "agentId": 1}` (ERC-8004); the identifier may be a decimal text.
+    pub fn read(item: &Value) -> Option<Self> {
+        let registry = item.get("agentRegistry")?.as_str()?;
+        let (chain, address) = registry.strip_prefix("eip155:")?.split_once(':')?;
+        let agent = match item.get("agentId")? {
+            Value::Number(number) => U256::from(number.as_u64()?),
+            Value::String(digits) if is_decimal(digits) => U256::from_str_radix(digits, 10).ok()?,
+            _ => return None,
+        };
+        if !is_decimal(chain) || !address.starts_with("0x") {
+            return None;
+        }
+        Some(Self { chain_id: chain.parse().ok()?, registry: address.parse().ok()?, agent })
+    }
+
+    /// The text record by which a name vouches for the entry (ENSIP-25).
+    pub fn key(&self) -> String {
+        format!("agent-registration[{}][{}]", self.interoperable_address(), self.agent)
+    }
+
+    /// The registry as an interoperable address (ERC-7930, version 1): version, chain type (CASA: 0 for eip155),
+    /// length and bytes of the chain's id without leading zeros, length and bytes of the address.
+    fn interoperable_address(&self) -> String {
+        let id = self.chain_id.to_be_bytes();
+        let reference = &id[id.iter().position(|byte| *byte != 0).unwrap_or(id.len())..];
+        let length = u8::try_from(reference.len()).expect("a u64 has eight bytes");
+        let address = self.registry.as_slice();
+        hex::encode_prefixed([&[0, 1, 0, 0, length], reference, &[20], address].concat())
+    }
+}
+
+/// Whether this is a number in decimal without leading zeros, so that it has one spelling.
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const REGISTRY: &str = "0x8004A169FB4a3325136EB29fA0ceB6D2e539a432";
+
+    #[test]
+    fn the_key_of_a_registration_is_that_of_ensip_25() {
+        let key = |chain: &str, id: Value| {
+            let item = json!({"agentRegistry": format!("eip155:{chain}:{REGISTRY}"), "agentId": id});
+            Registration::read(&item).map(|registration| registration.key())
+        };
+        let expected = "agent-registration[0x000100000101148004a169fb4a3325136eb29fa0ceb6d2e539a432][167]";
+        assert_eq!(key("1", json!(167)).as_deref(), Some(expected));
+        assert_eq!(key("1", json!("167")).as_deref(), Some(expected));
+        let base = "agent-registration[0x00010000022105148004a169fb4a3325136eb29fa0ceb6d2e539a432][0]";
+        assert_eq!(key("8453", json!(0)).as_deref(), Some(base));
+        for (chain, id) in [("01", json!(1)), ("", json!(1)), ("1", json!("0x1")), ("1", json!(-1)), ("1", json!("01"))]
+        {
+            assert_eq!(key(chain, id.clone()), None, "{chain} {id}");
+        }
+    }
+
+    #[test]
+    fn of_a_file_only_so_much_is_read() {
+        let service = json!({"name": "ENS", "endpoint": "a.eth"});
+        let entry = json!({"agentRegistry": format!("eip155:1:{REGISTRY}"), "agentId": 1});
+        let file = json!({"name": 5, "services": vec![service; 40], "registrations": vec![entry; 9]});
+        let read = RegistrationFile::parse(file.to_string().as_bytes()).expect("strict JSON");
+        assert_eq!((read.services.len(), read.registrations.len()), (MAX_SERVICES, MAX_REGISTRATIONS));
+        assert_eq!(read.name, None);
+        assert!(RegistrationFile::parse(br#"{"name":"a","name":"b"}"#).is_err());
+    }
+}

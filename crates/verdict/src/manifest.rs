@@ -1,0 +1,266 @@
+//! Manifests of the schema layers: which verbs exist, where their schemas are, and the digests of those.
+//!
+//! A manifest is data, pinned by the SHA-256 of its bytes. Four are compiled in; configuration can put others in their
+//! place.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::card::Side;
+use clresolve_core::digest::Digest;
+use clresolve_core::json;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::text::excerpt;
+
+/// Version of the manifest format that this crate reads.
+pub const FORMAT: &str = "clresolve.manifest/1";
+
+/// Most verbs of one layer. Ten and five exist; the bound keeps a replaced manifest from slowing every check.
+pub const MAX_VERBS: usize = 1024;
+
+/// A manifest of one release of one schema layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    digest: Digest,
+    file: ManifestFile,
+}
+
+impl Manifest {
+    /// Reads a manifest and takes the digest of its bytes.
+    ///
+    /// # Errors
+    /// [`ManifestError`] when the bytes are not strict JSON, not of [`FORMAT`], or contradict themselves.
+    pub fn load(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let document = json::parse(bytes, Limits::DOCUMENT)?;
+        let mut file: ManifestFile =
+            serde_json::from_value(document).map_err(|e| ManifestError::Shape(excerpt(&e.to_string())))?;
+        file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
+        file.check()?;
+        Ok(Self { digest: Digest::of(bytes), file })
+    }
+
+    /// SHA-256 of the manifest's bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Name of layer and release, such as `protocol-commons/1.0.0`.
+    pub fn id(&self) -> &str {
+        &self.file.id
+    }
+
+    /// The class of cards whose verbs the layer defines.
+    pub fn class(&self) -> &str {
+        &self.file.class
+    }
+
+    /// The release, as `cl.version` names it.
+    pub fn version(&self) -> &str {
+        &self.file.version
+    }
+
+    /// CID of the directory that holds the release, when one was published.
+    pub fn directory_cid(&self) -> Option<&str> {
+        self.file.directory_cid.as_deref()
+    }
+
+    /// All verbs, by name.
+    pub fn verbs(&self) -> &[Verb] {
+        &self.file.verbs
+    }
+
+    /// The verb of exactly this spelling.
+    pub fn verb(&self, name: &str) -> Option<&Verb> {
+        let at = self.file.verbs.binary_search_by(|verb| verb.name.as_str().cmp(name)).ok()?;
+        self.file.verbs.get(at)
+    }
+
+    /// The verb that `spelling` means without being it: other case, surrounding space, or a known alias.
+    pub fn verb_by_alias(&self, spelling: &str) -> Option<&Verb> {
+        let spelling = spelling.trim();
+        let means = |name: &String| name.eq_ignore_ascii_case(spelling);
+        self.file.verbs.iter().find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
+    }
+
+    /// The schemas that others refer to.
+    pub fn shared(&self) -> &[SharedSchema] {
+        &self.file.shared
+    }
+
+    /// The `$id` of every schema of the release: what a `$ref` may name.
+    pub fn schema_ids(&self) -> impl Iterator<Item = &str> {
+        let bound = self.file.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        bound.chain(self.file.shared.iter().map(|schema| &schema.id)).map(String::as_str)
+    }
+}
+
+/// One verb of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verb {
+    /// The verb, as its schema folder is named.
+    pub name: String,
+    /// The publisher's category, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Spellings that people use for it; never accepted, only told apart from unknown verbs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// The request schema.
+    pub request: SchemaEntry,
+    /// The receipt schema.
+    pub receipt: SchemaEntry,
+}
+
+impl Verb {
+    /// The schema of one side.
+    pub fn schema(&self, side: Side) -> &SchemaEntry {
+        match side {
+            Side::Request => &self.request,
+            Side::Receipt => &self.receipt,
+        }
+    }
+}
+
+/// A schema that a card binds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaEntry {
+    /// The canonical location, as a card must name it.
+    pub canonical: String,
+    /// Other locations that the publisher serves it from.
+    pub mirrors: Vec<String>,
+    /// Path in the publisher's repository.
+    pub path: String,
+    /// The canonical URL of the path, which is also the schema's `$id`.
+    pub id: String,
+    /// Length in bytes, where they are pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// SHA-256 of the bytes that can be fetched; none where the publisher changes them, so that nothing is pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_crlf_sha256: Option<Digest>,
+}
+
+/// A schema that others refer to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedSchema {
+    /// Path in the publisher's repository.
+    pub path: String,
+    /// The schema's `$id`.
+    pub id: String,
+    /// Length in bytes.
+    pub bytes: usize,
+    /// SHA-256 of the bytes that can be fetched.
+    pub sha256: Digest,
+    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_crlf_sha256: Option<Digest>,
+}
+
+/// Why bytes are not a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// Not strict JSON.
+    #[error("not a manifest: {0}")]
+    Json(#[from] JsonError),
+    /// A member is missing, unknown or of another type.
+    #[error("not a manifest: {0}")]
+    Shape(String),
+    /// Another format version.
+    #[error("the manifest has the format {0:?}; this version reads {FORMAT:?}")]
+    Format(String),
+    /// No verb, or more than [`MAX_VERBS`].
+    #[error("the manifest has {0} verbs; 1 to {MAX_VERBS} are allowed")]
+    VerbCount(usize),
+    /// The same verb or `$id` twice.
+    #[error("the manifest names {0:?} twice")]
+    Duplicate(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestFile {
+    schema: String,
+    id: String,
+    class: String,
+    version: String,
+    /// For readers of the file: where its facts were taken from.
+    #[serde(default)]
+    source: serde_json::Value,
+    #[serde(default)]
+    directory_cid: Option<String>,
+    verbs: Vec<Verb>,
+    shared: Vec<SharedSchema>,
+}
+
+impl ManifestFile {
+    fn check(&self) -> Result<(), ManifestError> {
+        if self.schema != FORMAT {
+            return Err(ManifestError::Format(excerpt(&self.schema)));
+        }
+        if !(1..=MAX_VERBS).contains(&self.verbs.len()) {
+            return Err(ManifestError::VerbCount(self.verbs.len()));
+        }
+        let names = self.verbs.iter().map(|verb| &verb.name);
+        let ids = self.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
+        let shared = self.shared.iter().map(|schema| &schema.id);
+        let mut seen = BTreeSet::new();
+        match names.chain(ids).chain(shared).find(|name| !seen.insert(name.as_str())) {
+            Some(twice) => Err(ManifestError::Duplicate(excerpt(twice))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMONS: &[u8] = include_bytes!("../manifests/protocol-commons-1.0.0.json");
+    const COMMERCIAL: &[u8] = include_bytes!("../manifests/protocol-commercial-1.0.0.json");
+
+    fn names(manifest: &Manifest) -> Vec<&str> {
+        manifest.verbs().iter().map(|verb| verb.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_verbs_are_those_of_the_checklist() {
+        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        let listed = "analyze classify clean convert describe explain fetch format parse summarize";
+        assert_eq!(names(&commons).join(" "), listed);
+        let commercial = Manifest::load(COMMERCIAL).expect("our own manifest");
+        assert_eq!(names(&commercial).join(" "), "authorize checkout purchase ship verify");
+    }
+
+    #[test]
+    fn verbs_are_found_by_name_and_by_alias() {
+        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        assert_eq!(commons.verb("clean").and_then(|verb| verb.category.as_deref()), Some("transform"));
+        assert!(commons.verb("Clean").is_none() && commons.verb("summarise").is_none());
+        for (alias, name) in [("Clean", "clean"), (" clean", "clean"), ("summarise", "summarize")] {
+            assert_eq!(commons.verb_by_alias(alias).map(|verb| verb.name.as_str()), Some(name));
+        }
+        assert!(commons.verb_by_alias("translate").is_none());
+    }
+
+    #[test]
+    fn manifests_that_contradict_themselves_are_refused() {
+        let text = String::from_utf8(COMMERCIAL.to_vec()).expect("UTF-8");
+        let load = |text: &str| Manifest::load(text.as_bytes()).expect_err("a bad manifest");
+        assert_eq!(
+            load(&text.replace("manifest/1", "manifest/2")),
+            ManifestError::Format("clresolve.manifest/2".into())
+        );
+        let twice = text.replace(r#""name": "ship""#, r#""name": "verify""#);
+        assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
+        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
+        assert!(matches!(load("[]"), ManifestError::Json(_)));
+    }
+}

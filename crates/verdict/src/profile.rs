@@ -1,0 +1,502 @@
+//! Profiles: the rules of a release line, as data.
+//!
+//! The written rule and the published data disagree, and newer lines exist; what differs between them stands in a
+//! profile, not in code. Three are compiled in; configuration can add more, and put other manifests in place.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{Manifest, ManifestError};
+use crate::schema::{Schema, SchemaError};
+use clresolve_core::digest::Digest;
+use clresolve_core::json;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::records::Key;
+use clresolve_core::text::excerpt;
+
+/// Version of the profile format that this crate reads.
+pub const FORMAT: &str = "clresolve.profile/1";
+
+/// The profile that is in force when nobody chooses one: the letter of the specification.
+pub const DEFAULT: &str = "agent-cards/1.0.0";
+
+const MANIFESTS: [&[u8]; 4] = [
+    include_bytes!("../manifests/protocol-commons-1.0.0.json"),
+    include_bytes!("../manifests/protocol-commercial-1.0.0.json"),
+    include_bytes!("../manifests/protocol-commons-1.1.0.json"),
+    include_bytes!("../manifests/protocol-commercial-1.1.0.json"),
+];
+const SCHEMAS: [&[u8]; 2] = [
+    include_bytes!("../schemas/agent.card.base.schema.json"),
+    include_bytes!("../schemas/agent.card.base-1.1.0.schema.json"),
+];
+const PROFILES: [&[u8]; 3] = [
+    include_bytes!("../manifests/profiles/agent-cards-1.0.0.json"),
+    include_bytes!("../manifests/profiles/agent-cards-1.0.0-released.json"),
+    include_bytes!("../manifests/profiles/agent-cards-1.1.0.json"),
+];
+
+/// The rules of one release line, with everything that they refer to.
+#[derive(Debug)]
+pub struct Profile {
+    digest: Digest,
+    file: ProfileFile,
+    records: Vec<Key>,
+    base_schema: Arc<Schema>,
+    manifests: BTreeMap<String, Arc<Manifest>>,
+}
+
+impl Profile {
+    /// The profile's name, such as `agent-cards/1.0.0`.
+    pub fn id(&self) -> &str {
+        &self.file.id
+    }
+
+    /// SHA-256 of the profile's canonical form (RFC 8785). It covers the digests of manifests and base schema.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// One line for people.
+    pub fn title(&self) -> &str {
+        &self.file.title
+    }
+
+    /// The text records that must be set.
+    pub fn records(&self) -> &[Key] {
+        &self.records
+    }
+
+    /// The rule that the entry of a card of this class obeys. `None` for an unknown class where the known ones differ.
+    pub fn entry(&self, class: Option<&str>) -> Option<&EntryRule> {
+        let known = class.and_then(|class| self.file.classes.get(class));
+        match known {
+            Some(rule) => Some(rule.entry.as_ref().unwrap_or(&self.file.entry)),
+            None if self.file.classes.values().any(|rule| rule.entry.is_some()) => None,
+            None => Some(&self.file.entry),
+        }
+    }
+
+    /// JSON Pointers of the members that every card has, each after the one that holds it.
+    pub fn members(&self) -> &[String] {
+        &self.file.members
+    }
+
+    /// The words of the life cycle.
+    pub fn status(&self) -> &StatusWords {
+        &self.file.status
+    }
+
+    /// The layer of a class; `None` for a class that the profile does not know.
+    pub fn layer(&self, class: &str) -> Option<Layer<'_>> {
+        let rule = self.file.classes.get(class)?;
+        let manifest = self.manifests.get(class)?;
+        Some(Layer { rule, manifest })
+    }
+
+    /// All known classes.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        self.file.classes.keys().map(String::as_str)
+    }
+
+    /// All manifests, in order of class.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.values().map(Arc::as_ref)
+    }
+
+    /// The base schema, compiled.
+    pub fn base_schema(&self) -> &Schema {
+        &self.base_schema
+    }
+
+    /// `reason` with the effect that this profile gives its code.
+    #[must_use]
+    pub fn weigh(&self, mut reason: Reason) -> Reason {
+        if let Some(effect) = self.file.effects.get(&reason.code) {
+            reason.effect = *effect;
+        }
+        reason
+    }
+}
+
+/// What a class stands for under a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'p> {
+    rule: &'p ClassRule,
+    manifest: &'p Manifest,
+}
+
+impl<'p> Layer<'p> {
+    /// The layer's manifest.
+    pub fn manifest(&self) -> &'p Manifest {
+        self.manifest
+    }
+
+    /// The code for a verb of another layer in a card of this class.
+    pub fn foreign_verb(&self) -> Code {
+        self.rule.foreign_verb
+    }
+
+    /// Path segments under which nothing of a card of this class may sit.
+    pub fn not_under(&self) -> &'p [String] {
+        &self.rule.not_under
+    }
+}
+
+/// The rule that an entry obeys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "form", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum EntryRule {
+    /// `x402://<ens>/<verb>/<route>`.
+    X402 {
+        /// The accepted routes, the one to recommend first. Never empty.
+        routes: Vec<String>,
+    },
+    /// One URL, the same for every card.
+    Literal {
+        /// The URL.
+        value: String,
+    },
+}
+
+impl EntryRule {
+    fn check(&self) -> Result<(), ProfileError> {
+        match self {
+            Self::X402 { routes } if routes.is_empty() => Err(bad("entry", "routes")),
+            Self::Literal { value } if !crate::evidence::is_https_url(value) => Err(bad("entry", value)),
+            Self::X402 { .. } | Self::Literal { .. } => Ok(()),
+        }
+    }
+}
+
+/// The words of the life cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusWords {
+    /// Words that need no comment.
+    pub known: Vec<String>,
+    /// Words that tell callers to look for a successor.
+    pub deprecated: Vec<String>,
+    /// Words by which the publisher takes the card back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
+}
+
+/// Every profile at hand, with the manifests and schemas that they refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Profiles {
+    manifests: BTreeMap<Digest, Arc<Manifest>>,
+    schemas: BTreeMap<Digest, Arc<Schema>>,
+    profiles: BTreeMap<String, Arc<Profile>>,
+}
+
+impl Profiles {
+    /// The profiles that are compiled in.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Profiles> = LazyLock::new(|| {
+            const PROMISE: &str = "what is compiled in loads, as a unit test shows";
+            let mut profiles = Profiles::default();
+            for bytes in MANIFESTS {
+                profiles.add_manifest(bytes).expect(PROMISE);
+            }
+            for bytes in SCHEMAS {
+                profiles.add_schema(bytes).expect(PROMISE);
+            }
+            for bytes in PROFILES {
+                profiles.add_profile(bytes).expect(PROMISE);
+            }
+            profiles
+        });
+        BUILTIN.clone()
+    }
+
+    /// The profile of this name.
+    pub fn get(&self, id: &str) -> Option<Arc<Profile>> {
+        self.profiles.get(id).map(Arc::clone)
+    }
+
+    /// All profiles, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.profiles.values()
+    }
+
+    /// Adds a manifest for profiles that are added later and name it by its digest.
+    ///
+    /// # Errors
+    /// [`ProfileError::Manifest`] when the bytes are not a manifest.
+    pub fn add_manifest(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
+        let manifest = Manifest::load(bytes)?;
+        let digest = manifest.digest();
+        self.manifests.insert(digest, Arc::new(manifest));
+        Ok(digest)
+    }
+
+    /// Adds a base schema for profiles that are added later and name it by its digest.
+    ///
+    /// # Errors
+    /// [`ProfileError::Schema`] when the bytes are not a strict schema.
+    pub fn add_schema(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
+        let schema = Schema::load(bytes, &[])?;
+        let digest = schema.digest();
+        self.schemas.insert(digest, Arc::new(schema));
+        Ok(digest)
+    }
+
+    /// Adds a profile. Manifests and base schema that it names must be there.
+    ///
+    /// # Errors
+    /// [`ProfileError`] when the bytes are no profile, or name what is not there, or the name is taken.
+    pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<Profile>, ProfileError> {
+        let document = json::parse(bytes, Limits::DOCUMENT)?;
+        let file: ProfileFile =
+            serde_json::from_value(document).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+        if self.profiles.contains_key(&file.id) {
+            return Err(ProfileError::Taken(excerpt(&file.id)));
+        }
+        let profile = Arc::new(self.build(file)?);
+        self.profiles.insert(profile.id().to_owned(), Arc::clone(&profile));
+        Ok(profile)
+    }
+
+    /// Puts a manifest in the place of the one with the same id, in every profile. The digests of those profiles
+    /// change with it. Where the bytes came from a place that the operator does not own, the caller compares their
+    /// digest with the configured one first, by [`Digest::check`].
+    ///
+    /// # Errors
+    /// [`ProfileError`] when the bytes are no manifest, or no profile uses the id.
+    pub fn replace_manifest(&mut self, bytes: &[u8]) -> Result<(), ProfileError> {
+        let observed = self.add_manifest(bytes)?;
+        let id = self.manifests[&observed].id().to_owned();
+        let mut used = false;
+        let mut replaced = BTreeMap::new();
+        for profile in self.profiles.values() {
+            let mut file = profile.file.clone();
+            for class in file.classes.values_mut().filter(|class| class.manifest.id == id) {
+                class.manifest.digest = observed;
+                used = true;
+            }
+            replaced.insert(file.id.clone(), Arc::new(self.build(file)?));
+        }
+        if !used {
+            return Err(ProfileError::Unused(excerpt(&id)));
+        }
+        self.profiles = replaced;
+        Ok(())
+    }
+
+    fn build(&self, file: ProfileFile) -> Result<Profile, ProfileError> {
+        file.check()?;
+        let records = file.records.iter().map(|name| Key::from_name(name).ok_or_else(|| bad("record", name)));
+        let records = records.collect::<Result<_, _>>()?;
+        let base_schema = self.schemas.get(&file.base_schema.digest);
+        let base_schema = base_schema.filter(|schema| schema.id() == Some(&file.base_schema.id));
+        let base_schema = Arc::clone(base_schema.ok_or_else(|| missing(&file.base_schema))?);
+        let mut manifests = BTreeMap::new();
+        for (class, rule) in &file.classes {
+            let manifest = self.manifests.get(&rule.manifest.digest).filter(|m| m.id() == rule.manifest.id);
+            let manifest = manifest.ok_or_else(|| missing(&rule.manifest))?;
+            if manifest.class() != class {
+                return Err(bad("class", class));
+            }
+            manifests.insert(class.clone(), Arc::clone(manifest));
+        }
+        let canonical =
+            serde_json_canonicalizer::to_vec(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+        Ok(Profile { digest: Digest::of(&canonical), file, records, base_schema, manifests })
+    }
+}
+
+fn missing(pinned: &Pinned) -> ProfileError {
+    ProfileError::Missing { id: excerpt(&pinned.id), digest: pinned.digest }
+}
+
+fn bad(what: &'static str, value: &str) -> ProfileError {
+    ProfileError::Value { what, value: excerpt(value) }
+}
+
+/// Why a profile, or something that it refers to, cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// Not strict JSON.
+    #[error("not a profile: {0}")]
+    Json(#[from] JsonError),
+    /// A member is missing, unknown or of another type.
+    #[error("not a profile: {0}")]
+    Shape(String),
+    /// Another format version.
+    #[error("the profile has the format {0:?}; this version reads {FORMAT:?}")]
+    Format(String),
+    /// A value that means nothing.
+    #[error("the profile's {what} {value:?} is not usable")]
+    Value {
+        /// Which member.
+        what: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A manifest or schema with this id and digest is not at hand.
+    #[error("{id} with the digest {digest} is not at hand")]
+    Missing {
+        /// The id.
+        id: String,
+        /// The digest.
+        digest: Digest,
+    },
+    /// Another profile has this name.
+    #[error("there is a profile {0:?} already")]
+    Taken(String),
+    /// No profile uses a manifest of this id.
+    #[error("no profile uses the manifest {0:?}")]
+    Unused(String),
+    /// Not a manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Not a schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileFile {
+    schema: String,
+    id: String,
+    title: String,
+    records: Vec<String>,
+    entry: EntryRule,
+    members: Vec<String>,
+    status: StatusWords,
+    classes: BTreeMap<String, ClassRule>,
+    base_schema: Pinned,
+    effects: BTreeMap<Code, Effect>,
+}
+
+impl ProfileFile {
+    fn check(&self) -> Result<(), ProfileError> {
+        if self.schema != FORMAT {
+            return Err(ProfileError::Format(excerpt(&self.schema)));
+        }
+        let of_classes = self.classes.values().filter_map(|class| class.entry.as_ref());
+        of_classes.chain([&self.entry]).try_for_each(EntryRule::check)?;
+        match self.members.iter().find(|member| !member.starts_with('/')) {
+            Some(member) => Err(bad("member", member)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassRule {
+    manifest: Pinned,
+    #[serde(default = "verb_unknown", skip_serializing_if = "is_verb_unknown")]
+    foreign_verb: Code,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not_under: Vec<String>,
+    /// Where it differs from the rule of the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<EntryRule>,
+}
+
+const fn verb_unknown() -> Code {
+    Code::VerbUnknown
+}
+
+fn is_verb_unknown(code: &Code) -> bool {
+    *code == verb_unknown()
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pinned {
+    id: String,
+    digest: Digest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compiled_in_loads() {
+        let profiles = Profiles::builtin();
+        let ids: Vec<_> = profiles.iter().map(|profile| profile.id()).collect();
+        assert_eq!(ids, ["agent-cards/1.0.0", "agent-cards/1.0.0+released", "agent-cards/1.1.0"]);
+        let letter = profiles.get(DEFAULT).expect("the default profile");
+        assert_eq!(letter.records().len(), 6);
+        assert_eq!(letter.classes().collect::<Vec<_>>(), ["commercial", "commons"]);
+        assert!(letter.layer("Commons").is_none());
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_canonical_file() {
+        for (bytes, profile) in PROFILES.iter().zip(Profiles::builtin().iter()) {
+            let file: serde_json::Value = serde_json::from_slice(bytes).expect("JSON");
+            let canonical = serde_json_canonicalizer::to_vec(&file).expect("canonical form");
+            assert_eq!(profile.digest(), Digest::of(&canonical), "{}", profile.id());
+        }
+    }
+
+    #[test]
+    fn effects_are_those_of_the_profile() {
+        let profiles = Profiles::builtin();
+        let effect = |id| profiles.get(id).expect("built in").weigh(Reason::new(Code::SchemaMirrorPlaceholder)).effect;
+        assert_eq!(effect(DEFAULT), Effect::Fail);
+        assert_eq!(effect("agent-cards/1.0.0+released"), Effect::Warn);
+    }
+
+    #[test]
+    fn a_class_may_have_an_entry_rule_of_its_own() {
+        let profiles = Profiles::builtin();
+        let letter = profiles.get(DEFAULT).expect("built in");
+        assert_eq!(letter.entry(Some("commons")), letter.entry(None));
+        let next = profiles.get("agent-cards/1.1.0").expect("built in");
+        assert!(matches!(next.entry(Some("commons")), Some(EntryRule::Literal { .. })));
+        assert!(matches!(next.entry(Some("commercial")), Some(EntryRule::X402 { .. })));
+        assert_eq!((next.entry(None), next.entry(Some("free"))), (None, None));
+    }
+
+    #[test]
+    fn entry_rules_that_no_entry_can_meet_are_refused() {
+        let text = String::from_utf8(PROFILES[2].to_vec()).expect("UTF-8").replace("agent-cards/1.1.0", "mine/1");
+        let refused = |from: &str, to: &str| Profiles::builtin().add_profile(text.replace(from, to).as_bytes());
+        assert!(refused("", "").is_ok());
+        let literal = refused("https://runtime.commandlayer.org/execute", "runtime").expect_err("no URL");
+        assert_eq!(literal, ProfileError::Value { what: "entry", value: "runtime".into() });
+        let routes = refused(r#""v1.1.0""#, "").expect_err("no route");
+        assert_eq!(routes, ProfileError::Value { what: "entry", value: "routes".into() });
+    }
+
+    #[test]
+    fn a_profile_is_added_once_and_only_with_what_it_names() {
+        let mut profiles = Profiles::builtin();
+        let text = String::from_utf8(PROFILES[0].to_vec()).expect("UTF-8");
+        assert_eq!(profiles.add_profile(PROFILES[0]).expect_err("taken"), ProfileError::Taken(DEFAULT.into()));
+        let renamed = text.replace(r#""id": "agent-cards/1.0.0""#, r#""id": "mine/1""#);
+        assert_eq!(profiles.add_profile(renamed.as_bytes()).expect("a new name").id(), "mine/1");
+        let other = renamed.replace("mine/1", "mine/2").replace("sha256:", "sha256:0000").replace("0000", "");
+        assert!(profiles.add_profile(other.as_bytes()).is_ok());
+        let mut nothing = Profiles::default();
+        assert!(matches!(nothing.add_profile(PROFILES[0]), Err(ProfileError::Missing { .. })));
+        let code = text.replace(r#""effects": {}"#, r#""effects": {"no-such-code": "warn"}"#);
+        assert!(matches!(Profiles::builtin().add_profile(code.as_bytes()), Err(ProfileError::Shape(_))));
+    }
+
+    #[test]
+    fn a_replaced_manifest_changes_the_digest_of_its_profiles() {
+        let mut profiles = Profiles::builtin();
+        let before = profiles.get(DEFAULT).expect("built in").digest();
+        let text = String::from_utf8(MANIFESTS[1].to_vec()).expect("UTF-8");
+        let bytes = text.replace(r#""name": "ship""#, r#""name": "deliver""#);
+        profiles.replace_manifest(bytes.as_bytes()).expect("a manifest of a known id");
+        let after = profiles.get(DEFAULT).expect("built in");
+        assert_ne!(after.digest(), before);
+        let commercial = after.layer("commercial").expect("a known class").manifest();
+        assert!(commercial.verb("deliver").is_some() && commercial.verb("ship").is_none());
+    }
+}

@@ -1,0 +1,106 @@
+//! Cards and verdicts without a defect, for tests of this crate and of those above it.
+
+use std::sync::Arc;
+
+use clresolve_core::digest::Digest;
+use clresolve_core::name::NameError;
+use clresolve_core::reason::Reason;
+use clresolve_core::records::Key;
+use clresolve_core::state::State;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::card::Card;
+use crate::check::Policy;
+use crate::evidence::continuity::Sighting;
+use crate::profile::{DEFAULT, Profile, Profiles};
+use crate::seal;
+use crate::verdict::Resolution;
+
+const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
+
+/// A commons card without a defect under every profile.
+pub fn good() -> Value {
+    let canonical = |side: &str| format!("ipfs://{CID}/commons/summarize/{side}s/summarize.{side}.schema.json");
+    let mirror = |side: &str| {
+        format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json")
+    };
+    json!({
+        "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
+        "$id": "https://commandlayer.org/agent-cards/agents/v1.0.0/commons/summarizeagent.eth.json",
+        "id": "summarizeagent.eth",
+        "slug": "summarizeagent",
+        "display_name": "Summarize Agent",
+        "description": "Makes long texts short.",
+        "owner": "commandlayer.eth",
+        "ens": "summarizeagent.eth",
+        "version": "1.0.0",
+        "status": "protocol_reference",
+        "class": "commons",
+        "implements": ["summarize"],
+        "schemas": {"request": canonical("request"), "receipt": canonical("receipt")},
+        "schemas_mirror": {"request": mirror("request"), "receipt": mirror("receipt")},
+        "entry": "x402://summarizeagent.eth/summarize/v1",
+        "capabilities": {"operations": ["compress"]},
+        "meta": {"publisher": "CommandLayer", "contact": "dev@commandlayer.org"},
+        "networks": ["eip155:1"],
+        "license": "Apache-2.0",
+        "created_at": "2025-11-22T00:00:00Z",
+        "updated_at": "2025-11-22T00:00:00Z",
+    })
+}
+
+/// A commercial card without a defect under every profile.
+pub fn good_commercial() -> Value {
+    let location = |side: &str| {
+        format!("https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json")
+    };
+    let mut card = good();
+    card["$id"] = json!("https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json");
+    for (member, value) in [("id", "purchaseagent.eth"), ("slug", "purchaseagent"), ("ens", "purchaseagent.eth")] {
+        card[member] = json!(value);
+    }
+    card["class"] = json!("commercial");
+    card["implements"] = json!(["purchase"]);
+    card["entry"] = json!("x402://purchaseagent.eth/purchase/v1");
+    card["schemas"] = json!({"request": location("request"), "receipt": location("receipt")});
+    card.as_object_mut().expect("a card").remove("schemas_mirror");
+    card
+}
+
+/// What `rule` says of `document` under the default profile.
+pub fn judged(document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
+    judged_under(DEFAULT, document, rule)
+}
+
+/// What `rule` says of `document` under a profile.
+pub fn judged_under(profile: &str, document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
+    let card = Card::parse(document.to_string().as_bytes()).expect("strict JSON");
+    rule(&card, &Profiles::builtin().get(profile).expect("a profile that is built in"))
+}
+
+/// The codes of `reasons`, sorted, each once.
+pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
+    let mut codes: Vec<_> = reasons.iter().map(|reason| reason.code.slug()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+/// What is seen at `block` of a card of this version, whose digest and records are those of `content`.
+pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
+    let digest = Digest::of(content.as_bytes()).to_string();
+    let records = Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
+    Sighting { block, card: Some((version.to_owned(), digest)), records }
+}
+
+/// A resolution without evidence, for tests of what keeps resolutions.
+pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
+    let profiles = Profiles::builtin();
+    let profile = profiles.iter().next().expect("a built-in profile");
+    let bare = seal::invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
+    let mut verdict = bare.verdict.as_ref().clone();
+    verdict.state = state;
+    verdict.freshness = seal::freshness(state, now, failures);
+    Resolution { verdict: Arc::new(verdict), card: None }
+}

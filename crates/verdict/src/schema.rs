@@ -1,0 +1,210 @@
+//! JSON Schema 2020-12, strictly and offline: formats are asserted, no reference is ever fetched, and a schema that a
+//! strict compiler would refuse is refused here.
+
+pub mod strict;
+
+use jsonschema::{Draft, PatternOptions, Registry, Validator};
+use serde_json::Value;
+
+use clresolve_core::digest::Digest;
+use clresolve_core::json;
+use clresolve_core::json::pointer;
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::text::excerpt;
+
+/// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+
+/// Most violations that are reported of one document, where the verdict is the same after the first one.
+pub const MAX_VIOLATIONS: usize = 64;
+
+/// A schema, checked for strictness and compiled once.
+#[derive(Debug)]
+pub struct Schema {
+    id: Option<String>,
+    digest: Digest,
+    validator: Validator,
+}
+
+impl Schema {
+    /// Compiles the schema in `bytes`. Its references may lead to itself and to the schemas of `bundle`, by their `$id`.
+    ///
+    /// # Errors
+    /// [`SchemaError`] when the bytes are not strict JSON, the schema is not strict, or it does not compile.
+    pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
+        let document = json::parse(bytes, Limits::DOCUMENT)?;
+        let faults = strict::faults(&document, |uri| bundle.iter().any(|schema| strict::id(schema) == Some(uri)));
+        if !faults.is_empty() {
+            return Err(SchemaError::NotStrict(faults));
+        }
+        let validator = compile(&document, bundle).map_err(|detail| SchemaError::NotCompiled(excerpt(&detail)))?;
+        Ok(Self { id: strict::id(&document).map(str::to_owned), digest: Digest::of(bytes), validator })
+    }
+
+    /// The schema's `$id`.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// SHA-256 of the schema's bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Whether `instance` validates.
+    pub fn accepts(&self, instance: &Value) -> bool {
+        self.validator.is_valid(instance)
+    }
+
+    /// What `instance` violates, at most [`MAX_VIOLATIONS`]; nothing when it validates.
+    pub fn violations(&self, instance: &Value) -> Vec<Violation> {
+        self.every_violation(instance).take(MAX_VIOLATIONS).collect()
+    }
+
+    /// Everything that `instance` violates: as many things as it has values, and more. For whoever takes some of them for
+    /// less than others, and must not miss one behind those.
+    pub fn every_violation<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = Violation> + 'i {
+        let is_valid = self.accepts(instance);
+        let errors = (!is_valid).then(|| self.validator.iter_errors(instance));
+        errors.into_iter().flatten().flat_map(|error| Violation::of(&error))
+    }
+}
+
+/// Whether `document` is a schema of JSON Schema 2020-12, unknown keywords allowed. One that names another dialect in
+/// `$schema` counts as a schema of that. Nothing is compiled, and nothing that it refers to is looked at.
+pub fn is_schema(document: &Value) -> bool {
+    match document.get("$schema").and_then(Value::as_str) {
+        Some(dialect) if dialect.trim_end_matches('#') != strict::DIALECT => true,
+        _ => jsonschema::draft202012::meta::is_valid(document),
+    }
+}
+
+/// One thing in a document that a schema does not allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON Pointer of the value; of the member itself where one is missing or must not be there.
+    pub pointer: String,
+    /// The keyword that objects.
+    pub keyword: String,
+    /// What is wrong, in a sentence, with foreign text cut short.
+    pub detail: String,
+}
+
+impl Violation {
+    fn of(error: &jsonschema::ValidationError<'_>) -> Vec<Self> {
+        use jsonschema::error::ValidationErrorKind as Kind;
+
+        let place = error.instance_path().as_str();
+        let keyword = error.kind().keyword();
+        let at = |pointer: String, detail: String| Self { pointer, keyword: keyword.to_owned(), detail };
+        let member = |name: &str, detail: &str| {
+            let mut pointer = place.to_owned();
+            pointer::push(&mut pointer, name);
+            at(pointer, detail.to_owned())
+        };
+        match error.kind() {
+            Kind::Required { property } => {
+                vec![member(property.as_str().unwrap_or_default(), "a required member is missing")]
+            }
+            Kind::AdditionalProperties { unexpected } => unexpected
+                .iter()
+                .take(MAX_VIOLATIONS)
+                .map(|name| member(name, "the schema knows no such member"))
+                .collect(),
+            _ => vec![at(place.to_owned(), excerpt(&error.masked().to_string()))],
+        }
+    }
+}
+
+/// Why bytes are not a usable schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// Not strict JSON.
+    #[error("not a schema: {0}")]
+    Json(#[from] JsonError),
+    /// A strict compiler refuses it.
+    #[error("not a strict schema: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    NotStrict(Vec<strict::Fault>),
+    /// It does not compile.
+    #[error("the schema does not compile: {0}")]
+    NotCompiled(String),
+}
+
+/// A retriever that has nothing: what a schema refers to is bundled, or refused.
+struct Nothing;
+
+impl jsonschema::Retrieve for Nothing {
+    fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(excerpt(&format!("{uri} is not bundled")).into())
+    }
+}
+
+fn compile(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
+    let mut resources = Registry::new().retriever(Nothing);
+    for schema in bundle {
+        let id = strict::id(schema).ok_or("a bundled schema has no $id")?;
+        resources = resources.add(id, schema).map_err(|e| e.to_string())?;
+    }
+    let registry = resources.prepare().map_err(|e| e.to_string())?;
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(false)
+        .with_retriever(Nothing)
+        .with_registry(&registry)
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES))
+        .build(document)
+        .map_err(|e| e.masked().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(document: &Value) -> Result<Schema, SchemaError> {
+        Schema::load(document.to_string().as_bytes(), &[])
+    }
+
+    #[test]
+    fn formats_are_asserted() {
+        let schema = schema(&json!({"type": "object", "properties": {
+            "u": {"type": "string", "format": "uri"}, "t": {"type": "string", "format": "date-time"}}}))
+        .expect("a strict schema");
+        assert!(schema.accepts(&json!({"u": "ipfs://x/y", "t": "2025-11-22T00:00:00Z"})));
+        let violations = schema.violations(&json!({"u": "no uri", "t": "yesterday"}));
+        let mut places: Vec<_> = violations.iter().map(|v| (v.pointer.as_str(), v.keyword.as_str())).collect();
+        places.sort_unstable();
+        assert_eq!(places, [("/t", "format"), ("/u", "format")]);
+    }
+
+    #[test]
+    fn missing_and_extra_members_are_named_by_their_own_pointer() {
+        let schema = schema(&json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false}))
+        .expect("a strict schema");
+        let pointers: Vec<_> =
+            schema.violations(&json!({"x/y": 1, "z": 2})).into_iter().map(|violation| violation.pointer).collect();
+        assert_eq!(pointers.len(), 3);
+        for pointer in ["/a", "/x~1y", "/z"] {
+            assert!(pointers.iter().any(|p| p == pointer), "{pointer} of {pointers:?}");
+        }
+    }
+
+    #[test]
+    fn references_lead_into_the_bundle_and_nowhere_else() {
+        let shared = json!({"$id": "https://schemas.example/text", "type": "string"});
+        let document = json!({"$ref": "https://schemas.example/text"}).to_string();
+        let schema = Schema::load(document.as_bytes(), &[shared]).expect("a bundled reference");
+        assert!(schema.accepts(&json!("x")) && !schema.accepts(&json!(1)));
+        assert!(matches!(Schema::load(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
+    }
+
+    #[test]
+    fn patterns_that_need_backtracking_are_refused() {
+        assert!(matches!(schema(&json!({"type": "string", "pattern": "(a)\\1"})), Err(SchemaError::NotCompiled(_))));
+        assert!(matches!(schema(&json!({"type": "strin"})), Err(SchemaError::NotCompiled(_))));
+    }
+}

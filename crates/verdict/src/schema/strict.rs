@@ -1,0 +1,302 @@
+//! Is a schema strict, in the sense of Ajv's strict mode: does every word of it mean something?
+//!
+//! Checked, by a walk over the document that compiles nothing:
+//! an unknown keyword; an unknown format; a reference to a schema that is not at hand; a dialect other than 2020-12;
+//! `then` or `else` without `if`, and `if` without either; `minContains` or `maxContains` without `contains`;
+//! a keyword whose value cannot hold a schema where one must stand.
+//!
+//! Not checked: Ajv's rules of style that change no verdict (`strictTypes`, `strictTuples`, `strictRequired`, ignored
+//! defaults, properties that also match a pattern).
+
+use std::fmt;
+
+use jsonschema::Draft;
+use serde_json::{Map, Value};
+
+use clresolve_core::json::kind;
+use clresolve_core::json::pointer;
+use clresolve_core::text::excerpt;
+
+/// Most faults that are reported of one schema.
+pub const MAX_FAULTS: usize = 16;
+
+/// The dialect that cards and schemas are written in.
+pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What a strict compiler would refuse in `schema`, at most [`MAX_FAULTS`]. `at_hand` says whether the schema with
+/// this absolute URI (without fragment) may be referred to; the schema itself always may.
+pub fn faults(schema: &Value, at_hand: impl Fn(&str) -> bool) -> Vec<Fault> {
+    let mut walk =
+        Walk { base: id(schema), at_hand, options: jsonschema::options(), place: String::new(), faults: Vec::new() };
+    walk.schema(schema);
+    walk.faults
+}
+
+/// The `$id` of a schema.
+pub fn id(schema: &Value) -> Option<&str> {
+    schema.get("$id").and_then(Value::as_str)
+}
+
+/// One word of a schema that a strict compiler refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON Pointer into the schema.
+    pub pointer: String,
+    /// What is wrong there.
+    pub kind: FaultKind,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?}", self.kind, self.pointer)
+    }
+}
+
+/// What is wrong with a word of a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// A keyword that 2020-12 does not know.
+    #[error("unknown keyword {0:?}")]
+    UnknownKeyword(String),
+    /// A format that 2020-12 does not know, or that cannot be asserted here.
+    #[error("unknown format {0:?}")]
+    UnknownFormat(String),
+    /// A reference to a schema that is not at hand.
+    #[error("unresolved reference {0:?}")]
+    UnresolvedReference(String),
+    /// A dialect other than 2020-12.
+    #[error("unknown dialect {0:?}")]
+    UnknownDialect(String),
+    /// A keyword that means nothing without another one beside it.
+    #[error("{0} without {1}")]
+    Ignored(&'static str, &'static str),
+    /// Something other than a schema where a schema must stand.
+    #[error("{0} in place of a schema")]
+    NotSchema(&'static str),
+}
+
+/// Keywords whose value is a schema.
+const ONE: [&str; 11] = [
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is a list of schemas.
+const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value maps names to schemas. `definitions` is the old spelling of `$defs`, which Ajv still knows.
+const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+/// Keywords that hold a reference.
+const REFERENCE: [&str; 2] = ["$dynamicRef", "$ref"];
+/// Keywords whose value is judged when the schema is compiled, or means nothing for validation.
+const PLAIN: [&str; 36] = [
+    "$anchor",
+    "$comment",
+    "$dynamicAnchor",
+    "$id",
+    "$schema",
+    "$vocabulary",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "writeOnly",
+];
+
+struct Walk<'s, H> {
+    base: Option<&'s str>,
+    at_hand: H,
+    options: jsonschema::ValidationOptions<'static>,
+    place: String,
+    faults: Vec<Fault>,
+}
+
+impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
+    /// The document's depth is bounded by the parser, so the recursion is.
+    fn schema(&mut self, schema: &'s Value) {
+        match schema {
+            Value::Bool(_) => {}
+            Value::Object(object) => self.object(object),
+            other => self.fault(FaultKind::NotSchema(kind(other))),
+        }
+    }
+
+    fn object(&mut self, object: &'s Map<String, Value>) {
+        self.pairs(object);
+        for (keyword, value) in object {
+            if self.faults.len() == MAX_FAULTS {
+                return;
+            }
+            self.below(keyword, |walk| walk.keyword(keyword, value));
+        }
+    }
+
+    fn keyword(&mut self, keyword: &str, value: &'s Value) {
+        if ONE.contains(&keyword) {
+            self.schema(value);
+        } else if LIST.contains(&keyword) {
+            for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+                self.below(&at.to_string(), |walk| walk.schema(item));
+            }
+        } else if NAMED.contains(&keyword) {
+            for (name, item) in value.as_object().into_iter().flatten() {
+                self.below(name, |walk| walk.schema(item));
+            }
+        } else if let Some(text) = value.as_str() {
+            self.text_keyword(keyword, text);
+        } else if !PLAIN.contains(&keyword) && !REFERENCE.contains(&keyword) {
+            self.fault(FaultKind::UnknownKeyword(excerpt(keyword)));
+        }
+    }
+
+    fn text_keyword(&mut self, keyword: &str, text: &str) {
+        match keyword {
+            "$ref" | "$dynamicRef" => self.reference(text),
+            "$schema" if text.trim_end_matches('#') != DIALECT => {
+                self.fault(FaultKind::UnknownDialect(excerpt(text)));
+            }
+            "format" if !self.options.is_known_format(Draft::Draft202012, text) => {
+                self.fault(FaultKind::UnknownFormat(excerpt(text)));
+            }
+            known if PLAIN.contains(&known) => {}
+            _ => self.fault(FaultKind::UnknownKeyword(excerpt(keyword))),
+        }
+    }
+
+    fn reference(&mut self, reference: &str) {
+        let target = reference.split_once('#').map_or(reference, |(target, _)| target);
+        let own = target.is_empty() || self.base == Some(target);
+        if !own && !(self.at_hand)(&self.absolute(target)) {
+            self.fault(FaultKind::UnresolvedReference(excerpt(reference)));
+        }
+    }
+
+    fn absolute(&self, target: &str) -> String {
+        let base = self.base.and_then(|base| url::Url::parse(base).ok());
+        base.and_then(|base| base.join(target).ok()).map_or_else(|| target.to_owned(), String::from)
+    }
+
+    fn pairs(&mut self, object: &Map<String, Value>) {
+        let has = |keyword: &str| object.contains_key(keyword);
+        let rules = [
+            (has("then") && !has("if"), "then", "if"),
+            (has("else") && !has("if"), "else", "if"),
+            (has("if") && !has("then") && !has("else"), "if", "then or else"),
+            (has("minContains") && !has("contains"), "minContains", "contains"),
+            (has("maxContains") && !has("contains"), "maxContains", "contains"),
+        ];
+        for (_, keyword, other) in rules.into_iter().filter(|(broken, ..)| *broken) {
+            self.fault(FaultKind::Ignored(keyword, other));
+        }
+    }
+
+    fn below(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
+        let length = self.place.len();
+        pointer::push(&mut self.place, segment);
+        walk(self);
+        self.place.truncate(length);
+    }
+
+    fn fault(&mut self, kind: FaultKind) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(Fault { pointer: excerpt(&self.place), kind });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn only(schema: &Value) -> (String, FaultKind) {
+        let mut faults = faults(schema, |uri| uri == "https://schemas.example/known");
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let fault = faults.remove(0);
+        (fault.pointer, fault.kind)
+    }
+
+    #[test]
+    fn each_fault_is_found_where_it_stands() {
+        let cases = [
+            (
+                json!({"properties": {"a": {"minLenght": 1}}}),
+                "/properties/a/minLenght",
+                FaultKind::UnknownKeyword("minLenght".into()),
+            ),
+            (json!({"dependencies": {}}), "/dependencies", FaultKind::UnknownKeyword("dependencies".into())),
+            (
+                json!({"markdownDescription": "x"}),
+                "/markdownDescription",
+                FaultKind::UnknownKeyword("markdownDescription".into()),
+            ),
+            (json!({"items": {"format": "phone"}}), "/items/format", FaultKind::UnknownFormat("phone".into())),
+            (
+                json!({"allOf": [{"$ref": "https://other.example/x#/a"}]}),
+                "/allOf/0/$ref",
+                FaultKind::UnresolvedReference("https://other.example/x#/a".into()),
+            ),
+            (
+                json!({"$schema": "http://json-schema.org/draft-07/schema#"}),
+                "/$schema",
+                FaultKind::UnknownDialect("http://json-schema.org/draft-07/schema#".into()),
+            ),
+            (json!({"if": {}}), "", FaultKind::Ignored("if", "then or else")),
+            (json!({"then": {}}), "", FaultKind::Ignored("then", "if")),
+            (json!({"not": {"maxContains": 1}}), "/not", FaultKind::Ignored("maxContains", "contains")),
+            (json!({"items": [{}]}), "/items", FaultKind::NotSchema("a list")),
+        ];
+        for (schema, pointer, kind) in cases {
+            assert_eq!(only(&schema), (pointer.to_owned(), kind), "{schema}");
+        }
+    }
+
+    #[test]
+    fn names_and_values_are_not_mistaken_for_keywords() {
+        let schema = json!({"$id": "https://schemas.example/me", "$ref": "#/$defs/a", "$defs": {"a": {"enum": [{"x": 1}]}},
+            "properties": {"format": {"const": {"y": 2}}, "if": {"$ref": "known"}, "me": {"$ref": "me#/$defs/a"}},
+            "default": {"z": 3}, "if": true, "then": false});
+        let at_hand = |uri: &str| ["https://schemas.example/known", "https://schemas.example/me"].contains(&uri);
+        assert_eq!(faults(&schema, at_hand), []);
+    }
+
+    #[test]
+    fn faults_are_bounded() {
+        let many: Map<String, Value> = (0..100).map(|at| (format!("x{at}"), Value::Null)).collect();
+        assert_eq!(faults(&Value::Object(many), |_| false).len(), MAX_FAULTS);
+    }
+}

@@ -1,0 +1,433 @@
+//! From evidence to a sealed verdict. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::hex;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::card::Card;
+use crate::check;
+use crate::check::records::owner_is_proven;
+use crate::check::{Judgement, Policy};
+use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::manifest::Side;
+use crate::profile::{Profile, Profiles};
+use crate::verdict::{
+    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, Resolution, SCHEMA, Served,
+    Status, StepReport, Tool, Verdict, canonical_digest,
+};
+use clresolve_core::digest::Digest;
+use clresolve_core::freshness::fresh_for;
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::reading::{Answer, ChainError, Grade, Reading};
+use clresolve_core::reason::{Code, Effect, Reason, Step};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::{NearMiss, State};
+
+/// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
+const MAX_RECORD_BYTES: usize = 2048;
+
+/// Evidence, and how long each step took.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Everything that it found out.
+    pub evidence: Evidence,
+    /// How long each step took, in milliseconds.
+    pub milliseconds: BTreeMap<Step, u64>,
+}
+
+/// What a report needs to know beside the evidence.
+pub struct Reporter<'a> {
+    /// `anchor.world`.
+    pub world: &'a str,
+    /// EIP-155 chain id.
+    pub chain_id: u64,
+    /// All rules there are, for near misses.
+    pub profiles: &'a Profiles,
+    /// The rules in force.
+    pub profile: &'a Profile,
+    /// What is asked of the evidence besides the rules.
+    pub policy: &'a Policy,
+}
+
+/// The verdict on a run, for a name typed in normal form; `failures` failures in a row came before it.
+pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
+    let evidence = &run.evidence;
+    let judgement = check::judge(evidence, reporter.profile, reporter.policy);
+    let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
+    let near_misses = match judgement.state {
+        State::Trusted => Vec::new(),
+        _ => near_misses(reporter, evidence),
+    };
+    let verdict = Verdict {
+        schema: SCHEMA.to_owned(),
+        id: String::new(),
+        conclusion: String::new(),
+        name: name(&evidence.name),
+        state: judgement.state,
+        summary: summary(&judgement, &evidence.name),
+        identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
+        anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
+        profile: profile_used(reporter.profile, reporter.policy, near_misses),
+        steps: steps(evidence, &judgement, run),
+        freshness: freshness(judgement.state, evidence.now, failures),
+        tool: Tool::default(),
+        reasons: judgement.reasons,
+    };
+    Resolution { verdict: Arc::new(verdict.sealed()), card }
+}
+
+/// The verdict on an input that is no name: never cached, nothing was asked.
+pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &Policy, now: Timestamp) -> Resolution {
+    let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
+    let reasons: Vec<Reason> = if policy.without.contains(&reason.code) { Vec::new() } else { vec![reason] };
+    let state = if reasons.is_empty() { State::Indeterminate } else { State::Untrusted };
+    let steps = Step::WALK
+        .into_iter()
+        .map(|step| StepReport {
+            step,
+            status: if step == Step::Name { Status::Fail } else { Status::Skip },
+            evidence: json!({}),
+            ms: 0,
+        })
+        .collect();
+    let verdict = Verdict {
+        schema: SCHEMA.to_owned(),
+        id: String::new(),
+        conclusion: String::new(),
+        name: Name { input: input.to_owned(), normalized: None, node: None },
+        state,
+        summary: format!("This is not an ENS name: {error}."),
+        reasons,
+        identity: None,
+        anchor: None,
+        profile: profile_used(profile, policy, Vec::new()),
+        steps,
+        freshness: Freshness {
+            checked_at: now.to_string(),
+            fresh_until: now.to_string(),
+            retry_after: None,
+            served: Served::Fresh,
+        },
+        tool: Tool::default(),
+    };
+    Resolution { verdict: Arc::new(verdict.sealed()), card: None }
+}
+
+/// The other profiles under which the same evidence would be trusted.
+fn near_misses(reporter: &Reporter<'_>, evidence: &Evidence) -> Vec<NearMiss> {
+    let others = reporter.profiles.iter().filter(|other| other.id() != reporter.profile.id());
+    others
+        .filter(|other| check::judge(evidence, other, reporter.policy).state == State::Trusted)
+        .map(|other| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted })
+        .collect()
+}
+
+fn name(name: &EnsName) -> Name {
+    Name {
+        input: name.as_str().to_owned(),
+        normalized: Some(name.as_str().to_owned()),
+        node: Some(hex::encode_prefixed(name.node())),
+    }
+}
+
+/// One plain sentence: the state, and the first reason for it.
+fn summary(judgement: &Judgement, name: &EnsName) -> String {
+    let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+    let first = deciding.next().map_or("A required step did not pass.", |reason| reason.message.as_str());
+    match judgement.state {
+        State::Trusted => format!("The binding of {name} is real: name, records, card and entry agree."),
+        State::Untrusted => format!("The binding of {name} is not to be trusted: {}", lower_first(first)),
+        State::Indeterminate => format!("The binding of {name} could not be decided: {}", lower_first(first)),
+    }
+}
+
+/// A title as the continuation of a sentence; code words such as `cl.owner` and CID stay as they are.
+fn lower_first(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let second_is_lower = sentence.chars().nth(1).is_some_and(|c| c.is_lowercase() || c == ' ');
+    match chars.next() {
+        Some(first) if second_is_lower => first.to_lowercase().chain(chars).collect(),
+        _ => sentence.to_owned(),
+    }
+}
+
+fn identity(evidence: &Evidence, card: &Card) -> Identity {
+    let records = evidence.found().map(|found| &found.records);
+    let owner = records
+        .and_then(|records| Usable::of(records, Key::Owner).text())
+        .map(|owner| Owner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
+    let text = |member: Option<&str>| member.map(str::to_owned);
+    Identity {
+        ens: text(card.ens()),
+        owner,
+        class: text(card.class()),
+        status: text(card.status()),
+        version: text(card.version()),
+        verbs: card.verbs().map(str::to_owned).collect(),
+        entry: text(card.entry()),
+        networks: card.networks().map(str::to_owned).collect(),
+        card: card_digest(evidence),
+    }
+}
+
+fn card_digest(evidence: &Evidence) -> CardDigest {
+    let Some(bytes) = evidence.card_bytes() else { return CardDigest::default() };
+    let proven = evidence.ipfs.bytes().and_then(|_| evidence.found()).map(|found| &found.records);
+    let text = |key| proven.and_then(|records| Usable::of(records, key).text());
+    let path = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok()).map(|mirror| mirror.path);
+    CardDigest {
+        sha256: Digest::of(bytes).hex(),
+        cid: text(Key::CidAgentcard).map(str::to_owned),
+        path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
+        bytes: bytes.len() as u64,
+    }
+}
+
+fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> Anchor {
+    let found = evidence.found();
+    Anchor {
+        world: reporter.world.to_owned(),
+        chain: format!("eip155:{}", reporter.chain_id),
+        block: AnchorBlock {
+            number: reading.block.number,
+            hash: hex::encode_prefixed(reading.block.hash),
+            timestamp: reading.block.timestamp.to_string(),
+            tag: evidence.block.to_string(),
+        },
+        resolver: found.map(|found| found.resolver.to_string()),
+        wildcard: found.and_then(|found| found.wildcard.as_ref()).map(|name| name.as_str().to_owned()),
+        offchain: found.is_some_and(|found| found.offchain),
+        proof: reading.proof,
+        records_digest: found.map(|found| canonical_digest(&record_values(&found.records, usize::MAX))),
+    }
+}
+
+/// The records as JSON: text, `0x` hex of what is not UTF-8, null for what is not set.
+fn record_values(records: &RecordSet, longest: usize) -> Value {
+    let value = |record: &Record| match record {
+        Record::Absent => Value::Null,
+        Record::Text(text) if text.len() > longest => {
+            json!(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(longest)], text.len()))
+        }
+        Record::Text(text) => json!(text),
+        Record::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
+    };
+    records
+        .iter()
+        .map(|(key, record)| (key.as_str().to_owned(), value(record)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) -> ProfileUsed {
+    let manifests = profile
+        .manifests()
+        .map(|manifest| Pinned { id: manifest.id().to_owned(), digest: manifest.digest().to_string() })
+        .collect();
+    ProfileUsed {
+        id: profile.id().to_owned(),
+        depth: policy.depth,
+        digest: profile.digest().to_string(),
+        manifests,
+        near_misses,
+    }
+}
+
+pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshness {
+    let fresh = fresh_for(state, failures);
+    let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
+    Freshness {
+        checked_at: now.to_string(),
+        fresh_until: until.to_string(),
+        retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
+        served: Served::Fresh,
+    }
+}
+
+fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run) -> Vec<StepReport> {
+    let report = |(step, status): (&Step, &Status)| StepReport {
+        step: *step,
+        status: *status,
+        evidence: step_evidence(*step, evidence, judgement),
+        ms: run.milliseconds.get(step).copied().unwrap_or(0),
+    };
+    judgement.steps.iter().map(report).collect()
+}
+
+fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Value {
+    let card = judgement.card.as_ref();
+    match step {
+        Step::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
+        Step::Records => records_evidence(evidence),
+        Step::FetchHttps => https_evidence(evidence),
+        Step::FetchIpfs => ipfs_evidence(evidence),
+        Step::Integrity => json!({"proven": judgement.content_is_proven}),
+        Step::Card => evidence.card_bytes().map_or_else(
+            || json!({}),
+            |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
+        ),
+        Step::Binding => match (card, &evidence.links) {
+            (None, _) => json!({}),
+            (Some(_), None) => json!({"owner": owner_evidence(evidence)}),
+            (Some(card), Some(links)) => {
+                let url = evidence.found().and_then(|found| found.records.text(Key::Agentcard));
+                let links = check::links::links(links, &evidence.name, card, url);
+                json!({"owner": owner_evidence(evidence), "links": links})
+            }
+        },
+        Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
+        Step::Verbs => card.map_or_else(
+            || json!({}),
+            |card| {
+                json!({
+                    "class": card.class(),
+                    "implements": card.verbs().collect::<Vec<_>>(),
+                    "request": card.schema(Side::Request),
+                    "receipt": card.schema(Side::Receipt),
+                })
+            },
+        ),
+        Step::Schemas => schemas_evidence(evidence, card),
+        Step::Continuity => continuity_evidence(evidence),
+        Step::Document | Step::Discovery | Step::Signature => json!({}),
+    }
+}
+
+/// Which source the judged card came from (CL-59).
+fn card_origin(evidence: &Evidence) -> &'static str {
+    if evidence.ipfs.bytes().is_some() {
+        "cl.cid.agentcard"
+    } else if evidence.https.bytes().is_some() {
+        "cl.agentcard"
+    } else {
+        "cl.agentcard.mirror.ipfs"
+    }
+}
+
+fn records_evidence(evidence: &Evidence) -> Value {
+    let reading = match &evidence.reading {
+        Ok(reading) => reading,
+        Err(ChainError::Disagree(said)) => return json!({"said": by_endpoint(said, "said")}),
+        Err(ChainError::Unproven(causes)) => return json!({"unproven": by_endpoint(causes, "cause")}),
+        Err(error) => return json!({"error": error.to_string()}),
+    };
+    let mut value = json!({
+        "block": reading.block.number,
+        "holder": reading.holder.map(|holder| holder.to_string()),
+        "expiry": reading.expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()),
+        "latest": match &reading.latest {
+            None => "not asked".to_owned(),
+            Some(Ok(latest)) if *latest == reading.answer => "the same".to_owned(),
+            Some(Ok(_)) => "different".to_owned(),
+            Some(Err(error)) => error.to_string(),
+        },
+    });
+    let answer = match &reading.answer {
+        Answer::Unregistered => json!({"answer": "not registered"}),
+        Answer::NoResolver(_) => json!({"answer": "no resolver"}),
+        Answer::Records(found) => json!({
+            "answer": "records",
+            "resolver": found.resolver.to_string(),
+            "records": record_values(&found.records, MAX_RECORD_BYTES),
+        }),
+    };
+    if reading.proof.grade != Grade::SingleRpc {
+        value["agreed_by"] = json!(reading.endpoints);
+    }
+    if !reading.contradicted_by.is_empty() {
+        value["contradicted_by"] = by_endpoint(&reading.contradicted_by, "said");
+    }
+    if !reading.failed_endpoints.is_empty() {
+        value["failed_endpoints"] = by_endpoint(&reading.failed_endpoints, "cause");
+    }
+    if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
+        value.extend(answer);
+    }
+    value
+}
+
+/// Words about endpoints, by label, under that member.
+fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
+    words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
+}
+
+fn https_evidence(evidence: &Evidence) -> Value {
+    match &evidence.https {
+        Source::NotAsked => json!({"asked": false}),
+        Source::Body { bytes, url } => {
+            json!({"url": url, "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string()})
+        }
+        Source::Unavailable(cause) => json!({"unavailable": cause}),
+        Source::Forbidden(cause) => json!({"forbidden": cause}),
+        Source::Oversize(limit) => json!({"limit": limit}),
+    }
+}
+
+fn ipfs_evidence(evidence: &Evidence) -> Value {
+    let mut value = match &evidence.ipfs {
+        Walked::NotAsked => json!({"asked": false}),
+        Walked::Proven { bytes, by, blocks } => json!({
+            "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string(), "blocks": blocks,
+            "proven_by": match by {
+                ProvenBy::Gateway => "blocks of gateways",
+                ProvenBy::BytesInHand => "bytes in hand",
+                ProvenBy::EarlierRun => "blocks of an earlier run",
+            },
+        }),
+        Walked::PathMissing(detail) => json!({"path_missing": detail}),
+        Walked::NotFile => json!({"not_a_file": true}),
+        Walked::Invalid { class, detail } => json!({"invalid": class, "detail": detail}),
+        Walked::HashForbidden(detail) => json!({"hash_forbidden": detail}),
+        Walked::Oversize(limit) => json!({"limit": limit}),
+        Walked::Unproven(causes) => {
+            json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
+        }
+    };
+    if !evidence.liars.is_empty() {
+        value["liars"] = evidence.liars.iter().map(|(g, cid)| json!({"gateway": g, "cid": cid})).collect();
+    }
+    value
+}
+
+fn owner_evidence(evidence: &Evidence) -> Value {
+    match &evidence.owner {
+        OwnerEvidence::NotAsked => json!({"asked": false}),
+        OwnerEvidence::NotAName(cause) | OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::Read(holding) => json!({
+            "proven": owner_is_proven(evidence),
+            "address": holding.address.map(|address| address.to_string()),
+            "holder": holding.holder.map(|holder| holder.to_string()),
+        }),
+    }
+}
+
+fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
+    let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
+    let one = |side, bound: &BoundSchema| {
+        json!({
+            "canonical": card.schema(side),
+            "sha256": bound.canonical.as_ref().ok().map(|bytes| Digest::of(bytes).to_string()),
+            "cause": bound.canonical.as_ref().err(),
+            "mirror": card.schema_mirror(side),
+        })
+    };
+    json!({"request": one(Side::Request, &schemas.request), "receipt": one(Side::Receipt, &schemas.receipt)})
+}
+
+fn continuity_evidence(evidence: &Evidence) -> Value {
+    let Some(history) = evidence.continuity.history() else {
+        return evidence.continuity.trouble().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
+    };
+    if history.is_empty() {
+        return json!({"remembered": false});
+    }
+    json!({
+        "remembered": true,
+        "first_block": history.first_block,
+        "last_block": history.last_block,
+        "versions": history.versions.len(),
+    })
+}

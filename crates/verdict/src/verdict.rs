@@ -1,0 +1,336 @@
+//! The verdict: what clresolve answers, with all its evidence. Pure data; one JSON form for CLI, HTTP and library.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use clresolve_core::digest::Digest;
+use clresolve_core::reading::Proof;
+use clresolve_core::reason;
+use clresolve_core::reason::{Effect, Reason, Step};
+use clresolve_core::state::{NearMiss, State};
+
+/// The verdict's schema identifier.
+pub const SCHEMA: &str = "clresolve.verdict/1";
+
+/// A finished verdict on one name. Its JSON form is `schemas/verdict.schema.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// SHA-256 over the RFC 8785 form of the whole verdict less `id` and `freshness.served`.
+    pub id: String,
+    /// SHA-256 over the RFC 8785 form of what two honest resolvers agree on at the same block.
+    pub conclusion: String,
+    /// The name, as typed and in normal form.
+    pub name: Name,
+    /// The state.
+    pub state: State,
+    /// One plain sentence.
+    pub summary: String,
+    /// Everything found, sorted by effect, step and code.
+    pub reasons: Vec<Reason>,
+    /// Who the agent is; absent when no card was read.
+    pub identity: Option<Identity>,
+    /// Where on which chain it was read; absent when nothing was.
+    pub anchor: Option<Anchor>,
+    /// The rules in force.
+    pub profile: ProfileUsed,
+    /// Each step of the walk.
+    pub steps: Vec<StepReport>,
+    /// How long the verdict may be relied on.
+    pub freshness: Freshness,
+    /// Who says so.
+    pub tool: Tool,
+}
+
+/// A verdict, and the card when it was proven.
+#[derive(Clone, Debug)]
+pub struct Resolution {
+    /// The verdict.
+    pub verdict: Arc<Verdict>,
+    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    pub card: Option<Bytes>,
+}
+
+impl Resolution {
+    /// The same answer to a question that was typed as `input`: a cached one may have been typed in another way.
+    #[must_use]
+    pub fn asked_as(mut self, input: &str) -> Self {
+        if self.verdict.name.input != input {
+            let mut verdict = (*self.verdict).clone();
+            input.clone_into(&mut verdict.name.input);
+            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
+                step.evidence["input"] = input.into();
+            }
+            self.verdict = Arc::new(verdict.sealed());
+        }
+        self
+    }
+}
+
+/// The name that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Name {
+    /// As typed.
+    pub input: String,
+    /// ENSIP-15 normal form; absent when the input has none.
+    pub normalized: Option<String>,
+    /// EIP-137 namehash, `0x` and 64 hex digits.
+    pub node: Option<String>,
+}
+
+/// What the card says about the agent, as far as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The card's `ens`.
+    pub ens: Option<String>,
+    /// The owner.
+    pub owner: Option<Owner>,
+    /// `commons` or `commercial`.
+    pub class: Option<String>,
+    /// Lifecycle word.
+    pub status: Option<String>,
+    /// Version of the card.
+    pub version: Option<String>,
+    /// `implements`.
+    pub verbs: Vec<String>,
+    /// The x402 entry.
+    pub entry: Option<String>,
+    /// CAIP-2 chains.
+    pub networks: Vec<String>,
+    /// The document.
+    pub card: CardDigest,
+}
+
+/// The owner of an identity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The value of `cl.owner`.
+    pub name: String,
+    /// Whether the chain shows, at the pinned block, that this owner controls the name.
+    pub proven: bool,
+}
+
+/// The card's document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardDigest {
+    /// SHA-256, 64 hex digits.
+    pub sha256: String,
+    /// The CID in `cl.cid.agentcard`, when the bytes were proven under it.
+    pub cid: Option<String>,
+    /// The path under that CID.
+    pub path: Option<String>,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Where on which chain the records were read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// `mainnet`, `sandbox`, or what the configuration names.
+    pub world: String,
+    /// CAIP-2 identifier of the chain.
+    pub chain: String,
+    /// The block.
+    pub block: AnchorBlock,
+    /// Address of the resolver that answered.
+    pub resolver: Option<String>,
+    /// The ancestor whose resolver it is, for a wildcard name.
+    pub wildcard: Option<String>,
+    /// Whether the records came through CCIP-Read.
+    pub offchain: bool,
+    /// How far the reading is vouched for.
+    pub proof: Proof,
+    /// SHA-256 over the RFC 8785 form of all records that were read.
+    pub records_digest: Option<String>,
+}
+
+/// The block of an [`Anchor`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnchorBlock {
+    /// Height.
+    pub number: u64,
+    /// Hash, `0x` and 64 hex digits.
+    pub hash: String,
+    /// Time of the header, RFC 3339.
+    pub timestamp: String,
+    /// The selector: `finalized`, `safe`, `latest` or the number.
+    pub tag: String,
+}
+
+/// Identifier and digest of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// Identifier.
+    pub id: String,
+    /// `sha256:` and 64 hex digits.
+    pub digest: String,
+}
+
+/// The rules that were applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileUsed {
+    /// Identifier of the profile.
+    pub id: String,
+    /// How deep the walk went.
+    pub depth: Depth,
+    /// Digest of the profile.
+    pub digest: String,
+    /// The manifests of the profile.
+    pub manifests: Vec<Pinned>,
+    /// Other profiles under which the same evidence would pass.
+    pub near_misses: Vec<NearMiss>,
+}
+
+/// How deep the walk goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Depth {
+    /// Name, records, card and schema locations.
+    #[default]
+    Identity,
+    /// The bytes of the bound schemas too.
+    Schemas,
+}
+
+/// What happened in one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// The step.
+    pub step: Step,
+    /// How it ended.
+    pub status: Status,
+    /// What was seen.
+    pub evidence: Value,
+    /// Duration in milliseconds.
+    pub ms: u64,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Decided, and right.
+    Pass,
+    /// Decided, and wrong.
+    Fail,
+    /// Not decided.
+    Unknown,
+    /// Not run.
+    Skip,
+}
+
+/// How long a verdict may be relied on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Freshness {
+    /// When the evidence was gathered, RFC 3339.
+    pub checked_at: String,
+    /// Until when the verdict may be served without a new run, RFC 3339.
+    pub fresh_until: String,
+    /// For an indeterminate verdict: seconds to wait before asking again.
+    pub retry_after: Option<u64>,
+    /// How this copy was served.
+    pub served: Served,
+}
+
+impl Freshness {
+    /// How old the evidence is at `now`; zero where the clocks disagree.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        self.checked_at.parse().map_or(Duration::ZERO, |checked: Timestamp| between(checked, now))
+    }
+
+    /// For how long, from the moment when the evidence was gathered, the verdict may be relied on.
+    pub fn lifetime(&self) -> Duration {
+        let moments = self.checked_at.parse().and_then(|checked| Ok((checked, self.fresh_until.parse()?)));
+        moments.map_or(Duration::ZERO, |(checked, until)| between(checked, until))
+    }
+}
+
+fn between(earlier: Timestamp, later: Timestamp) -> Duration {
+    later.duration_since(earlier).try_into().unwrap_or_default()
+}
+
+/// How a copy of a verdict was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Served {
+    /// From a run of its own.
+    Fresh,
+    /// From the cache, still fresh.
+    Cached,
+}
+
+/// The program that made the verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Always `clresolve`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self { name: "clresolve".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+impl Verdict {
+    /// Sorts the reasons and sets `conclusion` and `id` from everything else.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        reason::sort(&mut self.reasons);
+        self.conclusion = self.conclude();
+        self.id = self.identify();
+        self
+    }
+
+    /// What two honest resolvers agree on at the same block; see [`Verdict::conclusion`].
+    fn conclude(&self) -> String {
+        let codes: std::collections::BTreeSet<&str> =
+            self.reasons.iter().filter(|r| r.effect != Effect::Warn).map(|r| r.code.slug()).collect();
+        let anchor = self.anchor.as_ref();
+        canonical_digest(&serde_json::json!({
+            "schema": self.schema,
+            "name": self.name.normalized,
+            "state": self.state,
+            "codes": codes,
+            "identity": self.identity,
+            "world": anchor.map(|a| &a.world),
+            "chain": anchor.map(|a| &a.chain),
+            "block": anchor.map(|a| &a.block.hash),
+            "records": anchor.and_then(|a| a.records_digest.as_ref()),
+            "profile": {"id": self.profile.id, "digest": self.profile.digest},
+            "depth": self.profile.depth,
+        }))
+    }
+
+    fn identify(&self) -> String {
+        let mut value = serde_json::to_value(self).expect("a verdict has a JSON form: its keys are strings");
+        if let Some(object) = value.as_object_mut() {
+            object.remove("id");
+        }
+        if let Some(freshness) = value.get_mut("freshness").and_then(Value::as_object_mut) {
+            freshness.remove("served");
+        }
+        canonical_digest(&value)
+    }
+
+    /// Whether `id` and `conclusion` are the hashes of what the verdict says.
+    pub fn is_sealed(&self) -> bool {
+        self.conclusion == self.conclude() && self.id == self.identify()
+    }
+}
+
+/// `sha256:` and the digest of the RFC 8785 form of `value`.
+pub fn canonical_digest(value: &Value) -> String {
+    let bytes = serde_json_canonicalizer::to_vec(value).expect("a JSON value has an RFC 8785 form");
+    Digest::of(&bytes).to_string()
+}
