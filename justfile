@@ -39,7 +39,7 @@ fuzz-lock:
 
 # compile the sandbox's contracts again
 contracts:
-    cd src/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
+    cd crates/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
 
 # good, bad and hostile HTTP against a daemon, every answer checked
 load rate="10000" seconds="60":

@@ -33,10 +33,10 @@ const AJV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/lint");
 
 /// The good cards of the sandbox that are served as files, with the schemas by which Ajv judges them.
 const FILES: [(Flavour, &str, &str); 4] = [
-    (Flavour::A2a, include_str!("../src/sandbox/discovery/a2a.json"), "a2a.agent-card-1.0"),
-    (Flavour::Aevum, include_str!("../src/sandbox/discovery/aevum.json"), "aevum.agent-card-1.0"),
-    (Flavour::Anypoint, include_str!("../src/sandbox/discovery/anypoint.json"), "anypoint.agent-card-1.0"),
-    (Flavour::Orloj, include_str!("../src/sandbox/discovery/orloj.json"), "orloj.agent-card"),
+    (Flavour::A2a, include_str!("../crates/sandbox/src/discovery/a2a.json"), "a2a.agent-card-1.0"),
+    (Flavour::Aevum, include_str!("../crates/sandbox/src/discovery/aevum.json"), "aevum.agent-card-1.0"),
+    (Flavour::Anypoint, include_str!("../crates/sandbox/src/discovery/anypoint.json"), "anypoint.agent-card-1.0"),
+    (Flavour::Orloj, include_str!("../crates/sandbox/src/discovery/orloj.json"), "orloj.agent-card"),
 ];
 
 fn main() {

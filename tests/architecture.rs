@@ -1,222 +1,282 @@
-//! The invariants of ARCHITECTURE.md that a reading of the sources can keep.
+//! The invariants of ARCHITECTURE.md that a reading of the sources can keep. What Cargo keeps (a crate without I/O has no
+//! dependency that could do any) is only asked of Cargo here.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// Modules that do no I/O and read no clock.
-const PURE: [&str; 23] = [
-    "address",
-    "bundle",
-    "card",
-    "check",
-    "cid",
-    "convert",
-    "evidence",
-    "flavour",
-    "generate",
-    "ledger",
-    "lint",
-    "manifest",
-    "name",
-    "plan",
-    "profile",
-    "project",
-    "reason",
-    "records",
-    "report",
-    "schema",
-    "seal",
-    "signature",
-    "verdict",
+use syn::visit::{self, Visit};
+
+/// The crates of the workspace, each with those that it may depend on.
+const CRATES: [(&str, &[&str]); 11] = [
+    ("core", &[]),
+    ("ipfs", &[]),
+    ("verdict", &["core", "ipfs"]),
+    ("state", &["core"]),
+    ("jose", &["core"]),
+    ("bundle", &["core", "ipfs", "verdict", "state", "jose"]),
+    ("egress", &["core"]),
+    ("chain", &["core", "state", "egress"]),
+    ("cards", &["core", "verdict", "jose"]),
+    ("sandbox", &["core", "ipfs"]),
+    ("", &["core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "sandbox"]),
 ];
 
-/// What a pure module must not name.
-const IMPURE_WORDS: [&str; 10] = [
-    "tokio::",
-    "reqwest",
-    "std::fs",
-    "std::net::Tcp",
-    "std::env",
+/// Crates that do no I/O.
+const PURE: [&str; 7] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards"];
+
+/// What a crate without I/O has nowhere among its dependencies.
+const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];
+
+/// What code without I/O does not name, although the standard library or a dependency has it.
+const IMPURE_WORDS: [&str; 8] = [
+    "std :: fs",
+    "std :: net :: Tcp",
+    "std :: net :: Udp",
+    "std :: env",
+    "std :: process",
     "SystemTime",
-    "Instant::now",
-    "Timestamp::now",
-    "crate::fetch",
-    "crate::resolve",
-];
-
-/// The modules of the crate, each after all that it may import. `report` and the faces come last.
-const ORDER: [&str; 38] = [
-    "address",
-    "cid",
-    "clock",
-    "digest",
-    "name",
-    "records",
-    "telemetry",
-    "text",
-    "chain",
-    "fetch",
-    "reason",
-    "card",
-    "evidence",
-    "verdict",
-    "config",
-    "sign",
-    "signature",
-    "manifest",
-    "schema",
-    "memory",
-    "cache",
-    "profile",
-    "sandbox",
-    "check",
-    "flavour",
-    "lint",
-    "ledger",
-    "generate",
-    "convert",
-    "plan",
-    "seal",
-    "bundle",
-    "project",
-    "resolve",
-    "discover",
-    "report",
-    "http",
-    "cli",
+    "Instant :: now",
+    "Timestamp :: now",
 ];
 
 #[test]
-fn imports_run_one_way() {
-    let place = |module: &str| ORDER.iter().position(|known| *known == module);
-    let mut offences = Vec::new();
-    for (module, at, line) in code_lines() {
-        if module == "lib" || module == "main" {
-            continue;
-        }
-        let Some(own) = place(&module) else { panic!("{module} has no place in the order of modules") };
-        for import in line.split("crate::").skip(1) {
-            let name: String = import.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            if place(&name).is_some_and(|imported| imported > own) {
-                offences.push(format!("{at}: {module} imports {name}"));
-            }
-        }
+fn crates_depend_on_each_other_one_way() {
+    for (name, allowed) in CRATES {
+        let manifest = fs::read_to_string(folder(name).join("Cargo.toml")).expect("a manifest is readable");
+        let manifest: toml::Table = manifest.parse().expect("a manifest is TOML");
+        let dependencies = manifest["dependencies"].as_table().expect("a table");
+        let own = dependencies.keys().filter_map(|known| known.strip_prefix("clresolve-"));
+        let offences: Vec<_> = own.filter(|known| !allowed.contains(known)).collect();
+        assert!(offences.is_empty(), "{name} depends on {offences:?}");
     }
-    assert!(offences.is_empty(), "{offences:#?}");
 }
 
 #[test]
-fn pure_modules_do_no_io_and_read_no_clock() {
-    let offences = offences(|module| PURE.contains(&module), &IMPURE_WORDS);
-    assert!(offences.is_empty(), "{offences:#?}");
+fn crates_without_io_have_no_dependency_that_could() {
+    for name in PURE {
+        let tree = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "-e", "normal", "--prefix", "none", "-p"])
+            .arg(format!("clresolve-{name}"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo runs");
+        assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+        let tree = String::from_utf8(tree.stdout).expect("UTF-8");
+        let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(crates.len() > 5, "{name}: the tree was not found");
+        let offences: Vec<_> = IMPURE_CRATES.iter().filter(|known| crates.contains(*known)).collect();
+        assert!(offences.is_empty(), "{name} has {offences:?}");
+    }
 }
 
 #[test]
-fn signing_and_verifying_do_no_io_and_read_no_clock() {
-    let offences = offences(|module| module == "sign", &IMPURE_WORDS);
-    let offences: Vec<_> = offences.into_iter().filter(|o| !o.starts_with("src/sign/file.rs")).collect();
-    assert!(offences.is_empty(), "{offences:#?}");
+fn crates_without_io_read_no_file_and_no_clock() {
+    let sources: Vec<Source> = PURE.iter().flat_map(|name| sources(name)).collect();
+    assert_no_words(&sources, &IMPURE_WORDS);
 }
 
-/// What `bundle` calls in `chain`: those files ask nobody.
 #[test]
-fn the_replay_of_proofs_does_no_io() {
-    const FILES: [&str; 9] = [
-        "witness.rs",
-        "answer.rs",
-        "contracts.rs",
-        "abi.rs",
-        "proof/kept.rs",
-        "proof/evm.rs",
-        "proof/header.rs",
-        "proof/state.rs",
-        "proof/trie.rs",
-    ];
-    let words = [&IMPURE_WORDS[..], &["async ", ".await", "RpcClient", "alloy_transport", "alloy_provider"]].concat();
-    let is_part = |offence: &String| FILES.iter().any(|file| offence.starts_with(&format!("src/chain/{file}")));
-    let offences: Vec<_> = offences(|module| module == "chain", &words).into_iter().filter(is_part).collect();
-    assert!(offences.is_empty(), "{offences:#?}");
-    assert!(FILES.iter().all(|file| Path::new(env!("CARGO_MANIFEST_DIR")).join("src/chain").join(file).exists()));
+fn plans_and_reports_do_no_io_and_read_no_clock() {
+    let words = [&IMPURE_WORDS[..], &["crate :: fetch", "crate :: resolve", "tokio ::", "reqwest"]].concat();
+    assert_no_words(&root_modules(&["plan", "report"]), &words);
 }
 
 #[test]
 fn the_command_line_does_not_reach_behind_the_resolver() {
-    let words = ["crate::fetch", "crate::chain::rpc", "reqwest", "alloy_provider"];
-    let offences = offences(|module| module == "cli", &words);
-    assert!(offences.is_empty(), "{offences:#?}");
+    let words = ["crate :: fetch", "clresolve_chain", "clresolve_egress", "reqwest", "alloy_provider"];
+    assert_no_words(&root_modules(&["cli"]), &words);
 }
 
 #[test]
 fn the_daemon_reaches_the_world_through_the_resolver_alone() {
-    let words = ["crate::fetch", "crate::chain", "crate::check", "crate::evidence", "reqwest", "alloy_"];
-    let offences = offences(|module| module == "http", &words);
-    assert!(offences.is_empty(), "{offences:#?}");
+    let words = [
+        "crate :: fetch",
+        "crate :: chain",
+        "crate :: check",
+        "crate :: evidence",
+        "clresolve_chain",
+        "clresolve_egress",
+        "clresolve_verdict :: check",
+        "clresolve_verdict :: evidence",
+        "reqwest",
+        "alloy_",
+    ];
+    assert_no_words(&root_modules(&["http"]), &words);
 }
 
 #[test]
-fn only_the_egress_module_opens_outbound_sockets() {
-    let words = ["reqwest::Client", "ClientBuilder", "TcpStream::connect", "UdpSocket"];
-    let is_egress =
-        |offence: &String| ["src/fetch/egress.rs", "src/fetch/egress/"].iter().any(|p| offence.starts_with(p));
-    let offences: Vec<_> = offences(|_| true, &words).into_iter().filter(|offence| !is_egress(offence)).collect();
-    assert!(offences.is_empty(), "{offences:#?}");
+fn only_the_egress_crate_opens_outbound_sockets() {
+    let words = ["reqwest ::", "ClientBuilder", "TcpStream :: connect", "UdpSocket"];
+    let others = CRATES.iter().filter(|(name, _)| *name != "egress").flat_map(|(name, _)| sources(name));
+    assert_no_words(&others.collect::<Vec<_>>(), &words);
 }
 
+/// A child may use what the file of its own module defines, and that file the child: they are one room with its door.
 #[test]
-fn every_test_that_security_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("SECURITY.md")).expect("SECURITY.md is readable");
-    let (mut named, mut file, mut offences) = (0, None, Vec::new());
-    for line in text.lines() {
-        // The tests of a row stand in its last cell.
-        let cell = line.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(line);
-        for span in cell.split('`').skip(1).step_by(2) {
-            if ["tests/", "src/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/') {
-                file = fs::read_to_string(root.join(span)).ok();
-                if file.is_none() {
-                    offences.push(format!("{span} does not exist"));
-                }
-            } else if let Some(tests) = &file {
-                named += 1;
-                if !tests.contains(&format!("fn {span}(")) && !tests.contains(&format!(" = \"{span}\"")) {
-                    offences.push(format!("{span} is named in: {line}"));
-                }
+fn no_files_import_each_other_in_a_circle() {
+    for (name, _) in CRATES {
+        let sources = sources(name);
+        let files: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
+        let imports: BTreeMap<&[String], BTreeSet<Vec<String>>> = sources
+            .iter()
+            .map(|source| {
+                let reached = source.paths().into_iter().filter_map(|path| file_of(path, &files));
+                let others = reached.filter(|other| !source.module.starts_with(other));
+                (source.module.as_slice(), others.collect())
+            })
+            .collect();
+        let circles: Vec<_> = imports.keys().filter(|file| reaches(file, file, &imports)).collect();
+        assert!(circles.is_empty(), "crate {name:?}: {circles:#?}");
+    }
+}
+
+/// A source file, without its unit tests.
+struct Source {
+    place: String,
+    /// The module that the file is; empty for the root of its crate.
+    module: Vec<String>,
+    file: syn::File,
+}
+
+impl Source {
+    fn read(root: &Path, path: &Path) -> Self {
+        let text = fs::read_to_string(path).expect("a source file is readable");
+        let mut file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        without_tests(&mut file.items);
+        let relative = path.strip_prefix(root).expect("below the root").with_extension("");
+        let mut module: Vec<String> =
+            relative.iter().map(|part| part.to_str().expect("a name in UTF-8").to_owned()).collect();
+        if ["lib", "main"].map(str::to_owned).map(|name| vec![name]).contains(&module) {
+            module.clear();
+        }
+        Self { place: path.display().to_string(), module, file }
+    }
+
+    /// Every path within its crate that the file names, from the root of the crate.
+    fn paths(&self) -> Vec<Vec<String>> {
+        let mut paths = Paths { module: &self.module, found: Vec::new() };
+        paths.visit_file(&self.file);
+        paths.found
+    }
+
+    /// The code as tokens with single spaces between them: no comment, no line break.
+    fn code(&self) -> String {
+        use quote::ToTokens as _;
+        self.file.to_token_stream().to_string()
+    }
+}
+
+struct Paths<'a> {
+    module: &'a [String],
+    found: Vec<Vec<String>>,
+}
+
+impl Paths<'_> {
+    fn add(&mut self, segments: &[String]) {
+        let up = segments.iter().take_while(|segment| *segment == "super").count();
+        let base = match segments.first().map(String::as_str) {
+            Some("crate") => Vec::new(),
+            Some("self") => self.module.to_vec(),
+            Some("super") => self.module[..self.module.len().saturating_sub(up)].to_vec(),
+            _ => return,
+        };
+        let rest = segments.iter().skip(up.max(1)).filter(|segment| *segment != "self");
+        self.found.push(base.into_iter().chain(rest.cloned()).collect());
+    }
+
+    fn add_tree(&mut self, before: &[String], tree: &syn::UseTree) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            syn::UseTree::Path(path) => self.add_tree(&with(&path.ident), &path.tree),
+            syn::UseTree::Name(name) => self.add(&with(&name.ident)),
+            syn::UseTree::Rename(rename) => self.add(&with(&rename.ident)),
+            syn::UseTree::Glob(_) => self.add(before),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|item| self.add_tree(before, item)),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.add_tree(&[], &item.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.add(&path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>());
+        visit::visit_path(self, path);
+    }
+}
+
+/// The file of the deepest module that `path` leads to.
+fn file_of(mut path: Vec<String>, files: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
+    while !files.contains(&path) {
+        path.pop()?;
+    }
+    Some(path)
+}
+
+fn reaches(from: &[String], to: &[String], imports: &BTreeMap<&[String], BTreeSet<Vec<String>>>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut left: Vec<&[String]> = vec![from];
+    while let Some(file) = left.pop() {
+        for next in imports.get(file).into_iter().flatten() {
+            if next.as_slice() == to {
+                return true;
+            }
+            if seen.insert(next) {
+                left.push(next);
             }
         }
-        file = None;
     }
-    assert!(offences.is_empty(), "{offences:#?}");
-    assert!(named > 40, "the names of the tests were not found");
+    false
 }
 
-/// `file:line: word` for each line of code in which a module that `applies` names a word.
-fn offences(applies: impl Fn(&str) -> bool, words: &[&str]) -> Vec<String> {
-    let lines = code_lines().into_iter().filter(|(module, _, _)| applies(module));
-    let found = |(_, at, line): (String, String, String)| {
-        words.iter().filter(|word| line.contains(**word)).map(|word| format!("{at}: {word}")).collect::<Vec<_>>()
+fn assert_no_words(sources: &[Source], words: &[&str]) {
+    assert!(!sources.is_empty(), "the sources were not found");
+    let found = |source: &Source| {
+        let code = source.code();
+        words.iter().filter(|word| code.contains(**word)).map(|word| format!("{}: {word}", source.place)).collect()
     };
-    lines.flat_map(found).collect()
+    let offences: Vec<String> = sources.iter().flat_map::<Vec<String>, _>(found).collect();
+    assert!(offences.is_empty(), "{offences:#?}");
 }
 
-/// Module, `file:line` and text of each line of code, without comments and unit tests.
-fn code_lines() -> Vec<(String, String, String)> {
+fn folder(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if name.is_empty() { root.to_owned() } else { root.join("crates").join(name) }
+}
+
+fn sources(name: &str) -> Vec<Source> {
+    let root = folder(name).join("src");
     let mut files = Vec::new();
-    collect(&root.join("src"), &mut files);
-    assert!(files.len() > 20, "the sources were not found");
-    let mut lines = Vec::new();
-    for file in files {
-        let relative = file.strip_prefix(root).expect("below the root");
-        let module =
-            relative.iter().nth(1).and_then(|m| Path::new(m).file_stem()).and_then(|m| m.to_str()).unwrap_or("");
-        let text = fs::read_to_string(&file).expect("a source file is readable");
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for (number, line) in code.lines().enumerate() {
-            let line = line.split("//").next().unwrap_or_default();
-            lines.push((module.to_owned(), format!("{}:{}", relative.display(), number + 1), line.to_owned()));
-        }
-    }
-    lines
+    collect(&root, &mut files);
+    assert!(!files.is_empty(), "the sources of {name:?} were not found");
+    files.iter().map(|file| Source::read(&root, file)).collect()
+}
+
+fn root_modules(names: &[&str]) -> Vec<Source> {
+    let is_one = |source: &Source| source.module.first().is_some_and(|first| names.contains(&first.as_str()));
+    sources("").into_iter().filter(is_one).collect()
+}
+
+/// Takes out what stands under `#[cfg(test)]`.
+fn without_tests(items: &mut Vec<syn::Item>) {
+    items.retain(|item| {
+        let attributes = match item {
+            syn::Item::Fn(item) => &item.attrs,
+            syn::Item::Impl(item) => &item.attrs,
+            syn::Item::Mod(item) => &item.attrs,
+            syn::Item::Use(item) => &item.attrs,
+            _ => return true,
+        };
+        !attributes.iter().any(is_cfg_test)
+    });
+}
+
+fn is_cfg_test(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

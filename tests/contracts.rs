@@ -21,7 +21,7 @@ fn artifacts_are_what_the_sources_compile_to() {
 }
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/contracts")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("crates/sandbox/contracts")
 }
 
 /// Compiles the sources; an error says what is missing for that. A source that does not compile is a panic.

@@ -26,11 +26,11 @@ const OLDER: &str = "/.well-known/agent.json";
 const DESCRIPTOR: &str = "/.well-known/agent-cards-v1.0.0.json";
 const SYSTEM: &str = "/v1/agent-systems/research/.well-known/agent-card.json";
 
-const A2A: &str = include_str!("../src/sandbox/discovery/a2a.json");
-const AEVUM: &str = include_str!("../src/sandbox/discovery/aevum.json");
-const ANYPOINT: &str = include_str!("../src/sandbox/discovery/anypoint.json");
-const ORLOJ: &str = include_str!("../src/sandbox/discovery/orloj.json");
-const REGISTRY: &str = include_str!("../src/sandbox/discovery/descriptor.json");
+const A2A: &str = include_str!("../crates/sandbox/src/discovery/a2a.json");
+const AEVUM: &str = include_str!("../crates/sandbox/src/discovery/aevum.json");
+const ANYPOINT: &str = include_str!("../crates/sandbox/src/discovery/anypoint.json");
+const ORLOJ: &str = include_str!("../crates/sandbox/src/discovery/orloj.json");
+const REGISTRY: &str = include_str!("../crates/sandbox/src/discovery/descriptor.json");
 
 /// For servers that do not answer.
 const SHORT: Duration = Duration::from_millis(300);

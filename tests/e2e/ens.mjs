@@ -26,7 +26,7 @@ const official = {
   offchainResolver: require('@ensdomains/offchain-resolver-contracts/artifacts/contracts/OffchainResolver.sol/OffchainResolver.json'),
 }
 /** The project's own contracts: npm has no installable release of the Universal Resolver. */
-const own = JSON.parse(readFileSync(new URL('../../src/sandbox/contracts/artifacts.json', import.meta.url), 'utf8'))
+const own = JSON.parse(readFileSync(new URL('../../crates/sandbox/contracts/artifacts.json', import.meta.url), 'utf8'))
 
 const publicResolverAbi = parseAbi([
   'function multicall(bytes[] data) returns (bytes[] results)',

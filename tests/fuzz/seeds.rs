@@ -592,12 +592,12 @@ fn flavours() -> Seeds {
     let file = |text: &str| text.as_bytes().to_vec();
     vec![
         ("commandlayer", file(CARD)),
-        ("a2a", file(include_str!("../../src/sandbox/discovery/a2a.json"))),
-        ("a2a-bad", file(include_str!("../../src/sandbox/discovery/a2a-bad.json"))),
-        ("aevum", file(include_str!("../../src/sandbox/discovery/aevum.json"))),
-        ("aevum-bad", file(include_str!("../../src/sandbox/discovery/aevum-bad.json"))),
-        ("anypoint", file(include_str!("../../src/sandbox/discovery/anypoint.json"))),
-        ("orloj", file(include_str!("../../src/sandbox/discovery/orloj.json"))),
+        ("a2a", file(include_str!("../../crates/sandbox/src/discovery/a2a.json"))),
+        ("a2a-bad", file(include_str!("../../crates/sandbox/src/discovery/a2a-bad.json"))),
+        ("aevum", file(include_str!("../../crates/sandbox/src/discovery/aevum.json"))),
+        ("aevum-bad", file(include_str!("../../crates/sandbox/src/discovery/aevum-bad.json"))),
+        ("anypoint", file(include_str!("../../crates/sandbox/src/discovery/anypoint.json"))),
+        ("orloj", file(include_str!("../../crates/sandbox/src/discovery/orloj.json"))),
         ("older", br#"{"url": "https://a.example", "protocolVersion": "0.3.0", "skills": [{"id": "a"}, 5]}"#.to_vec()),
         ("several", br#"{"agent_id": "x", "invocation": {}, "supportedInterfaces": [null]}"#.to_vec()),
         ("none", br#"{"name": "a", "further": {"a": [[], {}]}}"#.to_vec()),

@@ -170,7 +170,7 @@ pub(crate) struct Scenarios {
 /// Reads every file.
 pub(crate) fn load() -> Scenarios {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sandbox = root.join("src/sandbox/agents.toml");
+    let sandbox = root.join("crates/sandbox/src/agents.toml");
     let text = std::fs::read_to_string(&sandbox).expect("the sandbox's agents are in the repository");
     let mut all = Scenarios { spec: Spec::default(), cases: Vec::new(), requirements: BTreeSet::new() };
     all.add("sandbox", Spec::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", sandbox.display())), Vec::new());

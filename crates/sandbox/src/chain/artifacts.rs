@@ -34,6 +34,6 @@ struct Artifacts {
 }
 
 static ARTIFACTS: LazyLock<Artifacts> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../contracts/artifacts.json"))
+    serde_json::from_str(include_str!("../../contracts/artifacts.json"))
         .expect("artifacts.json is compiled in, and a test compiles it again")
 });
