@@ -162,33 +162,6 @@ fn only_the_egress_module_opens_outbound_sockets() {
     assert!(offences.is_empty(), "{offences:#?}");
 }
 
-#[test]
-fn every_test_that_security_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("SECURITY.md")).expect("SECURITY.md is readable");
-    let (mut named, mut file, mut offences) = (0, None, Vec::new());
-    for line in text.lines() {
-        // The tests of a row stand in its last cell.
-        let cell = line.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(line);
-        for span in cell.split('`').skip(1).step_by(2) {
-            if ["tests/", "src/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/') {
-                file = fs::read_to_string(root.join(span)).ok();
-                if file.is_none() {
-                    offences.push(format!("{span} does not exist"));
-                }
-            } else if let Some(tests) = &file {
-                named += 1;
-                if !tests.contains(&format!("fn {span}(")) && !tests.contains(&format!(" = \"{span}\"")) {
-                    offences.push(format!("{span} is named in: {line}"));
-                }
-            }
-        }
-        file = None;
-    }
-    assert!(offences.is_empty(), "{offences:#?}");
-    assert!(named > 40, "the names of the tests were not found");
-}
-
 /// `file:line: word` for each line of code in which a module that `applies` names a word.
 fn offences(applies: impl Fn(&str) -> bool, words: &[&str]) -> Vec<String> {
     let lines = code_lines().into_iter().filter(|(module, _, _)| applies(module));
