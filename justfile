@@ -20,19 +20,19 @@ lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
 
-# fuzz one target (their names stand in fuzz/run) for so many seconds
+# fuzz one target (fuzz/run lists them) for SECONDS
 fuzz TARGET SECONDS="60":
     fuzz/run {{TARGET}} {{SECONDS}}
 
-# the same few thousand runs of every target, as CI makes them
+# a few thousand runs of every target, as in CI
 fuzz-smoke:
     fuzz/run smoke
 
-# write the seeds of the fuzz targets anew, after tests/fuzz/seeds.rs has changed
+# write the seeds of the fuzz targets again, after tests/fuzz/seeds.rs has changed
 fuzz-seeds:
     SEEDS=write cargo test --test fuzz
 
-# give the fuzz targets the versions of Cargo.lock, after that has changed
+# give the fuzz targets the versions of Cargo.lock, after it has changed
 fuzz-lock:
     cp Cargo.lock fuzz/Cargo.lock
     cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
@@ -41,12 +41,12 @@ fuzz-lock:
 contracts:
     cd crates/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
 
-# good, bad and hostile HTTP against a daemon, every answer checked
+# send good, bad and hostile HTTP to a daemon and check every answer
 load rate="10000" seconds="60":
     cargo build --release --bin clresolve --example load
     target/release/examples/load {{rate}} {{seconds}}
 
-# every row of the README's performance table
+# every row of the table in docs/performance.md
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"
     @echo "|---|---|---|--:|--:|---|"
@@ -72,11 +72,11 @@ bench-cold:
 bench-process:
     cargo bench --bench process
 
-# memory of an audit
+# the peak memory of an audit
 bench-audit:
     cargo bench --bench audit
 
-# a million cards of every system with some bytes changed, told and judged
+# a million cards of every system with some bytes changed, recognised and judged
 mutate-cards count="1000000":
     MUTATED_CARDS={{count}} cargo test --release --test flavours mutated_cards_do_no_harm -- --nocapture
 

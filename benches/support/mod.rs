@@ -43,7 +43,7 @@ pub(crate) struct Row<'r> {
 }
 
 impl Row<'_> {
-    /// Prints the row in the form of the README's table. `bench` is the recipe that prints it.
+    /// Prints the row in the form of the table of docs/performance.md. `bench` is the recipe that prints it.
     pub(crate) fn print(&self, bench: &str) {
         let Self { what, measured, beside, ratio, budget, .. } = self;
         let (side, _) = self.side();

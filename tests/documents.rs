@@ -1,0 +1,547 @@
+//! The documents: their sizes, lines and links, the tests that the threat model names, and their samples, which run here
+//! as a reader would run them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use clresolve::sandbox::Sandbox;
+use serde_json::Value;
+use tempfile::TempDir;
+
+include!("documents/ask.rs");
+
+/// The documents outside `docs/`.
+const ELSEWHERE: [&str; 8] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "SECURITY.md",
+    "RESOLUTION.md",
+    "CHANGELOG.md",
+    "deploy/README.md",
+    "manifests/README.md",
+    "tests/e2e/README.md",
+];
+
+/// Most bytes of a document that must be read in one sitting.
+const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_000), ("SECURITY.md", 6_000)];
+
+/// Most characters of a line outside tables.
+const LINE: usize = 120;
+
+/// The first lines of the samples that do not run, and why.
+const NOT_RUN: [(&str, &str, &str); 5] = [
+    ("README.md", "cargo test", "it would run itself"),
+    ("docs/daemon.md", "clresolve serve", "it runs until it is stopped, on a fixed port"),
+    ("docs/signed-cards.md", "clresolve signature verify signed.json --did did:web:example.com", "asks real hosts"),
+    (
+        "docs/signed-verdicts.md",
+        "clresolve verify summarizeagent.eth -o jws --sign-key sign.pem --sign-issuer https://clresolve.example",
+        "the sandbox signs nothing",
+    ),
+    (
+        "docs/signed-verdicts.md",
+        "clresolve verdict verify verdict.jws --jwks keys.json --name summarizeagent.eth --issuer https://clresolve.example",
+        "needs a signed verdict of the real world",
+    ),
+];
+
+/// What a sample may call without `--sandbox`: these ask no endpoint.
+const OFFLINE: [&str; 10] = [
+    "bundle verify",
+    "explain",
+    "key new",
+    "name",
+    "sandbox --list",
+    "sign",
+    "signature key",
+    "signature sign",
+    "signature verify",
+    "--version",
+];
+
+/// The languages of samples, and what checks them.
+const LANGUAGES: [(&str, &str); 9] = [
+    ("console", "the_shell_samples_print_what_the_documents_show"),
+    ("json", "the_data_samples_are_valid"),
+    ("toml", "the_data_samples_are_valid"),
+    ("yaml", "the_yaml_sample_generates_a_card"),
+    ("ts", "the_typescript_samples_open_for_a_trusted_agent_alone"),
+    ("python", "the_python_sample_opens_for_a_trusted_agent_alone, and tests/sign.rs"),
+    ("rust", "the_rust_sample_opens_for_a_trusted_agent_alone, and the doctests of docs/library.md"),
+    ("js", "tests/sign.rs"),
+    ("text", "nothing: a drawing"),
+];
+
+const GOOD: &str = "summarizeagent.eth";
+const BAD: &str = "entry-version.eth";
+const BAD_CODE: &str = "entry-version-noncompliant";
+
+/// Where the samples look for the daemon.
+const DAEMON: &str = "http://127.0.0.1:8402";
+
+/// A busy machine is no defect.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn documents_keep_their_sizes() {
+    for (file, most) in SIZES {
+        let size = read(file).len();
+        assert!(size <= most, "{file} has {size} bytes, {most} at most");
+    }
+}
+
+#[test]
+fn lines_outside_tables_are_short() {
+    let is_row = |line: &str| line.starts_with('|') || line.starts_with("> |");
+    let mut long = Vec::new();
+    for file in documents() {
+        let text = read(&file);
+        let lines = text.lines().enumerate().filter(|(_, line)| !is_row(line) && line.chars().count() > LINE);
+        long.extend(lines.map(|(number, _)| format!("{file}:{}", number + 1)));
+    }
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let mut broken = Vec::new();
+    for file in documents() {
+        for target in links(&prose(&read(&file))) {
+            if target.starts_with("https://") || target.starts_with("crate::") {
+                continue;
+            }
+            let (path, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let path = if path.is_empty() { root().join(&file) } else { beside(&file).join(path) };
+            let leads = path.exists() && (heading.is_empty() || headings(&path).contains(heading));
+            if !leads {
+                broken.push(format!("{file}: {target}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_document_is_linked() {
+    let mut linked = BTreeSet::new();
+    for file in documents() {
+        for target in links(&read(&file)) {
+            let path = target.split('#').next().unwrap_or_default();
+            if let Ok(path) = beside(&file).join(path).canonicalize() {
+                linked.insert(path);
+            }
+        }
+    }
+    let lonely: Vec<_> = documents().into_iter().filter(|file| !linked.contains(&canonical(file))).collect();
+    assert!(lonely.is_empty(), "no document links to {lonely:?}");
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let text = read("docs/threat-model.md");
+    let (mut named, mut offences) = (0, Vec::new());
+    for passage in text.split("\n\n").flat_map(rows) {
+        // The tests of a row stand in its last cell.
+        let cell = passage.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(passage);
+        let mut file = None;
+        for span in cell.split('`').skip(1).step_by(2) {
+            if is_source(span) {
+                file = fs::read_to_string(root().join(span)).ok();
+                if file.is_none() {
+                    offences.push(format!("{span} does not exist"));
+                }
+            } else if let Some(tests) = &file {
+                named += 1;
+                if !tests.contains(&format!("fn {span}(")) && !tests.contains(&format!(" = \"{span}\"")) {
+                    offences.push(format!("{span} is named in: {passage}"));
+                }
+            }
+        }
+    }
+    assert!(offences.is_empty(), "{offences:#?}");
+    assert!(named > 150, "only {named} names of tests were found");
+}
+
+#[test]
+fn the_verdict_of_the_readme_is_real() {
+    let text = read("README.md");
+    let shown: Value = serde_json::from_str(&sample("README.md", "json").text).expect("the verdict is JSON");
+    let command = "clresolve --sandbox -o json entry-record-differs.eth";
+    assert!(text.contains(&format!("`{command}`")), "the command is not named");
+    let real: Value = serde_json::from_slice(&shell(&workplace(), command).stdout).expect("JSON");
+    if let Some(place) = difference(&shown, &real) {
+        panic!("the verdict of the README differs at {place}");
+    }
+}
+
+#[test]
+fn samples_are_in_known_languages() {
+    for file in documents() {
+        for block in blocks(&file) {
+            let known = LANGUAGES.iter().any(|(language, _)| *language == block.language);
+            assert!(known, "{file}:{}: a sample in {:?}", block.line, block.language);
+        }
+    }
+}
+
+#[test]
+fn only_the_listed_samples_do_not_run() {
+    let mut found = Vec::new();
+    for file in documents() {
+        for block in blocks(&file).into_iter().filter(|block| block.note == "norun") {
+            let first = block.text.lines().next().and_then(|line| line.strip_prefix("$ ")).unwrap_or_default();
+            found.push((file.clone(), first.to_owned()));
+        }
+    }
+    let listed: Vec<_> = NOT_RUN.iter().map(|(file, first, _)| ((*file).to_owned(), (*first).to_owned())).collect();
+    let sorted = |mut list: Vec<(String, String)>| {
+        list.sort();
+        list
+    };
+    assert_eq!(sorted(found), sorted(listed));
+}
+
+#[test]
+fn the_data_samples_are_valid() {
+    let folder = workplace();
+    for file in documents() {
+        for block in blocks(&file) {
+            let at = format!("{file}:{}", block.line);
+            match block.language.as_str() {
+                "json" => drop(serde_json::from_str::<Value>(&block.text).unwrap_or_else(|e| panic!("{at}: {e}"))),
+                "toml" => {
+                    fs::write(folder.path().join("sample.toml"), &block.text).expect("the folder can be written");
+                    let output = shell(&folder, "clresolve serve --check-config --config sample.toml");
+                    assert_eq!(output.status.code(), Some(0), "{at}: {}", String::from_utf8_lossy(&output.stderr));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn the_yaml_sample_generates_a_card() {
+    let folder = workplace();
+    let yaml = sample("docs/card-systems.md", "yaml");
+    fs::write(folder.path().join(&yaml.note), &yaml.text).expect("the folder can be written");
+    let output = shell(&folder, &format!("clresolve generate --from {}", yaml.note));
+    let card: Value = serde_json::from_slice(&output.stdout).expect("a card");
+    assert_eq!(card["url"], "https://orloj.example/v1/agent-systems/research-system/a2a");
+}
+
+#[test]
+fn the_shell_samples_print_what_the_documents_show() {
+    let files: Vec<_> = documents().into_iter().filter(|file| !steps(file).is_empty()).collect();
+    assert!(files.len() >= 8, "samples were found in {files:?} alone");
+    let offences: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = files.iter().map(|file| scope.spawn(|| run_samples(file))).collect();
+        running.into_iter().flat_map(|run| run.join().expect("a run does not panic")).collect()
+    });
+    assert!(offences.is_empty(), "{}", offences.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_sample_opens_for_a_trusted_agent_alone() {
+    assert_eq!(sample("README.md", "rust").text, include_str!("documents/ask.rs"));
+    let daemon = Daemon::start().await;
+    let gate = format!("{}/v1/gate", daemon.url);
+    assert!(may_invoke(&gate, GOOD, "summarize").await.expect("the daemon answers"));
+    assert!(!may_invoke(&gate, GOOD, "classify").await.expect("the daemon answers"));
+    assert!(!may_invoke(&gate, BAD, "summarize").await.expect("the daemon answers"));
+    drop(daemon);
+    assert!(may_invoke(&gate, GOOD, "summarize").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_typescript_samples_open_for_a_trusted_agent_alone() {
+    // They are valid JavaScript too.
+    for file in ["README.md", "docs/runtimes.md"] {
+        try_program("node", "mjs", &sample(file, "ts").text, BAD_CODE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_sample_opens_for_a_trusted_agent_alone() {
+    try_program("python3", "py", &sample("README.md", "python").text, "HTTP Error 403").await;
+}
+
+/// Runs a program that asks about [`GOOD`] before it goes on: it must end with 0 for that name, and not for [`BAD`] or
+/// without a daemon. Of [`BAD`] it must say `why`.
+async fn try_program(interpreter: &str, extension: &str, text: &str, why: &str) {
+    if Command::new(interpreter).arg("--version").output().is_err() {
+        println!("skipped: there is no {interpreter}");
+        return;
+    }
+    assert!(text.contains(DAEMON) && text.contains(GOOD), "the sample names neither daemon nor agent");
+    let folder = workplace();
+    let run = |url: &str, name: &str| {
+        let script = folder.path().join(format!("sample.{extension}"));
+        fs::write(&script, text.replace(DAEMON, url).replace(GOOD, name)).expect("the folder can be written");
+        let mut command = Command::new(interpreter);
+        for proxy in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            command.env_remove(proxy);
+        }
+        command.arg(&script).stdin(Stdio::null()).output().expect("the interpreter runs")
+    };
+    let daemon = Daemon::start().await;
+    let allowed = run(&daemon.url, GOOD);
+    assert_eq!(allowed.status.code(), Some(0), "{}", String::from_utf8_lossy(&allowed.stderr));
+    let denied = run(&daemon.url, BAD);
+    let said = String::from_utf8_lossy(&denied.stderr);
+    assert!(!denied.status.success() && said.contains(why), "{said}");
+    let url = daemon.url.clone();
+    drop(daemon);
+    assert!(!run(&url, GOOD).status.success());
+}
+
+/// The daemon on the embedded world. It ends with the test.
+struct Daemon {
+    url: String,
+    process: Child,
+    _folder: TempDir,
+    _sandbox: Sandbox,
+}
+
+impl Daemon {
+    /// Starts it, and asks about both names, so that the samples' time limits meet a warm cache.
+    async fn start() -> Self {
+        let (folder, sandbox) = (workplace(), Sandbox::start().await.expect("the sandbox starts"));
+        let file = folder.path().join("clresolve.toml");
+        let mut config = sandbox.config();
+        (config.gate.deadline, config.timeout) = (PATIENCE, PATIENCE);
+        config.save(&file).expect("the folder can be written");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_clresolve"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
+            .arg(&file)
+            .env_clear()
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut log = BufReader::new(process.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        log.read_line(&mut line).expect("a line");
+        // The rest of the log must not fill the pipe.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let port = line.trim().rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let url = format!("http://127.0.0.1:{}", port.unwrap_or_else(|| panic!("{line}")));
+        for name in [GOOD, BAD] {
+            reqwest::get(format!("{url}/v1/verdicts/{name}")).await.expect("the daemon answers");
+        }
+        Self { url, process, _folder: folder, _sandbox: sandbox }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A command of a document, and what the document shows of its end.
+struct Step {
+    at: String,
+    command: String,
+    code: i32,
+    shown: Vec<String>,
+}
+
+/// Runs the commands of a document in one folder, one after the other. What is wrong with them.
+fn run_samples(file: &str) -> Vec<String> {
+    let folder = workplace();
+    let mut offences = Vec::new();
+    for step in steps(file) {
+        let output = shell(&folder, &step.command);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let printed: Vec<&str> = out.lines().map(str::trim_end).collect();
+        let shown: Vec<&str> = step.shown.iter().map(String::as_str).collect();
+        if output.status.code() != Some(step.code) || !shows(&shown, &printed) {
+            offences.push(format!("{}: {} ends with {}\n{out}{err}", step.at, step.command, output.status));
+        }
+    }
+    offences
+}
+
+/// The commands of a document that run.
+fn steps(file: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for block in blocks(file).into_iter().filter(|block| block.language == "console" && block.note != "norun") {
+        let first = steps.len();
+        for (number, line) in block.text.lines().enumerate() {
+            let Some(command) = line.strip_prefix("$ ") else {
+                let step = steps[first..].last_mut().expect("a sample begins with a command");
+                step.shown.push(line.trim_end().to_owned());
+                continue;
+            };
+            let (command, code) = command.split_once("  # exit code ").unwrap_or((command, "0"));
+            let command = command.replace("cargo run --release --", "clresolve");
+            let at = format!("{file}:{}", block.line + number + 1);
+            assert!(asks_no_real_world(&command), "{at} would ask the real world: {command}");
+            steps.push(Step { at, command, code: code.parse().expect("an exit code"), shown: Vec::new() });
+        }
+    }
+    steps
+}
+
+fn asks_no_real_world(command: &str) -> bool {
+    command.split("clresolve ").skip(1).all(|arguments| {
+        arguments.contains("--sandbox") || OFFLINE.iter().any(|offline| arguments.starts_with(offline))
+    })
+}
+
+/// Whether the lines are those that are shown: `…` is any text, and alone in a line any number of lines.
+fn shows(shown: &[&str], printed: &[&str]) -> bool {
+    match (shown, printed) {
+        ([], printed) => printed.is_empty(),
+        (["…", rest @ ..], printed) => (0..=printed.len()).any(|skipped| shows(rest, &printed[skipped..])),
+        ([line, rest @ ..], [first, others @ ..]) => shows_line(line, first) && shows(rest, others),
+        (_, []) => false,
+    }
+}
+
+fn shows_line(shown: &str, printed: &str) -> bool {
+    let Some((head, tail)) = shown.split_once('…') else { return shown == printed };
+    let Some(rest) = printed.strip_prefix(head) else { return false };
+    rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| shows_line(tail, &rest[at..]))
+}
+
+#[test]
+fn what_is_left_out_is_any_text_and_nothing_else_is() {
+    assert!(shows(&["a …c", "…", "z"], &["a bbc", "x", "y", "z"]));
+    assert!(shows(&["…"], &[]));
+    assert!(!shows(&["a …c"], &["a bb"]));
+    assert!(!shows(&["a"], &["a", "b"]));
+    assert!(!shows(&["a", "b"], &["a"]));
+}
+
+/// Runs a command line as a reader would, with the binary on the `PATH` and a home of its own.
+fn shell(folder: &TempDir, command: &str) -> Output {
+    let binary = Path::new(env!("CARGO_BIN_EXE_clresolve")).parent().expect("it is in a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("PATH", format!("{}:{path}", binary.display()))
+        .env("HOME", folder.path())
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the shell runs")
+}
+
+fn workplace() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// A fenced sample: ```` ```language note ````.
+struct Block {
+    line: usize,
+    language: String,
+    note: String,
+    text: String,
+}
+
+/// The first sample of a document in this language.
+fn sample(file: &str, language: &str) -> Block {
+    let mut found = blocks(file).into_iter().filter(|block| block.language == language);
+    found.next().unwrap_or_else(|| panic!("{file} has no sample in {language}"))
+}
+
+fn blocks(file: &str) -> Vec<Block> {
+    let text = read(file);
+    let (mut blocks, mut open) = (Vec::new(), None::<Block>);
+    for (number, line) in text.lines().enumerate() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(info), None) => {
+                let (language, note) = info.split_once(' ').unwrap_or((info, ""));
+                let (language, note) = (language.to_owned(), note.to_owned());
+                open = Some(Block { line: number + 1, language, note, text: String::new() });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some(block)) => block.text.extend([line, "\n"]),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "{file}: a sample without an end");
+    blocks
+}
+
+/// The text without its samples.
+fn prose(text: &str) -> String {
+    text.split("```").step_by(2).collect()
+}
+
+/// The targets of the links in a text.
+fn links(text: &str) -> Vec<String> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_owned()).collect()
+}
+
+/// The headings of a document, spelt as links to them are.
+fn headings(path: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let slug = |heading: &str| {
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    prose(&text).lines().filter(|line| line.starts_with('#')).map(|line| slug(line.trim_matches(['#', ' ']))).collect()
+}
+
+/// The rows of a table, or the passage as it is.
+fn rows(passage: &str) -> Vec<&str> {
+    if passage.starts_with('|') { passage.lines().collect() } else { vec![passage] }
+}
+
+fn is_source(span: &str) -> bool {
+    ["tests/", "src/", "crates/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/')
+}
+
+/// The first place in `shown` that `real` does not have alike; `real` may hold more members.
+fn difference(shown: &Value, real: &Value) -> Option<String> {
+    match (shown, real) {
+        (Value::Object(shown), Value::Object(real)) => shown.iter().find_map(|(key, value)| {
+            let Some(other) = real.get(key) else { return Some(format!("/{key}")) };
+            difference(value, other).map(|place| format!("/{key}{place}"))
+        }),
+        (Value::Array(shown), Value::Array(real)) if shown.len() == real.len() => {
+            let mut pairs = shown.iter().zip(real).enumerate();
+            pairs.find_map(|(at, (value, other))| difference(value, other).map(|place| format!("/{at}{place}")))
+        }
+        _ => (shown != real).then(String::new),
+    }
+}
+
+/// All documents, by their path from the root.
+fn documents() -> Vec<String> {
+    let mut files: Vec<String> = ELSEWHERE.map(str::to_owned).into();
+    for folder in ["docs", "docs/decisions"] {
+        let entries = fs::read_dir(root().join(folder)).expect("a folder of documents");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
+        files.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
+    files
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of a document.
+fn beside(file: &str) -> PathBuf {
+    root().join(file).parent().expect("a file is in a folder").to_owned()
+}
+
+fn canonical(file: &str) -> PathBuf {
+    root().join(file).canonicalize().expect("a document exists")
+}
