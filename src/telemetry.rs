@@ -52,7 +52,7 @@ pub const FAMILIES: [Family; 13] = [
     Family {
         name: HTTP_HEADS_REFUSED,
         kind: Kind::Counter,
-        help: "Heads of requests refused before any route, by face.",
+        help: "Heads of requests refused before any route: malformed or too large.",
     },
     Family {
         name: HTTP_CONNECTIONS_REFUSED,
@@ -161,9 +161,9 @@ pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
 
-/// The head of a request was refused before any route; `face` is `gate` or `report`.
-pub fn head_refused(face: &'static str) {
-    counter!(HTTP_HEADS_REFUSED, "face" => face).increment(1);
+/// The head of a request was refused before any route.
+pub fn head_refused() {
+    counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
 /// A connection was closed at once, since its client has too many.
