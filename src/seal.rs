@@ -429,15 +429,3 @@ fn continuity_evidence(evidence: &Evidence) -> Value {
         "versions": history.versions.len(),
     })
 }
-
-/// A resolution without evidence, for tests of what keeps resolutions.
-#[cfg(test)]
-pub(crate) fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
-    let profiles = Profiles::builtin();
-    let profile = profiles.iter().next().expect("a built-in profile");
-    let bare = invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
-    let mut verdict = bare.verdict.as_ref().clone();
-    verdict.state = state;
-    verdict.freshness = freshness(state, now, failures);
-    Resolution { verdict: Arc::new(verdict), card: None }
-}

@@ -231,7 +231,7 @@ async fn past_its_deadline_the_gate_refuses_and_the_run_goes_on() {
 async fn a_verdict_tells_caches_what_they_need_to_know() {
     let (clock, sandbox) = (Arc::new(Shifted::default()), Sandbox::start().await.expect("the sandbox starts"));
     let config = patient(&sandbox);
-    let resolver = Resolver::new(&config).await.expect("a resolver").with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
     let daemon = Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
     let path = format!("/v1/verdicts/{GOOD}");
     let anew = || answer(daemon.request(Method::GET, &path).header("cache-control", "max-age=0, No-Cache"));

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::Config;
 use crate::reason::Refusal;
-use crate::resolve::{Question, Resolution, Resolver, SetupError, Standing as CacheStatus};
+use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
 /// Shortest time between two runs of one question that clients force (`Cache-Control: no-cache`), so that a client that
 /// reloads a page does not become load on every upstream.
@@ -75,9 +75,9 @@ impl Admission {
     /// The answer in the cache, else that of a run. A caller that gives up does not end the run.
     pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Known(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
             CacheStatus::UnderWay => None,
-            CacheStatus::Unknown => Some(self.admit(client)?),
+            CacheStatus::Missing => Some(self.admit(client)?),
         };
         let resolution = self.run(permit, question).await?;
         Ok(Answered { resolution, cache_use: CacheUse::Miss })
@@ -86,9 +86,9 @@ impl Admission {
     /// As [`Admission::ask`], but waits for a permit where all are taken.
     pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Known(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
             CacheStatus::UnderWay => None,
-            CacheStatus::Unknown => {
+            CacheStatus::Missing => {
                 self.spend(client)?;
                 let of_client = self.per_client.wait(client).await;
                 let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
@@ -102,12 +102,12 @@ impl Admission {
     /// The answer of a new run, or the one in the cache where the limits forbid a run.
     pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Known(resolution) => match self.admit_forced(client, &question).await {
+            CacheStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
                 Err(_) => return Ok(Answered { resolution, cache_use: CacheUse::ForceRefused }),
             },
             CacheStatus::UnderWay => None,
-            CacheStatus::Unknown => Some(self.admit(client)?),
+            CacheStatus::Missing => Some(self.admit(client)?),
         };
         let resolver = self.resolver.clone();
         let run = async move { resolver.ask_anew(&question).await };
@@ -125,7 +125,7 @@ impl Admission {
     }
 
     async fn cache_status(&self, question: &Question) -> Result<CacheStatus, Refusal> {
-        self.resolver.standing(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
+        self.resolver.cache_status(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
     async fn run(&self, permit: Option<Permit>, question: Question) -> Result<Resolution, Refusal> {

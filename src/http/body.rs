@@ -53,7 +53,7 @@ impl From<Refusal> for RequestError {
 
 /// The whole body, as it was sent. The caller judges its content.
 pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
-    timeout(time, whole(request, limit)).await.unwrap_or(Err(Refusal::RequestTimeout.into()))
+    timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
 }
 
 async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {
