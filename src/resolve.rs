@@ -259,3 +259,62 @@ impl Resolver {
         self.0.walker.now()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+    use jiff::SignedDuration;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::ProofDemand;
+    use crate::sandbox::Sandbox;
+
+    /// The time of the machine and so many seconds.
+    #[derive(Default)]
+    struct Shifted(AtomicI64);
+
+    impl Clock for Shifted {
+        fn now(&self) -> Timestamp {
+            Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    /// An endpoint that closes every connection, and how many there were.
+    async fn closing_endpoint() -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        (url, count)
+    }
+
+    /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_clock_reaches_the_chain() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let (closing, connections) = closing_endpoint().await;
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.endpoints.insert(0, closing.parse().expect("an endpoint"));
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let name = EnsName::parse("summarizeagent.eth").expect("a name");
+        let connections_of_a_reading = async || {
+            let before = connections.load(Ordering::Relaxed);
+            resolver.records(&name).await.expect("the second endpoint answers");
+            connections.load(Ordering::Relaxed) - before
+        };
+        assert!(connections_of_a_reading().await > 0, "it is the first of the list");
+        assert_eq!(connections_of_a_reading().await, 0, "it failed a moment ago");
+        clock.0.store(24 * 60 * 60, Ordering::Relaxed);
+        assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
+    }
+}
