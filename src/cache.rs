@@ -1,8 +1,8 @@
 //! Finished verdicts, kept for as long as they are fresh.
 //!
-//! Trusted verdicts, other verdicts and failures have a pool each: unknown names cannot push good ones out, and a failure
-//! never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller, so a caller
-//! that gives up cancels nothing.
+//! Trusted verdicts, other verdicts and failures have a pool each: unknown names cannot push good ones out, and a
+//! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
+//! so a caller that gives up cancels nothing.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -34,9 +34,11 @@ pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 /// The longest pause after failures (RFC 9520: at most five minutes).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 
-/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its own.
+/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
+/// own.
 const MEMORY_PER_JSON_BYTE: usize = 3;
-/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's own.
+/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
+/// own.
 const ENTRY_BYTES: usize = 1024;
 
 /// How long a verdict of this state is fresh, after `failures` failures in a row before it.
@@ -135,8 +137,8 @@ impl VerdictCache {
         }
     }
 
-    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` is told how many failures in a row
-    /// came before it.
+    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` gets the number of
+    /// failures in a row before it.
     ///
     /// # Panics
     /// When the run panicked.
@@ -152,7 +154,7 @@ impl VerdictCache {
         self.flight(key, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The verdict of a new run, whatever is fresh; of the run that is under way, if one is.
+    /// The verdict of a new run, or of the run that is under way. A fresh verdict is not used.
     ///
     /// # Panics
     /// When the run panicked.

@@ -12,10 +12,11 @@
 //! | `GET /.well-known/agent-card.json`, `/v1/agent-systems/{name}/.well-known/agent-card.json` | Orloj's agent cards, where resources are configured |
 //! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
-//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
-//! behind a proxy that fails open a 5xx or a 429 would let the request through.
+//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
+//! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request
+//! gets a bare 4xx.
 //!
-//! Everything is asked through [`Resolver`]; nothing here reaches the chain or the web.
+//! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
 
 mod admission;
 mod agents;
@@ -79,12 +80,14 @@ pub struct Server {
 #[non_exhaustive]
 pub enum ServeError {
     /// The configured block is a number.
-    #[error("block: expected finalized, safe or latest; the daemon offers no numbered block, whose verdicts never age")]
+    #[error(
+        "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
+    )]
     NumericBlock,
-    /// The embedded world is to be offered beyond this machine.
-    #[error("http.listen: {0} is beyond loopback, and the sandbox never is: its verdicts prove nothing")]
+    /// The configuration offers the embedded world beyond this machine.
+    #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
     SandboxBeyondLoopback(SocketAddr),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("http.listen: {address}: {detail}")]
     Listen {
         /// The address.
@@ -92,8 +95,8 @@ pub enum ServeError {
         /// What the system says.
         detail: String,
     },
-    /// The embedded world is to be signed for.
-    #[error("sign.key: the sandbox signs nothing: its verdicts prove nothing")]
+    /// The configuration signs verdicts of the embedded world.
+    #[error("sign.key: the sandbox signs nothing, because its verdicts prove nothing")]
     SandboxSigns,
     /// The key to sign with, or one to publish, cannot be used.
     #[error(transparent)]
@@ -101,7 +104,7 @@ pub enum ServeError {
     /// The resources of `[orloj]` make no cards.
     #[error("orloj.resources: {0}")]
     Systems(#[from] SystemsError),
-    /// The gate cannot be kept.
+    /// The gate cannot enforce its configuration.
     #[error(transparent)]
     Gate(#[from] ConfigError),
     /// The resolver cannot be built.
@@ -109,8 +112,8 @@ pub enum ServeError {
     Setup(#[from] SetupError),
 }
 
-/// Whether the daemon could serve under `config`. Nothing is bound; the keys of `[sign]` and the resources of `[orloj]` are
-/// read.
+/// Checks that the daemon could serve under `config`. Reads the keys of `[sign]` and the resources of `[orloj]`, and
+/// binds nothing.
 ///
 /// # Errors
 /// Says which key of the configuration forbids it.
@@ -132,11 +135,11 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Binds the configured address and builds the resolver. Counts go to the recorder of the process (of the crate
-    /// `metrics`), for which one is installed unless the program has done so. The resolver's doors never lead back to this listener.
+    /// Binds the configured address and builds the resolver. Counts go to the process's recorder (of the crate
+    /// `metrics`); one is installed unless the program has its own. The resolver never connects to this listener.
     ///
     /// # Errors
-    /// When the address cannot be had or must not be, or the resolver cannot be built.
+    /// When the address cannot or must not be bound, or the resolver cannot be built.
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
         let (listener, address) = listen(config.http.listen).await?;
@@ -146,11 +149,11 @@ impl Server {
         Self::over(listener, address, resolver, &config)
     }
 
-    /// Binds the configured address for a resolver that exists: one under another clock, or shared with other faces.
-    /// Its doors may lead to this listener.
+    /// Binds the configured address for an existing resolver: one under another clock, or shared with other faces. It
+    /// may connect to this listener.
     ///
     /// # Errors
-    /// When the address cannot be had or must not be.
+    /// When the address cannot or must not be bound.
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
         let (listener, address) = listen(config.http.listen).await?;
@@ -169,13 +172,13 @@ impl Server {
         Ok(Self { listener, address, state })
     }
 
-    /// Where it listens: the configured address, with the port that the system chose if that was 0.
+    /// The address it listens on. Where port 0 is configured it has the port that the system chose.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `stop` ends. Then drains: `readyz` says 503 and the gate 403 while new connections are still
-    /// answered for the announced time; then no new ones, and those with a request in work may finish within the limit.
+    /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
+    /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let router = router::router(Arc::clone(&self.state));
         listen::run(self.listener, router, self.state, stop).await;

@@ -1,7 +1,7 @@
 //! Questions about names, and their verdicts.
 //!
-//! [`Resolver`] is the one way in. A question goes to the cache (`cached`), which starts a run where it must (`walk`); a
-//! run asks the chain, and the [`Content`] that the records name (`sources`).
+//! [`Resolver`] is the one way in. A question goes to the cache (`cached`), which starts a run where it must (`walk`);
+//! a run asks the chain, and the [`Content`] that the records name (`sources`).
 
 mod cached;
 mod content;
@@ -74,7 +74,8 @@ impl Resolver {
         Self::build(config, lookup, Arc::new(SystemClock)).await
     }
 
-    /// As [`Resolver::new`], under another clock than the system's. It is the only clock: for verdicts, cache and chain.
+    /// As [`Resolver::new`], under another clock than the system's. It is the only clock: for verdicts, cache and
+    /// chain.
     ///
     /// # Errors
     /// As [`Resolver::new`].
@@ -187,7 +188,8 @@ impl Resolver {
     }
 
     /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier
-    /// verdict in place. [`Duration::MAX`] where none is remembered; zero for an invalid name, which is judged each time.
+    /// verdict in place. [`Duration::MAX`] where none is remembered; zero for an invalid name, which is judged each
+    /// time.
     ///
     /// # Errors
     /// When the question names a profile that does not exist.
@@ -206,10 +208,12 @@ impl Resolver {
         Ok(RuleSet { profile, policy })
     }
 
-    /// The verdict of a run of its own, in a bundle with everything that it rests on. Nothing of an earlier run is used.
+    /// The verdict of a run of its own, in a bundle with everything that it rests on. Nothing of an earlier run is
+    /// used.
     ///
     /// # Errors
-    /// [`ExportError`]: for an invalid name or an unknown profile, and where the evidence does not give the verdict again.
+    /// [`ExportError`]: for an invalid name or an unknown profile, and where the evidence does not give the verdict
+    /// again.
     pub async fn export(&self, question: &Question) -> Result<Bundle, ExportError> {
         let rules = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
@@ -229,9 +233,9 @@ impl Resolver {
         self.0.walker.sources.content.walk(cid, path, &[], Budget::cat(), self.time_limit()).await
     }
 
-    /// The keys of a trust root; a root without usable keys says why. Web pages are read through the foreign door, and only
-    /// from the origin that is named: a redirect to another one makes the root unusable. A record must stand at a settled
-    /// block, and more than one endpoint, or the operator's own, must vouch for it.
+    /// The keys of a trust root; a root without usable keys says why. Web pages are read through the foreign door, and
+    /// only from the origin that is named: a redirect to another one makes the root unusable. A record must stand at a
+    /// settled block, and more than one endpoint, or the operator's own, must vouch for it.
     pub async fn trust_root(&self, source: &RootSource) -> Root {
         roots::read(&self.0.walker, source).await
     }

@@ -1,10 +1,10 @@
-//! Counts of what goes on, for whoever watches: each call below adds one to a counter of the process.
+//! Counters of the process, for monitoring. Each function below counts one event.
 //!
-//! They go through the facade `metrics`, so a program that embeds the crate may have them in a recorder of its own. The
-//! daemon installs [`exposition`], which its `/metrics` prints. Without either a call costs next to nothing.
+//! They use the facade `metrics`, so a program that embeds the crate may install a recorder of its own. The daemon
+//! installs [`exposition`], which `/metrics` prints. Without a recorder a call costs next to nothing.
 //!
-//! No label is foreign text: endpoints and gateways go by the labels of the configuration, all else by words that stand
-//! here.
+//! No label is foreign text: endpoints and gateways have the labels of the configuration, and all other labels are
+//! words from this file.
 
 mod exposition;
 
@@ -15,9 +15,9 @@ pub use exposition::{Exposition, exposition};
 /// What kind of metric a family is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A number that only grows.
     Counter,
-    /// It goes up and down.
+    /// A number that goes up and down.
     Gauge,
 }
 
@@ -57,7 +57,7 @@ pub const FAMILIES: [Family; 13] = [
     Family {
         name: HTTP_CONNECTIONS_REFUSED,
         kind: Kind::Counter,
-        help: "Connections closed at once since their client has too many.",
+        help: "Connections closed at once because their client has too many.",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -68,12 +68,12 @@ pub const FAMILIES: [Family; 13] = [
     Family {
         name: CACHE_EVICTIONS,
         kind: Kind::Counter,
-        help: "Entries that the cache dropped, by pool and cause: expired, or size (there was no room).",
+        help: "Entries that the cache dropped, by pool and cause: expired, or size (no room left).",
     },
     Family {
         name: UPSTREAM_REQUESTS,
         kind: Kind::Counter,
-        help: "Requests to the outside, by kind, label of the endpoint (foreign: whatever a name chose) and outcome.",
+        help: "Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.",
     },
     Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
     Family {
@@ -83,10 +83,10 @@ pub const FAMILIES: [Family; 13] = [
     },
 ];
 
-/// The label of whatever a name, a card or a contract chose.
+/// The label of every host that a name, a card or a contract chose.
 pub const FOREIGN: &str = "foreign";
 
-/// What is asked of the outside.
+/// The kind of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upstream {
     /// A JSON-RPC endpoint.
@@ -103,12 +103,12 @@ pub enum Upstream {
     Keys,
 }
 
-/// What came of a request to the outside.
+/// The outcome of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A usable answer, as far as HTTP can tell.
+    /// An answer with a usable status.
     Ok,
-    /// The other side asked for a rest (429, 503).
+    /// The server asked for a pause (429, 503).
     Throttled,
     /// The time ran out.
     Timeout,
@@ -134,29 +134,29 @@ pub enum Pool {
 /// A cache as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// That of verdicts, which has three pools.
+    /// The cache of verdicts, which has three pools.
     Verdicts,
-    /// That of content.
+    /// The cache of content.
     Content,
 }
 
 /// Why the cache dropped an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// Its time was over.
+    /// The entry expired.
     Expired,
-    /// There was no room.
+    /// The pool had no room left.
     Size,
 }
 
-/// One request to the outside. `label` is that of the configuration, or [`FOREIGN`].
+/// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`].
 pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
 }
 
-/// The counter of requests to a route of the daemon that were answered with a class of status (`2xx`).
+/// The counter of requests to a route that were answered with this class of status (`2xx`).
 pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
@@ -166,12 +166,12 @@ pub fn head_refused() {
     counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
-/// A connection was closed at once, since its client has too many.
+/// A connection was closed at once because its client has too many.
 pub fn connection_refused() {
     counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
 }
 
-/// The counter of decisions of the gate: `allow`, or the code of what speaks against it.
+/// The counter of the gate's decisions: `allow`, or the code of the objection.
 pub fn gate_decisions(code: &'static str) -> Counter {
     counter!(GATE_DECISIONS, "code" => code)
 }
@@ -196,7 +196,7 @@ pub fn cache_hit(pool: Pool) {
     cache_hits(pool).increment(1);
 }
 
-/// The counter of answers from a pool, for where looking it up would cost more than the answer.
+/// The counter of answers from a pool, for callers to which a look-up would cost more than the answer.
 pub fn cache_hits(pool: Pool) -> Counter {
     counter!(CACHE_HITS, "pool" => pool.as_str())
 }

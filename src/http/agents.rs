@@ -1,4 +1,5 @@
-//! `GET /v1/agents/{name}/.well-known/agent-card.json`: a trusted agent as an A2A card, for clients that look for one there.
+//! `GET /v1/agents/{name}/.well-known/agent-card.json`: a trusted agent as an A2A card, for clients that look for one
+//! there.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ impl From<IpAddr> for Client {
     }
 }
 
-/// Permits for each client. A client is in the table only while it holds a permit or waits for one, so the overall limit
-/// on what needs a permit bounds the table too.
+/// Permits for each client. A client is in the table only while it holds a permit or waits for one, so the overall
+/// limit on what needs a permit bounds the table too.
 pub(super) struct ClientLimits {
     permits: usize,
     table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,

@@ -68,8 +68,8 @@ where
     finished
 }
 
-/// hyper's settings. Its one timer for heads starts where the last answer ended, so it allows the time that a connection
-/// may be idle and then the time that a head may take.
+/// hyper's settings. Its one timer for heads starts where the last answer ended, so it allows the time that a
+/// connection may be idle and then the time that a head may take.
 fn builder(limits: &HttpConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -82,8 +82,8 @@ fn builder(limits: &HttpConfig) -> http1::Builder {
     http
 }
 
-/// Ends the sending side, then reads what the client still sends until it ends its own, [`LINGER_BYTES`] at most and for
-/// `time` at most.
+/// Ends the sending side, then reads what the client still sends until it ends its own, [`LINGER_BYTES`] at most and
+/// for `time` at most.
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin, time: Duration) {
     if stream.shutdown().await.is_err() {
         return;

@@ -23,8 +23,8 @@ pub(super) enum Form {
 type Fit = (u16, u8);
 
 impl Form {
-    /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is named
-    /// more exactly.
+    /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is
+    /// named more exactly.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
         let (mut plain, mut signed): (Fit, Fit) = ((0, 0), (0, 0));
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());

@@ -38,8 +38,8 @@ impl RenderedCache {
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// The verdict as `render` makes it. Only one that came from the cache of verdicts is kept: it is likely to be asked
-    /// for again.
+    /// The verdict as `render` makes it. Only one that came from the cache of verdicts is kept: it is likely to be
+    /// asked for again.
     pub(super) async fn get_or_render<E>(
         &self,
         verdict: &Verdict,

@@ -36,8 +36,8 @@ pub(super) async fn answer(state: &AppState, router: Router, client: Client, req
     let mut response = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
     protect(response.headers_mut());
     if is_chunked {
-        // Chunks beside a length are how a second request is smuggled past a proxy (RFC 9112, 6.3). On a connection that
-        // ends here nothing is read after them.
+        // Chunks beside a length are how a second request is smuggled past a proxy (RFC 9112, 6.3). On a connection
+        // that ends here nothing is read after them.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     state.counters.count(uri.path(), face, &response);

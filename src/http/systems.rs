@@ -16,8 +16,8 @@ use crate::text::Foreign;
 /// Seconds for which a card is fresh after it was computed, as in Orloj's server.
 pub(super) const FRESH_SECONDS: i64 = 300;
 
-/// Seconds after which a request makes the daemon read the resources again: many requests cost little, and a change shows
-/// soon.
+/// Seconds after which a request makes the daemon read the resources again: many requests cost little, and a change
+/// shows soon.
 const REREAD_SECONDS: i64 = 10;
 
 /// Why there are no cards.

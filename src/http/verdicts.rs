@@ -144,7 +144,8 @@ impl Batch {
     }
 }
 
-/// The question of a name and a query. Only `profile` and `depth` may be chosen; an empty one is none.
+/// The question of a name and a query. The query may choose `profile` and `depth` alone; an empty value chooses
+/// nothing.
 fn asked(name: String, query: &str) -> Result<Question, String> {
     let mut question = Question::new(name);
     for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {

@@ -1,5 +1,5 @@
-//! A stream that fails when its reader takes nothing for too long: hyper limits how slowly a request may arrive, but not
-//! how slowly an answer may be read.
+//! A stream that fails when its reader takes nothing for too long: hyper limits how slowly a request may arrive, but
+//! not how slowly an answer may be read.
 
 use std::future::Future as _;
 use std::io;
@@ -22,7 +22,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, limit, stalled: None }
     }
 
-    /// Passes on a result. While there is none the time runs, and at the limit the write fails.
+    /// Passes on a result. Without progress the time runs, and at the limit the write fails.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled = None;

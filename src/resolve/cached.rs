@@ -91,8 +91,8 @@ impl CachedWalker {
         }
     }
 
-    /// The run for `name`, as the cache starts it: with the number of failures in a row before it. Its verdict is one on
-    /// the normal form of the name, which most callers type.
+    /// The run for `name`, as the cache starts it: with the number of failures in a row before it. Its verdict is one
+    /// on the normal form of the name, which most callers type.
     fn run(
         &self,
         name: EnsName,

@@ -76,8 +76,8 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// limit as shipped half a second, which an honest public endpoint seldom takes.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is
-/// seen as its own.
+/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
+/// failure is seen as its own.
 pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Chain>, SetupError> {
     let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let timeout = config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn);

@@ -42,8 +42,8 @@ impl ContentSources {
         let Targets { url, cid, path, mirror: other } = Targets::of(&found.records);
 
         let started = Instant::now();
-        // A raw CID is checked against the bytes of the URL, so gateways are asked only where these are other bytes. A host
-        // that stalls leaves the gateways half of the time.
+        // A raw CID is checked against the bytes of the URL, so gateways are asked only where these are other bytes. A
+        // host that stalls leaves the gateways half of the time.
         let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = async {
@@ -140,7 +140,8 @@ impl ContentSources {
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
     }
 
-    /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that lied on the way.
+    /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that
+    /// lied on the way.
     async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
         if !location.starts_with("ipfs://") {
             return (self.content.schema(location, limit).await, Liars::new());

@@ -1,7 +1,7 @@
 //! The walk: name, records, card, proof, verdict.
 //!
-//! It asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and builds the verdict. It
-//! gathers all reasons and stops only where a step is moot.
+//! It asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and builds the verdict.
+//! It gathers all reasons and stops only where a step is moot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
