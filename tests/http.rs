@@ -530,7 +530,7 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     is_bare(&rest(garbage).await, 400);
     is_bare(&rest(smuggled).await, 400);
     let cut_off = daemon.raw(format!("{post}transfer-encoding: chunked\r\n\r\nnot a length\r\n")).await;
-    assert!(rest(cut_off).await.starts_with("HTTP/1.1 400 "), "chunks that are none are not too large a body");
+    assert!(rest(cut_off).await.starts_with("HTTP/1.1 400 "), "malformed chunks are not a body that is too large");
     assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
 }
 
@@ -665,7 +665,7 @@ async fn an_endless_body_does_not_hold_the_gate_up() {
     }
 }
 
-/// A connection from another address of this machine, as far as limits go another client.
+/// A connection from another address of this machine: for the limits another client.
 #[cfg(target_os = "linux")]
 async fn from(address: &str, daemon: &Daemon) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
@@ -850,7 +850,7 @@ async fn no_name_leads_the_resolver_back_to_the_daemon() {
     assert_eq!(verdict["state"], "untrusted");
 }
 
-/// The program without the configuration of whoever runs the tests.
+/// The program, without configuration from the environment.
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
