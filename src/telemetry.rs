@@ -1,7 +1,7 @@
 //! Counters of the process, for monitoring. Each function below counts one event.
 //!
 //! They use the facade `metrics`, so a program that embeds the crate may install a recorder of its own. The daemon
-//! installs [`exposition`], which `/metrics` prints. Without a recorder a call costs next to nothing.
+//! installs [`exposition()`], which `/metrics` prints. Without a recorder a call costs next to nothing.
 //!
 //! No label is foreign text: endpoints and gateways have the labels of the configuration, and all other labels are
 //! words from this file.
