@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header;
+use clresolve_egress::header;
 use url::Url;
 
 use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use ::url::Url;
 use bytes::Bytes;
-use reqwest::header;
+pub use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use self::client::{Clients, SendError, parse_roots};

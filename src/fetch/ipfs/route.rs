@@ -1,6 +1,6 @@
 //! [`Route`]: a gateway, the door that leads to it, and the URLs to ask.
 
-use reqwest::header;
+use clresolve_egress::header;
 use url::Url;
 
 use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST, Want};
