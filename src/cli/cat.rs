@@ -60,7 +60,7 @@ impl Refusal {
 }
 
 pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out.clone())?;
+    let mut output = Output::new(&args.out)?;
     let bytes = match (Target::parse(&args.target), &args.car) {
         (Err(refusal), _) => Err(refusal),
         (Ok(target), Some(car)) => from_car(target, read_car(car)?),

@@ -30,7 +30,7 @@ pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
 }
 
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, false);
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {

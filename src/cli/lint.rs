@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::world::World;
 use crate::card::Card;
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out.clone())?;
+    let output = Output::new(&args.output.out)?;
     super::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
@@ -54,7 +54,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
                 mend(document, args.flavour, &rules)?;
             }
         }
-        let mut judged = Judged::new(output, args.output.format, args.documents.len() > 1);
+        let mut judged = Judged::new(output, args.output.form(), args.documents.len() > 1);
         for document in &args.documents {
             match bytes(document, &world).await {
                 Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
@@ -129,7 +129,7 @@ fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Resul
         return Ok(());
     }
     let name = file.display().to_string();
-    replace(file, fixed.text.as_bytes()).with_context(|| format!("cannot write {}", Foreign::new(&name)))?;
+    replace(file, fixed.text.as_bytes()).map_err(|error| Unwritable::new(Foreign::new(&name).to_string(), error))?;
     for change in &fixed.changes {
         anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(change));
     }

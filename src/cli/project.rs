@@ -1,4 +1,4 @@
-//! `project`: a trusted agent as an A2A card.
+//! `cards project`: a trusted agent as an A2A card.
 
 use anyhow::bail;
 
@@ -21,7 +21,7 @@ pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
 }
 
 async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {

@@ -1,29 +1,28 @@
-//! `verdict verify`: a signed verdict, checked without asking anybody.
+//! `verdict verify`: a signed verdict, checked without a network.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
-use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs};
+use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
+use super::render;
 use super::verify::{exit_of, report_unmet};
-use super::{render, world};
+use super::world::{self, Reader};
 use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::{Config, ProofDemand};
+use crate::config::{Config, Layer, ProofDemand};
 use crate::name::EnsName;
 use crate::sign::{Expected, MAX_JWS_BYTES, TrustedKeys, Verified, verify};
 use crate::text::Foreign;
 
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     let VerdictCommand::Verify(args) = args.command;
-    if args.world.sandbox {
-        bail!("--sandbox: the sandbox signs nothing, so there is nothing of it to check");
-    }
-    let config = world::configuration(&args.world, crate::config::Layer::default())?;
+    let config = world::configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let keys = TrustedKeys::from_file(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = read(&args.jws)?;
@@ -84,14 +83,14 @@ fn read(path: &Path) -> anyhow::Result<String> {
 fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
     let verdict = &verified.verdict;
     let unmet = args.expect.unmet(verdict);
-    let format = args.output.format;
-    let output = Output::new(args.output.out)?;
+    let format = args.output.form();
+    let output = Output::new(&args.output.out)?;
     let palette = output.palette();
-    anstream::eprintln!(
+    notice::note(format_args!(
         "clresolve: signed by {}, key {}",
         Foreign::new(&verified.issuer),
         Foreign::new(&verified.key_id)
-    );
+    ));
     if format != Format::Text {
         report_unmet(verdict, &unmet);
     }

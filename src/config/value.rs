@@ -206,6 +206,9 @@ impl FromStr for Gateway {
 
 /// An http or https URL with a host. The message never repeats the URL: it may hold a key.
 fn http_url(s: &str) -> Result<Url, String> {
+    if !s.contains("://") {
+        return Err(without_scheme(s));
+    }
     let url = Url::parse(s).map_err(|e| format!("expected an http or https URL ({e})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("expected an http or https URL".to_owned());
@@ -214,6 +217,19 @@ fn http_url(s: &str) -> Result<Url, String> {
         return Err("expected an URL without a fragment".to_owned());
     }
     Ok(url)
+}
+
+/// What to say of an URL without a scheme. Only a host with a port is repeated: anything else may be a key.
+fn without_scheme(s: &str) -> String {
+    let (authority, rest) = s.split_at(s.find(['/', '?', '#']).unwrap_or(s.len()));
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    let Some((host, _)) = authority.rsplit_once(':').filter(|(host, port)| is_port(port) && !host.contains('@')) else {
+        return "expected an http or https URL: the scheme is missing; write https:// before it".to_owned();
+    };
+    let is_local = host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    let scheme = if is_local { "http" } else { "https" };
+    let rest = if rest.len() > 1 { "/…" } else { "" };
+    format!("expected an http or https URL: the scheme is missing; did you mean {scheme}://{authority}{rest}?")
 }
 
 /// The label that was given, or host and port of the URL.
@@ -265,6 +281,24 @@ mod tests {
             ["ftp://g.example", "g.example", "https://u:p@g.example", "https://g.example/?k=1", "https://g.example/#a"]
         {
             assert!(bad.parse::<Gateway>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_scheme_is_named() {
+        for (given, meant) in [
+            ("127.0.0.1:8545", "did you mean http://127.0.0.1:8545?"),
+            ("localhost:8545/", "did you mean http://localhost:8545?"),
+            ("[::1]:8545", "did you mean http://[::1]:8545?"),
+            ("rpc.example:443/v3/SECRET", "did you mean https://rpc.example:443/…?"),
+            ("rpc.example/SECRET", "write https:// before it"),
+            ("SECRET", "write https:// before it"),
+            ("user:SECRET@rpc.example:443", "write https:// before it"),
+        ] {
+            for error in [given.parse::<Endpoint>().unwrap_err(), given.parse::<Gateway>().unwrap_err()] {
+                assert!(error.starts_with("expected an http or https URL: the scheme is missing; "), "{error}");
+                assert!(error.ends_with(meant) && !error.contains("SECRET"), "{error}");
+            }
         }
     }
 
