@@ -16,8 +16,10 @@ mod cards;
 mod cat;
 mod color;
 mod completions;
+mod config;
 mod convert;
 mod discover;
+mod doctor;
 mod exit;
 mod expect;
 mod explain;
@@ -28,11 +30,13 @@ mod hint;
 mod key;
 mod layout;
 mod lint;
+mod man;
 mod memory;
 mod name;
 mod names;
 mod notice;
 mod output;
+mod own;
 mod plan;
 mod progress;
 mod project;
@@ -122,6 +126,9 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Verdict(args) => verdict::run(args),
         Command::Signature(args) => signature::run(args.command),
         Command::Completions(args) => completions::run(args),
+        Command::Config(args) => config::run(args.command),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Man(args) => man::run(&args),
         Command::Help(args) => help::run(&args),
     }
 }

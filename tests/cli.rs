@@ -283,6 +283,23 @@ fn completions_are_made_for_every_shell() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = run([OsStr::new("man"), folder.path().as_os_str()]);
+    assert_eq!((code(&pages), out(&pages), err(&pages)), (0, "", ""));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(page("clresolve.1").contains("universal\\-resolver"), "{}", page("clresolve.1"));
+    assert!(!page("clresolve-trace.1").contains("universal\\-resolver"));
+    for name in ["clresolve-cards-convert.1", "clresolve-signature-key-new.1", "clresolve-bundle-verify.1"] {
+        assert!(page(name).contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(!folder.path().join("clresolve-convert.1").exists(), "an old spelling has no page");
+    assert!(out(&run(["man"])).contains(".TH clresolve 1"));
+    let missing = run(["man", "/nonexistent"]);
+    assert_eq!((code(&missing), err(&missing)), (2, "clresolve: /nonexistent: expected a folder that exists\n"));
+}
+
+#[test]
 fn name_shows_normal_form_node_and_wire_form() {
     let good = run(["name", "Vitalik.eth", "-o", "json"]);
     let row: Value = serde_json::from_slice(&good.stdout).unwrap();

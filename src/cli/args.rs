@@ -27,7 +27,10 @@ pub(super) use cards::{
     ProjectArgs, Projection,
 };
 pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
-pub(super) use program::{CompletionsArgs, ExplainArgs, HelpArgs, NameArgs, SandboxArgs, ServeArgs};
+pub(super) use program::{
+    CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, ManArgs,
+    NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
+};
 pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
@@ -49,6 +52,7 @@ Examples:
   clresolve signature verify card.json --ens a.eth
                                              who has signed this A2A card?
   clresolve serve                            a daemon for programs and proxies
+  clresolve doctor                           are my endpoints and gateways well?
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
   clresolve audit --names FILE --format html a report on many names
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
@@ -146,8 +150,15 @@ pub(super) enum Command {
     Verdict(VerdictArgs),
     /// Sign A2A cards, check their signatures, and make keys
     Signature(SignatureArgs),
+    /// Show, check or begin the configuration
+    Config(ConfigArgs),
+    /// Examine each RPC endpoint and gateway, and say what to change
+    Doctor(DoctorArgs),
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write manual pages
+    #[command(hide = true)]
+    Man(ManArgs),
     /// Show help on a command, or on the options of the world
     Help(HelpArgs),
 }
@@ -248,6 +259,11 @@ pub(super) fn command() -> clap::Command {
     without_world(Cli::command())
 }
 
+/// The command for manual pages: the page of the program has the options of the world, and no other has.
+pub(super) fn manual() -> clap::Command {
+    command().mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
+}
+
 /// The page on the options of the world.
 pub(super) fn world_page() -> clap::Command {
     let page = clap::Command::new("clresolve help world")
@@ -278,7 +294,6 @@ const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve
 
 /// The command and those below it with the options of the world hidden, and with a word on where they are.
 fn without_world(command: clap::Command) -> clap::Command {
-    let is_of_world = |arg: &clap::Arg| arg.get_help_heading() == Some(world::HEADING);
     let has_world = command.get_arguments().any(is_of_world);
     let mut command =
         command.mut_args(|arg| if is_of_world(&arg) { arg.hide(true) } else { arg }).mut_subcommands(without_world);
@@ -287,6 +302,10 @@ fn without_world(command: clap::Command) -> clap::Command {
         command = command.after_help(format!("{own}{WORLD_FOOTER}"));
     }
     command
+}
+
+fn is_of_world(arg: &clap::Arg) -> bool {
+    arg.get_help_heading() == Some(world::HEADING)
 }
 
 /// Moves a command that stands after flags to the front, and the command below it behind it, so that flags may come before

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::args::{DepthArg, WorldArgs};
+use super::own;
 use crate::config::{Config, Layer};
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
@@ -91,13 +92,15 @@ pub(super) enum Source {
 }
 
 /// What each source says, the strongest last.
-pub(super) fn sources(args: &WorldArgs, _reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
+pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let mut sources = Vec::new();
     if let Some(path) = args.config.clone().or_else(from_environment) {
         let layer = Layer::from_file(&path)?;
         sources.push((Source::File(path), layer));
+    } else if reader == Reader::People && !args.no_config {
+        sources.extend(own::layer()?.map(|(path, layer)| (Source::File(path), layer)));
     }
     sources.push((Source::Environment, Layer::from_environment(variable)?));
     sources.push((Source::Flags, layer(args)));

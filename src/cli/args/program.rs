@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::output::{OutArgs, OutputArgs};
 use super::suggest;
@@ -118,6 +118,97 @@ pub(in crate::cli) struct HelpArgs {
     /// A command, with its subcommand where it has one, or `world`
     #[arg(value_name = "COMMAND")]
     pub(in crate::cli) topic: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve man | man -l -
+  clresolve man /usr/local/share/man/man1")]
+pub(in crate::cli) struct ManArgs {
+    /// Write a page per command into this folder
+    #[arg(value_name = "DIR", conflicts_with = "file")]
+    pub(in crate::cli) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Your own configuration file is $XDG_CONFIG_HOME/clresolve/config.toml, or
+~/.config/clresolve/config.toml. Commands that you type read it, unless --config,
+--no-config or --sandbox is given; serve, bundle verify and verdict verify never do.
+It is refused when others may write it or its folder.")]
+pub(in crate::cli) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: ConfigCommand,
+}
+
+/// What is done with the configuration.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ConfigCommand {
+    /// Write a file to start from; one that exists is left as it is
+    Init(InitArgs),
+    /// Show each value in force, and where it comes from
+    Show(ShowConfigArgs),
+    /// Check a file, without a network
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve config init
+  clresolve config init ./clresolve.toml")]
+pub(in crate::cli) struct InitArgs {
+    /// The file [default: your own configuration file]
+    #[arg(value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The sources are default, file, environment and flag; a derived value follows from
+another key. URLs are shown without what may be a key.
+
+Examples:
+  clresolve config show
+  clresolve config show --config server.toml --json")]
+pub(in crate::cli) struct ShowConfigArgs {
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 the file is good, 2 it is not.
+
+Examples:
+  clresolve config check
+  clresolve config check deploy/config.toml")]
+pub(in crate::cli) struct CheckArgs {
+    /// The file [default: your own configuration file]
+    #[arg(value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each RPC endpoint is asked for its chain, its newest and its finalized block, and for
+the hash of one finalized block that all of them have; each gateway for a block that
+most gateways hold. Endpoints and gateways are shown by their labels.
+Exit codes: 0 nothing to change, 1 something to change, 2 usage.
+
+Examples:
+  clresolve doctor
+  clresolve doctor --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080 --json")]
+pub(in crate::cli) struct DoctorArgs {
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
 }
 
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
