@@ -4,6 +4,7 @@
 //! seals the verdict. It gathers all reasons and stops only where a step is moot.
 
 mod continuity;
+pub mod doctor;
 mod network;
 mod roots;
 mod setup;

@@ -594,3 +594,44 @@ fn verdict() -> Value {
         "tool": {"name": "clresolve", "version": "0.1.0"},
     })
 }
+
+#[test]
+fn the_doctor_finds_the_sandbox_well() {
+    let found = run(["doctor", "--sandbox", "--json"]);
+    let examined: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!((code(&found), &examined["advice"]), (0, &serde_json::json!([])), "{examined:#}");
+    let endpoints = examined["endpoints"].as_array().unwrap();
+    assert!(!endpoints.is_empty());
+    for endpoint in endpoints {
+        assert_eq!((&endpoint["chain"], &endpoint["reachable"]), (&Value::from(31_337), &Value::from(true)));
+        assert!(endpoint["latest"]["number"].as_u64() >= endpoint["finalized"]["number"].as_u64(), "{endpoint:#}");
+        assert!(endpoint["latency_ms"].is_u64(), "{endpoint:#}");
+    }
+    let groups = examined["agreement"]["groups"].as_array().unwrap();
+    assert_eq!((groups.len(), groups[0]["endpoints"].as_array().map(Vec::len)), (1, Some(endpoints.len())));
+    assert!(!examined["gateways"].as_array().unwrap().is_empty());
+    let text = run(["doctor", "--sandbox"]);
+    assert!(out(&text).ends_with("\nNothing has to be changed.\n"), "{}", out(&text));
+}
+
+#[test]
+fn the_doctor_says_what_to_change_and_shows_no_key() {
+    let far = ["--rpc", "http://127.0.0.1:1/SECRET", "--gateway", "http://127.0.0.1:1/SECRET", "--timeout", "2s"];
+    let found = run([&["doctor", "--json"], &far[..]].concat());
+    assert_eq!(code(&found), 1, "{}", err(&found));
+    let examined: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let advice = examined["advice"].as_array().unwrap();
+    assert_eq!(advice.len(), 3, "{examined:#}");
+    for (advice, start) in advice.iter().zip([
+        "127.0.0.1:1 cannot be reached (",
+        "endpoints of 1 operator are needed, and 0 can be used",
+        "127.0.0.1:1 cannot be reached (",
+    ]) {
+        assert!(advice.as_str().unwrap().starts_with(start), "{advice}");
+    }
+    let text = run([&["doctor"], &far[..]].concat());
+    for said in [out(&found), err(&found), out(&text), err(&text)] {
+        assert!(!said.contains("SECRET"), "{said}");
+    }
+    assert!(out(&text).contains("What to change\n  - 127.0.0.1:1 cannot be reached"), "{}", out(&text));
+}
