@@ -82,15 +82,20 @@ Exit codes:
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
+    disable_version_flag = true,
     arg_required_else_help = true
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
     command: Option<Spelled>,
-    #[command(flatten)]
-    verify: VerifyArgs,
+    // Before those with a heading, which would have these under it too.
     #[command(flatten)]
     global: GlobalArgs,
+    /// Print the version; with -v also commit, profiles and manifests
+    #[arg(short = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+    #[command(flatten)]
+    verify: VerifyArgs,
 }
 
 /// A command line that was understood.
@@ -113,8 +118,16 @@ pub(super) struct Moved {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Judge names; the same as naming them without a command
+    #[command(after_help = "\
+Examples:
+  clresolve verify summarizeagent.eth
+  clresolve verify - -o jsonl < names.txt     names from standard input, one per line")]
     Verify(VerifyArgs),
     /// Judge names and show each step with its evidence and time
+    #[command(after_help = "\
+Examples:
+  clresolve trace summarizeagent.eth
+  clresolve trace a.eth --depth schemas --links")]
     Trace(VerifyArgs),
     /// Show the cl.* text records as they stand on the chain, without judging them
     Records(RecordsArgs),
@@ -266,12 +279,11 @@ pub(super) fn manual() -> clap::Command {
 
 /// The page on the options of the world.
 pub(super) fn world_page() -> clap::Command {
-    let page = clap::Command::new("clresolve help world")
+    WorldArgs::augment_args(clap::Command::new("clresolve help world"))
         .about("Options that say which chain, gateways and rules to use, and how long to wait.")
         .after_help(WORLD_AFTER_HELP)
         .override_usage("clresolve [COMMAND] [OPTIONS OF THE WORLD] ...")
-        .disable_help_flag(true);
-    WorldArgs::augment_args(page)
+        .disable_help_flag(true)
 }
 
 const WORLD_AFTER_HELP: &str = "\
@@ -438,7 +450,12 @@ mod tests {
         let page = world_page().render_help().to_string();
         let own: Vec<String> = world_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
         assert!(own.len() > 15 && own.iter().all(|flag| page.contains(&format!("--{flag}"))), "{page}");
-        let help = command().find_subcommand_mut("trace").expect("a command").render_help().to_string();
+        let mut command = command();
+        command.build();
+        let help = command.find_subcommand_mut("trace").expect("a command").render_help().to_string();
+        for flag in ["--verbose", "--quiet", "--color <WHEN>", "clresolve trace "] {
+            assert!(help.contains(flag), "{flag} is missing from {help}");
+        }
         assert!(!help.contains("--universal-resolver") && help.contains("clresolve help world"), "{help}");
     }
 

@@ -11,11 +11,11 @@ use crate::text::{Foreign, nearest};
 const WORLD: &str = "world";
 
 pub(super) fn run(args: &HelpArgs) -> anyhow::Result<Exit> {
-    let mut command = match args.topic.as_slice() {
-        [topic] if topic == WORLD => args::world_page(),
-        topic => below(topic)?,
+    let help = match args.topic.as_slice() {
+        [topic] if topic == WORLD => args::world_page().render_help(),
+        topic => below(topic)?.render_long_help(),
     };
-    output::print(&command.render_long_help())?;
+    output::print(&help)?;
     Ok(Exit::Trusted)
 }
 

@@ -15,10 +15,6 @@ use crate::discover::{SystemName, Target};
 use crate::flavour::Flavour;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  clresolve verify summarizeagent.eth
-  clresolve verify - -o jsonl < names.txt     names from standard input, one per line")]
 pub(in crate::cli) struct VerifyArgs {
     /// ENS names, such as summarizeagent.eth; - reads them from standard input
     #[arg(required = true, value_name = "NAME")]
