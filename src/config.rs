@@ -18,6 +18,8 @@ pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 
 mod file;
+mod forms;
+mod keys;
 mod layer;
 mod memory;
 mod orloj;
@@ -25,7 +27,8 @@ mod serve;
 mod sign;
 mod value;
 
-pub use layer::{CacheLayer, Layer};
+use keys::table;
+pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{BaseUrl, OrlojConfig, OrlojLayer};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
@@ -177,24 +180,21 @@ pub enum ManifestSource {
     },
 }
 
-/// Sizes of the caches, in entries and in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheConfig {
-    /// Trusted verdicts kept.
-    pub trusted: u64,
-    /// Other verdicts kept, in a pool of their own.
-    pub untrusted: u64,
-    /// Bytes that trusted verdicts, other verdicts and failures may take: each of the three as many.
-    pub verdict_bytes: u64,
-    /// Bytes of proven content kept.
-    pub content_bytes: u64,
-}
+table! {
+    /// Sizes of the caches, in entries and in bytes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    config CacheConfig;
+    /// `[cache]`, as one source names its keys.
+    layer CacheLayer;
 
-impl Default for CacheConfig {
-    fn default() -> Self {
-        Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
-    }
+    /// Trusted verdicts kept.
+    trusted: u64 = 10_000;
+    /// Other verdicts kept, in a pool of their own.
+    untrusted: u64 = 10_000;
+    /// Bytes that trusted verdicts, other verdicts and failures may take: this number for each of the three.
+    verdict_bytes: u64 = 128 * 1024 * 1024;
+    /// Bytes of proven content kept.
+    content_bytes: u64 = 64 * 1024 * 1024;
 }
 
 impl Default for Config {
@@ -247,7 +247,7 @@ impl ChainConfig {
             (Some(ProofDemand::SingleRpc), Some(_)) => {
                 return Err(ConfigError::Conflict {
                     key: "quorum".to_owned(),
-                    detail: "with proof single-rpc nobody has to agree; leave one of the two out".to_owned(),
+                    detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
                 });
             }
             // One operator alone is better than nothing: its lies about the state are found out, those about the header not.

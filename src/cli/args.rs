@@ -204,7 +204,7 @@ impl Spelled {
             Self::Now(command) => return (command, None),
             Self::Convert(args) => (cards(CardsCommand::Convert(args)), "convert", "cards convert"),
             Self::Generate(args) => (cards(CardsCommand::Generate(args)), "generate", "cards generate"),
-            Self::Project(args) => (cards(CardsCommand::Project(args)), "project", "cards project"),
+            Self::Project(args) => (cards(CardsCommand::Project(Box::new(args))), "project", "cards project"),
             Self::Aevum(args) => (cards(CardsCommand::Aevum(args)), "aevum", "cards aevum"),
             Self::Sign(args) => (signature(SignatureCommand::Sign(args)), "sign", "signature sign"),
             Self::Key(args) => (signature(SignatureCommand::Key(args)), "key", "signature key"),

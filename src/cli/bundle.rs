@@ -62,7 +62,7 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// The bundle with a signature, or without where there is none to be had: the evidence is the same.
+/// The bundle with a signature, or without one where it cannot be made: the evidence is the same.
 fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
     bundle.clone().signed(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
@@ -271,7 +271,7 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
             Signed::By(Signature { issuer, .. }) => {
                 format!("If you believe {}: the binding was real then.", Foreign::new(issuer))
             }
-            _ => "If you believe whoever made this bundle: the binding was real then.".to_owned(),
+            _ => "If you believe the exporter of this bundle: the binding was real then.".to_owned(),
         },
         State::Untrusted => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
         State::Indeterminate => "Do not go ahead: the evidence does not decide.".to_owned(),

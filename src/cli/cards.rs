@@ -8,7 +8,7 @@ pub(super) fn run(command: CardsCommand) -> anyhow::Result<Exit> {
     match command {
         CardsCommand::Convert(args) => convert::run(args),
         CardsCommand::Generate(args) => generate::run(args),
-        CardsCommand::Project(args) => project::run(args),
+        CardsCommand::Project(args) => project::run(*args),
         CardsCommand::Aevum(args) => aevum::run(args.command),
     }
 }

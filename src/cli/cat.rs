@@ -15,7 +15,7 @@ use crate::cid::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
 use crate::text::Foreign;
 
 /// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
-/// that nobody wants.
+/// that are not wanted.
 const MAX_CAR_BYTES: u64 = 256 << 20;
 
 /// What is asked for: `CID` or `CID/path`, with or without `ipfs://` or `/ipfs/` before it. The names in the path mean

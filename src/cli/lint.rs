@@ -136,7 +136,7 @@ fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Resul
     Ok(())
 }
 
-/// Puts a whole file in the place of another, with its permissions, so that nobody reads half of it. A link stays one.
+/// Puts a whole file in the place of another, with its permissions, so that no reader sees half of it. A link stays one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = &file.canonicalize()?;
     let folder = file.parent().unwrap_or(file);
@@ -148,7 +148,7 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of the file or of standard input, as far as the rules look.
+/// The bytes of the file or of standard input, up to the limit of the rules.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = MAX_BYTES as u64;

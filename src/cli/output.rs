@@ -131,7 +131,7 @@ impl Unwritable {
 /// Writes help and the like to standard output, with its styles where the stream takes them.
 ///
 /// # Errors
-/// When standard output takes no more. A reader that has gone is none.
+/// When standard output takes no more. A reader that has gone is not an error.
 pub(super) fn print(text: &StyledStr) -> Result<(), Unwritable> {
     let mut stdout = anstream::stdout().lock();
     match write!(stdout, "{}", text.ansi()).and_then(|()| stdout.flush()) {

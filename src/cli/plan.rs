@@ -84,7 +84,7 @@ fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<E
     Ok(worst)
 }
 
-/// What whoever publishes should know beside the plan.
+/// What a publisher should know beside the plan.
 fn notes(publication: &Publication, hidden: &[String]) {
     report_unreadable(publication);
     if let Some(first) = hidden.first() {

@@ -23,7 +23,7 @@ const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing prove
 
 /// Why a name has no records to show.
 enum Failure {
-    /// The name is none: its error.
+    /// The name is invalid: its error.
     Name(String),
     /// The chain could not be asked, or not in time.
     Chain(String),

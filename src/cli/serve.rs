@@ -15,7 +15,7 @@ use crate::verdict::Depth;
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
     let done = runtime.block_on(serve(args));
-    // Runs for clients that have gone may still be under way; nobody waits for them.
+    // Runs for clients that have gone may still be under way; their answers are not needed.
     runtime.shutdown_background();
     done
 }

@@ -75,7 +75,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let source: Box<dyn Read> =
         if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(path).with_context(|| name.clone())?) };
     let mut bytes = Vec::new();
-    // One byte more than may be, so that what is too long is told by whoever checks it.
+    // One byte more than may be, so that the check refuses what is too long.
     source.take(MAX_JWS_BYTES as u64 + 3).read_to_end(&mut bytes).with_context(|| name)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -107,7 +107,7 @@ fn signer(world: &World) -> anyhow::Result<Signer> {
 
 impl From<SignArgs> for Layer {
     fn from(args: SignArgs) -> Self {
-        let sign = SignLayer { key: args.sign_key, issuer: args.sign_issuer, publish: None };
+        let sign = SignLayer::of_flags(args.sign_key, args.sign_issuer);
         Self { sign: Some(sign), ..Self::default() }
     }
 }

@@ -1,5 +1,6 @@
 //! `--version -v`: which build this is, and by which rules it judges.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use super::exit::Exit;
 use super::output::Output;
 use crate::profile::Profiles;
 
-/// The commit that was built, where whoever built it said so.
+/// The commit that was built, where the build was given it. A packaged source has no repository to ask.
 const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Whether `-v` stands beside `--version`. The parser stops at the first of the two.
@@ -27,7 +28,7 @@ pub(super) fn write_whole() -> anyhow::Result<Exit> {
 
 fn whole(profiles: &Profiles) -> String {
     let mut text = format!("clresolve {}\ncommit    {}\n", env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or("unknown"));
-    let mut manifests = std::collections::BTreeMap::new();
+    let mut manifests = BTreeMap::new();
     for profile in profiles.iter() {
         let _ = writeln!(text, "profile   {:<26} {}", profile.id(), profile.digest());
         manifests.extend(profile.manifests().map(|manifest| (manifest.id().to_owned(), manifest.digest())));

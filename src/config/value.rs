@@ -1,13 +1,32 @@
 //! The written forms of single values, the same in the file, in the environment and as flags.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use serde::Deserialize as _;
 use url::Url;
 
-use super::{Endpoint, Gateway, Hedging};
+use super::keys::forms;
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, OriginSpec};
+
+forms! {
+    World(String) = parse_world, String::clone;
+    Profile(String) = parse_profile, String::clone;
+    Issuer(String) = super::parse_issuer, String::clone;
+    Contract(Address) = parse_address, ToString::to_string;
+    Hash(B256) = parse_hash, ToString::to_string;
+    Demand(ProofDemand) = str::parse, ToString::to_string;
+    ProofGrade(Grade) = parse_grade, grade_text;
+    Time(Duration) = parse_duration, |value: &Duration| humantime::format_duration(*value).to_string();
+    HedgeAfter(Hedging) = parse_hedging, ToString::to_string;
+    Rule(ConnectTo) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
+    HostPort(OriginSpec) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
+    FilePath(PathBuf) = |text: &str| Ok(PathBuf::from(text)), |value: &PathBuf| value.display().to_string();
+    Base(BaseUrl) = str::parse, ToString::to_string;
+}
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -131,6 +150,17 @@ pub(super) fn parse_world(s: &str) -> Result<String, String> {
     let good =
         (1..=32).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if good { Ok(s.to_owned()) } else { Err("expected at most 32 lower-case letters, digits and dashes".to_owned()) }
+}
+
+/// A grade of proof, as verdicts write it.
+fn parse_grade(s: &str) -> Result<Grade, String> {
+    let grade = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(s);
+    Grade::deserialize(grade).map_err(|error| error.to_string())
+}
+
+fn grade_text(grade: &Grade) -> String {
+    let text = serde_json::to_value(grade).ok();
+    text.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// The digest of a manifest: `sha256:` and 64 hex digits.

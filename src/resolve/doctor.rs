@@ -142,7 +142,7 @@ pub enum GatewayState {
 /// Asks every endpoint and gateway of `config`.
 ///
 /// # Errors
-/// When the configuration leads to something unusable, such as a trust root that is none.
+/// When the configuration leads to something unusable, such as a trust root that is not PEM.
 pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup))?;
     let limit = config.timeout.min(MAX_REQUEST_TIME);

@@ -27,7 +27,7 @@ pub(in crate::cli) enum CardsCommand {
     /// Make agent cards from Orloj's AgentSystem resources
     Generate(GenerateArgs),
     /// Write a trusted agent as an A2A card, for clients without ENS
-    Project(ProjectArgs),
+    Project(Box<ProjectArgs>),
     /// Compute the ledger's part of Aevum's agent cards
     Aevum(AevumArgs),
 }

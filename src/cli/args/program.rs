@@ -150,7 +150,7 @@ pub(in crate::cli) enum ConfigCommand {
     /// Write a file to start from; one that exists is left as it is
     Init(InitArgs),
     /// Show each value in force, and where it comes from
-    Show(ShowConfigArgs),
+    Show(Box<ShowConfigArgs>),
     /// Check a file, without a network
     Check(CheckArgs),
 }

@@ -23,7 +23,7 @@ pub(in crate::cli) enum SignatureCommand {
     /// Sign an A2A card
     Sign(SignCardArgs),
     /// Check the signatures of an A2A card by keys of the roots that you name
-    Verify(SignatureVerifyArgs),
+    Verify(Box<SignatureVerifyArgs>),
     /// Make a key to sign verdicts and cards with, or show the public part of one
     Key(KeyArgs),
 }
