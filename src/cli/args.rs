@@ -446,6 +446,16 @@ mod tests {
     }
 
     #[test]
+    fn json_is_another_spelling_of_the_form() {
+        let Command::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
+        assert_eq!(args.output.form(), VerdictFormat::Json);
+        let Command::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
+        assert_eq!(args.form(), ReportFormat::Json);
+        let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
+        assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
+    }
+
+    #[test]
     fn options_of_the_world_have_one_page() {
         let page = world_page().render_help().to_string();
         let own: Vec<String> = world_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();

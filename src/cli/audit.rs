@@ -63,7 +63,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, args.format.into(), &mut output)
+    finish(kept, scope, ending, args.form().into(), &mut output)
 }
 
 /// Writes the report; its exit code.

@@ -8,13 +8,17 @@ use serde_json::{Value, json};
 use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
-use super::render::{self, Palette};
+use super::render::{self, LINE_WIDTH, Palette};
 use crate::reason::{Code, Effect, Entry, Fixer, Refusal, Step};
 use crate::text::{Foreign, nearest};
+
+/// Characters before each line of an explanation.
+const INDENT: usize = 2;
 
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
+    let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
     let codes = if all { Code::ALL.iter().copied().map(Said::OfName).collect() } else { find(&args.codes)? };
     let mut results = Results::new(output, args.output.form(), codes.len() > 1);
@@ -22,7 +26,7 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
         let gap = if i > 0 { "\n" } else { "" };
         match code {
             Said::OfName(code) => results.push(code.entry(), |format| match format {
-                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), &palette)),
+                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), width, &palette)),
                 _ => line(code.entry(), &palette),
             })?,
             Said::OfRequest(refusal) => results.push(&refused(refusal), |format| match format {
@@ -117,10 +121,10 @@ fn line(entry: &Entry, palette: &Palette) -> String {
     )
 }
 
-fn paragraph(entry: &Entry, palette: &Palette) -> String {
+fn paragraph(entry: &Entry, width: usize, palette: &Palette) -> String {
     let style = palette.effect(entry.effect);
     let mut text = format!("{style}{}{style:#}: {}\n\n", entry.code.slug(), entry.title);
-    for line in render::wrapped(entry.explanation) {
+    for line in render::wrapped(entry.explanation, width) {
         let _ = writeln!(text, "  {line}");
     }
     let requirement = if entry.requirement.is_empty() { "not on the checklist" } else { entry.requirement };

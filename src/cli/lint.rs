@@ -166,6 +166,8 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 struct Judged {
     results: Results,
     palette: Palette,
+    /// How wide the terminal is, where the findings go to one.
+    width: Option<usize>,
     /// Kept for the log.
     sarif: Option<Vec<Answer>>,
     are_several: bool,
@@ -176,13 +178,13 @@ struct Judged {
 
 impl Judged {
     fn new(output: Output, format: LintFormat, are_several: bool) -> Self {
-        let palette = output.palette();
+        let (palette, width) = (output.palette(), output.width());
         let (sarif, format) = match format.plain() {
             Some(format) => (None, format),
             None => (Some(Vec::new()), Format::Json),
         };
         let results = Results::new(output, format, are_several && sarif.is_none());
-        Self { results, palette, sarif, are_several, are_valid: true, missing: Exit::Trusted }
+        Self { results, palette, width, sarif, are_several, are_valid: true, missing: Exit::Trusted }
     }
 
     fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
@@ -194,7 +196,7 @@ impl Judged {
         answer.file = self.are_several.then(|| answer.name.clone());
         self.results.push(&answer, |format| match format {
             Format::Short => short(&answer, &self.palette),
-            _ => people(&answer, &self.palette),
+            _ => people(&answer, &self.palette, self.width),
         })
     }
 
@@ -261,8 +263,9 @@ fn short(answer: &Answer, palette: &Palette) -> String {
 }
 
 /// Each finding with its line of the card, and what to do.
-fn people(answer: &Answer, palette: &Palette) -> String {
+fn people(answer: &Answer, palette: &Palette, width: Option<usize>) -> String {
     let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
+    let renderer = width.into_iter().fold(renderer, Renderer::term_width);
     let mut text = String::new();
     for finding in &answer.judgement.report.findings {
         text.push_str(&drawn(finding, answer, &renderer));
@@ -398,6 +401,7 @@ mod tests {
         people(
             &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },
             &Palette::plain(),
+            None,
         )
     }
 

@@ -157,7 +157,10 @@ pub(in crate::cli) struct AuditArgs {
     pub(in crate::cli) names: PathBuf,
     /// Form of the report
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
-    pub(in crate::cli) format: ReportFormat,
+    format: ReportFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
@@ -165,6 +168,13 @@ pub(in crate::cli) struct AuditArgs {
     pub(in crate::cli) out: OutArgs,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
+}
+
+impl AuditArgs {
+    /// The form that was asked for.
+    pub(in crate::cli) const fn form(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
 }
 
 #[derive(Debug, Args)]
