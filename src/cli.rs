@@ -12,21 +12,31 @@ mod args;
 mod audit;
 mod bundle;
 mod card;
+mod cards;
 mod cat;
+mod color;
 mod completions;
+mod config;
 mod convert;
 mod discover;
+mod doctor;
 mod exit;
 mod expect;
 mod explain;
 mod gate;
 mod generate;
+mod help;
 mod hint;
 mod key;
+mod layout;
 mod lint;
+mod man;
 mod memory;
 mod name;
+mod names;
+mod notice;
 mod output;
+mod own;
 mod plan;
 mod progress;
 mod project;
@@ -39,36 +49,63 @@ mod stop;
 mod trace;
 mod verdict;
 mod verify;
+mod version;
 mod world;
 
-use args::Command;
+use args::{Command, GlobalArgs, Parsed};
+use clap::error::ErrorKind;
 use exit::Exit;
+use output::Unwritable;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
 ///
-/// 0 trusted, 1 untrusted, 2 usage or configuration, 3 indeterminate, 4 an expectation unmet, 70 a bug, 130 interrupted.
+/// 0 trusted, 1 untrusted, 2 usage or configuration, 3 indeterminate, 4 an expectation unmet, 70 a bug, 74 output that
+/// cannot be written, 130 interrupted.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit::report_bugs();
-    let exit = exit::guarded(|| match args::parse(arguments.into_iter().collect()) {
-        Ok(cli) => dispatch(cli.into_command()),
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    color::choose(&arguments);
+    let exit = exit::guarded(|| match args::parse(arguments.clone()) {
+        Ok(parsed) => dispatch(parsed),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion && version::is_whole_asked_for(&arguments) => {
+            finish(version::write_whole())
+        }
         Err(error) => explain_usage(error),
     });
     exit.into()
 }
 
-/// Prints help and version to stdout, anything wrong to stderr. A closed stream does not change the code.
+/// Prints help and version to standard output, anything wrong to standard error. A closed stream does not change the code.
 fn explain_usage(error: clap::Error) -> Exit {
-    if !error.use_stderr() {
-        let _ = error.print();
-        return Exit::Trusted;
+    if error.use_stderr() {
+        let _ = std::io::stderr().write_all(args::plain_message(error).as_bytes());
+        return Exit::Usage;
     }
-    let _ = std::io::stderr().write_all(args::plain_message(error).as_bytes());
-    Exit::Usage
+    match error.print() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            finish(Err(Unwritable::new("standard output", error).into()))
+        }
+        _ => Exit::Trusted,
+    }
 }
 
-fn dispatch(command: Command) -> Exit {
-    start_log(command.verbosity());
-    let done = match command {
+fn dispatch(parsed: Parsed) -> Exit {
+    let Parsed { command, global, moved } = parsed;
+    start_log(global, matches!(command, Command::Serve(_)));
+    if global.quiet {
+        notice::be_quiet();
+    }
+    if let Some(moved) = moved {
+        notice::note(format_args!(
+            "clresolve: `{}` is now `{}`; the old spelling goes with the next release",
+            moved.old, moved.new
+        ));
+    }
+    finish(run_command(command))
+}
+
+fn run_command(command: Command) -> anyhow::Result<Exit> {
+    match command {
         Command::Verify(args) => verify::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Records(args) => records::run(args),
@@ -81,29 +118,33 @@ fn dispatch(command: Command) -> Exit {
         Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Discover(args) => discover::run(args),
-        Command::Convert(args) => convert::run(args),
-        Command::Project(args) => project::run(args),
+        Command::Cards(args) => cards::run(args.command),
         Command::Plan(args) => plan::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Sandbox(args) => sandbox::run(args),
-        Command::Key(args) => key::run(args),
         Command::Verdict(args) => verdict::run(args),
-        Command::Sign(args) => signature::sign(args),
-        Command::Signature(args) => signature::run(args),
-        Command::Generate(args) => generate::run(args),
-        Command::Aevum(args) => aevum::run(args.command),
+        Command::Signature(args) => signature::run(args.command),
         Command::Completions(args) => completions::run(args),
-    };
+        Command::Config(args) => config::run(args.command),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Man(args) => man::run(&args),
+        Command::Help(args) => help::run(&args),
+    }
+}
+
+/// The code of what was done; an error is reported.
+fn finish(done: anyhow::Result<Exit>) -> Exit {
     done.unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: {error:#}");
-        Exit::Usage
+        Exit::from(&error)
     })
 }
 
-/// Logs go to stderr: warnings, more with `-v`, or what `RUST_LOG` says.
-fn start_log(verbosity: u8) {
-    let level = match verbosity {
+/// Logs go to standard error: warnings, more with `-v`, or what `RUST_LOG` says. A daemon logs runs and refusals too.
+fn start_log(global: GlobalArgs, is_daemon: bool) {
+    let level = match global.verbose.saturating_add(u8::from(is_daemon)) {
+        _ if global.quiet => "error",
         0 => "warn",
         1 => "clresolve=info,warn",
         2 => "clresolve=debug,info",
@@ -119,8 +160,10 @@ fn start_log(verbosity: u8) {
 fn run_async(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     run_to_end(async {
         tokio::select! {
-            done = work => done,
+            // First, so that Ctrl-C is heeded before the work draws a progress line that must be taken away.
+            biased;
             Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+            done = work => done,
         }
     })
 }

@@ -20,6 +20,8 @@ pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 
 mod endpoint;
 mod file;
+mod forms;
+mod keys;
 mod layer;
 mod memory;
 mod orloj;
@@ -27,11 +29,12 @@ mod serve;
 mod sign;
 mod value;
 
-pub use clresolve_verdict::gate::GateConfig;
-pub use layer::{CacheLayer, Layer};
+pub use crate::generate::BaseUrl;
+use keys::table;
+pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
-pub use serve::{GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
+pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
@@ -173,24 +176,21 @@ pub enum ManifestSource {
     },
 }
 
-/// Sizes of the caches, in entries and in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheConfig {
-    /// Trusted verdicts kept.
-    pub trusted: u64,
-    /// Other verdicts kept, in a pool of their own.
-    pub untrusted: u64,
-    /// Bytes that trusted verdicts, other verdicts and failures may take: each of the three as many.
-    pub verdict_bytes: u64,
-    /// Bytes of proven content kept.
-    pub content_bytes: u64,
-}
+table! {
+    /// Sizes of the caches, in entries and in bytes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    config CacheConfig;
+    /// `[cache]`, as one source names its keys.
+    layer CacheLayer;
 
-impl Default for CacheConfig {
-    fn default() -> Self {
-        Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
-    }
+    /// Trusted verdicts kept.
+    trusted: u64 = 10_000;
+    /// Other verdicts kept, in a pool of their own.
+    untrusted: u64 = 10_000;
+    /// Bytes that trusted verdicts, other verdicts and failures may take: this number for each of the three.
+    verdict_bytes: u64 = 128 * 1024 * 1024;
+    /// Bytes of proven content kept.
+    content_bytes: u64 = 64 * 1024 * 1024;
 }
 
 impl Default for Config {
@@ -243,7 +243,7 @@ impl ChainConfig {
             (Some(ProofDemand::SingleRpc), Some(_)) => {
                 return Err(ConfigError::Conflict {
                     key: "quorum".to_owned(),
-                    detail: "with proof single-rpc nobody has to agree; leave one of the two out".to_owned(),
+                    detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
                 });
             }
             // One operator alone is better than nothing: its lies about the state are found out, those about the header not.

@@ -6,6 +6,7 @@
 mod cached;
 mod content;
 mod continuity;
+pub mod doctor;
 mod export;
 mod network;
 mod question;

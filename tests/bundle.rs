@@ -617,7 +617,7 @@ fn the_program_says_what_is_shown_and_what_is_not() {
     let whole = bytes(good());
     let output = run(&[], &whole);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    for line in ["world sandbox", "shown here:", "the exporter's word:", "If you believe whoever made this bundle"] {
+    for line in ["world sandbox", "shown here:", "the exporter's word:", "If you believe the exporter of this bundle"] {
         assert!(text.contains(line), "{line} is missing from\n{text}");
     }
     assert_eq!(output.status.code(), Some(0));

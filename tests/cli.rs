@@ -14,7 +14,11 @@ fn binary() -> Command {
     for (key, _) in std::env::vars_os().filter(|(k, _)| k.to_string_lossy().starts_with("CLRESOLVE_")) {
         command.env_remove(key);
     }
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    for key in ["RUST_LOG", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(key);
+    }
+    // No folder: the configuration of the one who runs the tests is not read.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
     command
 }
 
@@ -72,11 +76,15 @@ fn help_teaches() {
     {
         assert!(out(&help).contains(part), "{part} is missing from\n{}", out(&help));
     }
+    assert!(!out(&help).contains("--universal-resolver"), "{}", out(&help));
     for command in [
         "verify",
         "trace",
         "records",
         "card",
+        "cards",
+        "signature",
+        "help",
         "explain",
         "name",
         "cat",
@@ -95,9 +103,67 @@ fn help_teaches() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    assert_eq!(out(&run(["help"])), out(&run(["--help"])));
+    assert_eq!(out(&run(["help", "trace"])), out(&run(["trace", "--help"])));
+    assert_eq!(out(&run(["help", "bundle", "verify"])), out(&run(["bundle", "verify", "--help"])));
+    let world = run(["help", "world"]);
+    assert_eq!((code(&world), err(&world)), (0, ""));
+    for part in ["--universal-resolver <ADDR>", "--no-config", "--sandbox", "CLRESOLVE_CONFIG", "Examples:"] {
+        assert!(out(&world).contains(part), "{part} is missing from\n{}", out(&world));
+    }
+    let unknown = run(["help", "trcae"]);
+    let said = "clresolve: there is no help on `trcae`; did you mean `trace`?\n";
+    assert_eq!((code(&unknown), out(&unknown), err(&unknown)), (2, "", said));
+}
+
+#[test]
+fn a_bare_word_asks_nobody() {
+    for (word, part) in [("foo", "`foo` is not an ENS name"), ("helpp", "did you mean the command `help`?")] {
+        // Where an endpoint is asked the answer is a verdict, and the code 3.
+        let output = run([word, "--rpc", "http://127.0.0.1:1"]);
+        assert_eq!((code(&output), out(&output)), (2, ""), "{}", err(&output));
+        assert!(err(&output).contains(part), "{}", err(&output));
+    }
+    let asked = run(["verify", "foo", "--rpc", "http://127.0.0.1:1", "-o", "short"]);
+    assert_eq!((code(&asked), out(&asked)), (3, "indeterminate  foo  rpc-unreachable\n"));
+}
+
+#[test]
+fn an_old_spelling_works_and_says_what_replaces_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("k.pem");
+    let key = key.to_str().unwrap();
+    assert_eq!(code(&run(["signature", "key", "new", key])), 0);
+    let new = run(["signature", "key", "public", key]);
+    let old = run(["key", "public", key]);
+    assert_eq!((code(&old), out(&old), err(&new)), (0, out(&new), ""));
+    assert_eq!(err(&old), "clresolve: `key` is now `signature key`; the old spelling goes with the next release\n");
+    assert_eq!(err(&run(["key", "public", key, "-q"])), "");
+}
+
+#[test]
 fn version_is_one_line() {
     let version = run(["--version"]);
     assert_eq!((code(&version), out(&version)), (0, concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+#[test]
+fn a_whole_version_names_commit_profiles_and_manifests() {
+    let version = run(["--version", "-v"]);
+    assert_eq!(code(&version), 0);
+    let text = out(&version);
+    assert!(text.starts_with(concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\ncommit    ")), "{text}");
+    for profile in clresolve::profile::Profiles::builtin().iter() {
+        let line = format!("profile   {:<26} {}\n", profile.id(), profile.digest());
+        assert!(text.contains(&line), "{line} is missing from {text}");
+        for manifest in profile.manifests() {
+            let line = format!("manifest  {:<26} {}\n", manifest.id(), manifest.digest());
+            assert_eq!(text.matches(&line).count(), 1, "{line}: {text}");
+        }
+    }
+    assert_eq!(out(&run(["-vV"])), text);
+    assert_eq!(out(&run(["trace", "--help", "-v"])), out(&run(["trace", "--help"])));
 }
 
 #[test]
@@ -128,6 +194,11 @@ fn wrong_usage_is_2_and_leaves_stdout_alone() {
         &["a.eth", "--chain-id", "5"],
         &["a.eth", "--out", "/no/such/folder/file"],
         &["explain", "no-such-code"],
+        &["explain", "CL-999"],
+        &["a.eth", "-q", "-v"],
+        &["a.eth", "--color", "sometimes"],
+        &["name", "a.eth", "--json", "-o", "text"],
+        &["name", "a.eth", "--rpc", "http://127.0.0.1:1"],
         &["cat"],
         &["cat", "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq", "--car", "/no/such/file.car"],
         &["completions", "cmd"],
@@ -165,20 +236,36 @@ fn explain_lists_every_code_and_explains_each() {
     assert_eq!(slugs, Code::ALL.iter().map(|c| c.slug()).collect::<Vec<_>>());
     let one = run(["explain", "checksum-mismatch"]);
     assert_eq!(code(&one), 0);
-    for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "whoever publishes"] {
+    for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "the publisher of the card"] {
         assert!(out(&one).contains(part), "{}", out(&one));
     }
     let refusal = run(["explain", "deadline-passed"]);
     assert_eq!(refusal.status.code(), Some(0));
     let said = String::from_utf8_lossy(&refusal.stdout);
-    assert!(said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("of a request"), "{said}");
+    assert!(
+        said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("answers a request with it"),
+        "{said}"
+    );
     let refusal = run(["explain", "overloaded", "-o", "json"]);
     let refusal: Value = serde_json::from_slice(&refusal.stdout).unwrap();
     assert_eq!(refusal["type"], "urn:clresolve:reason:overloaded");
     let near = run(["explain", "checksum-missmatch"]);
-    assert!(err(&near).contains("perhaps checksum-mismatch?"), "{}", err(&near));
+    assert!(err(&near).contains("did you mean checksum-mismatch?"), "{}", err(&near));
     let akin = run(["explain", "mismatch-of-checksum"]);
     assert!(err(&akin).contains("checksum-m"), "{}", err(&akin));
+}
+
+#[test]
+fn explain_knows_requirements() {
+    let explained = run(["explain", "cl-45", "--json"]);
+    assert_eq!(code(&explained), 0, "{}", err(&explained));
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let slugs: Vec<&str> = explained.as_array().unwrap().iter().filter_map(|c| c["code"].as_str()).collect();
+    let registry = Code::ALL.iter().filter(|code| code.entry().requirement == "CL-45").map(|code| code.slug());
+    assert_eq!(slugs, registry.collect::<Vec<_>>());
+    assert!(slugs.len() > 3, "{slugs:?}");
+    let unknown = run(["explain", "CL-999"]);
+    assert_eq!(err(&unknown), "clresolve: no reason code belongs to the requirement CL-999\n");
 }
 
 #[test]
@@ -187,7 +274,29 @@ fn completions_are_made_for_every_shell() {
         let script = run(["completions", shell]);
         assert_eq!(code(&script), 0);
         assert!(out(&script).contains("clresolve"), "{shell}");
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            for word in ["agent-cards/1.0.0+released", "state-proof", "checksum-mismatch", "deadline-passed"] {
+                assert!(out(&script).contains(word), "{shell} does not offer {word}");
+            }
+        }
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = run([OsStr::new("man"), folder.path().as_os_str()]);
+    assert_eq!((code(&pages), out(&pages), err(&pages)), (0, "", ""));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(page("clresolve.1").contains("universal\\-resolver"), "{}", page("clresolve.1"));
+    assert!(!page("clresolve-trace.1").contains("universal\\-resolver"));
+    for name in ["clresolve-cards-convert.1", "clresolve-signature-key-new.1", "clresolve-bundle-verify.1"] {
+        assert!(page(name).contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(!folder.path().join("clresolve-convert.1").exists(), "an old spelling has no page");
+    assert!(out(&run(["man"])).contains(".TH clresolve 1"));
+    let missing = run(["man", "/nonexistent"]);
+    assert_eq!((code(&missing), err(&missing)), (2, "clresolve: /nonexistent: expected a folder that exists\n"));
 }
 
 #[test]
@@ -239,9 +348,79 @@ fn out_writes_a_file_and_nothing_else() {
 }
 
 #[test]
-fn no_colour_reaches_a_pipe() {
-    let output = binary().args(["explain"]).env("CLICOLOR_FORCE", "1").output().unwrap();
-    assert!(!out(&output).contains('\u{1b}'));
+fn colour_reaches_a_pipe_only_when_forced() {
+    let coloured = |arguments: &[&str], set: &[(&str, &str)]| {
+        let output = binary().arg("explain").args(arguments).envs(set.iter().copied()).output().unwrap();
+        assert_eq!(code(&output), 0);
+        out(&output).contains('\u{1b}')
+    };
+    assert!(!coloured(&[], &[]));
+    assert!(coloured(&["--color", "always"], &[]));
+    assert!(coloured(&[], &[("FORCE_COLOR", "1")]));
+    assert!(coloured(&[], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!coloured(&["--color=never"], &[("FORCE_COLOR", "1")]));
+}
+
+#[test]
+fn json_has_two_spellings() {
+    assert_eq!(out(&run(["name", "a.eth", "--json"])), out(&run(["name", "a.eth", "-o", "json"])));
+    assert_eq!(out(&run(["explain", "single-rpc", "--json"])), out(&run(["explain", "single-rpc", "-ojson"])));
+}
+
+#[test]
+fn names_are_read_from_standard_input() {
+    let asked = |arguments: &[&str], input: &str| run_with_input(arguments, input.as_bytes().to_vec());
+    let nobody = ["--rpc", "http://127.0.0.1:1", "-o", "short"];
+    let listed = asked(&[&["b.eth", "-"], &nobody[..]].concat(), "# list\na.eth  # one\n\nc.eth\n");
+    let expected = ["b", "a", "c"].map(|name| format!("indeterminate  {name}.eth  rpc-unreachable\n")).concat();
+    assert_eq!((code(&listed), out(&listed)), (3, expected.as_str()), "{}", err(&listed));
+    let empty = asked(&[&["verify", "-"], &nobody[..]].concat(), "# nothing\n");
+    assert_eq!((code(&empty), err(&empty)), (2, "clresolve: standard input holds no name\n"));
+    assert_eq!(out(&asked(&["name", "-"], "a.eth\n")), out(&run(["name", "a.eth"])));
+}
+
+#[test]
+fn quiet_leaves_errors_alone() {
+    let hint = ["x402://a.eth/do/v1", "--rpc", "http://127.0.0.1:1", "-o", "short"];
+    assert!(err(&run(hint)).contains("is an entry"));
+    assert_eq!(err(&run([&hint[..], &["--quiet"]].concat())), "");
+    assert!(err(&run(["explain", "no-such-code", "-q"])).contains("no reason code is called"));
+}
+
+#[test]
+fn a_missing_scheme_a_missing_folder_and_a_folder_are_named() {
+    let scheme = run(["a.eth", "--rpc", "127.0.0.1:8545"]);
+    assert_eq!(code(&scheme), 2);
+    assert!(err(&scheme).contains("the scheme is missing; did you mean http://127.0.0.1:8545?"), "{}", err(&scheme));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let missing = run(["name", "a.eth", "--out", &format!("{path}/none/file")]);
+    let said = format!("clresolve: --out {path}/none/file: the folder {path}/none does not exist\n");
+    assert_eq!((code(&missing), err(&missing)), (2, said.as_str()));
+    let directory = run(["name", "a.eth", "--out", path]);
+    let said = format!("clresolve: --out {path}: this is a folder; name a file in it\n");
+    assert_eq!((code(&directory), err(&directory)), (2, said.as_str()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_74() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("Linux has /dev/full");
+    for arguments in
+        [&["name", "a.eth"][..], &["--help"], &["help", "world"], &["--version", "-v"], &["completions", "bash"]]
+    {
+        let output = binary().args(arguments).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(code(&output), 74, "{arguments:?}: {}", err(&output));
+        assert!(err(&output).starts_with("clresolve: cannot write standard output: "), "{}", err(&output));
+    }
+    let file = run(["name", "a.eth", "--out", "/dev/full"]);
+    assert_eq!(code(&file), 74, "{}", err(&file));
+    let folder = tempfile::tempdir().unwrap();
+    let names = folder.path().join("names");
+    std::fs::write(&names, "a.eth\n").unwrap();
+    let report = ["audit", "--names", names.to_str().unwrap(), "--rpc", "http://127.0.0.1:1", "--out", "/dev/full"];
+    assert_eq!(code(&run(report)), 74);
 }
 
 #[cfg(unix)]
@@ -414,4 +593,45 @@ fn verdict() -> Value {
         },
         "tool": {"name": "clresolve", "version": "0.1.0"},
     })
+}
+
+#[test]
+fn the_doctor_finds_the_sandbox_well() {
+    let found = run(["doctor", "--sandbox", "--json"]);
+    let examined: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!((code(&found), &examined["advice"]), (0, &serde_json::json!([])), "{examined:#}");
+    let endpoints = examined["endpoints"].as_array().unwrap();
+    assert!(!endpoints.is_empty());
+    for endpoint in endpoints {
+        assert_eq!((&endpoint["chain"], &endpoint["reachable"]), (&Value::from(31_337), &Value::from(true)));
+        assert!(endpoint["latest"]["number"].as_u64() >= endpoint["finalized"]["number"].as_u64(), "{endpoint:#}");
+        assert!(endpoint["latency_ms"].is_u64(), "{endpoint:#}");
+    }
+    let groups = examined["agreement"]["groups"].as_array().unwrap();
+    assert_eq!((groups.len(), groups[0]["endpoints"].as_array().map(Vec::len)), (1, Some(endpoints.len())));
+    assert!(!examined["gateways"].as_array().unwrap().is_empty());
+    let text = run(["doctor", "--sandbox"]);
+    assert!(out(&text).ends_with("\nNothing has to be changed.\n"), "{}", out(&text));
+}
+
+#[test]
+fn the_doctor_says_what_to_change_and_shows_no_key() {
+    let far = ["--rpc", "http://127.0.0.1:1/SECRET", "--gateway", "http://127.0.0.1:1/SECRET", "--timeout", "2s"];
+    let found = run([&["doctor", "--json"], &far[..]].concat());
+    assert_eq!(code(&found), 1, "{}", err(&found));
+    let examined: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let advice = examined["advice"].as_array().unwrap();
+    assert_eq!(advice.len(), 3, "{examined:#}");
+    for (advice, start) in advice.iter().zip([
+        "127.0.0.1:1 cannot be reached (",
+        "endpoints of 1 operator are needed, and 0 can be used",
+        "127.0.0.1:1 cannot be reached (",
+    ]) {
+        assert!(advice.as_str().unwrap().starts_with(start), "{advice}");
+    }
+    let text = run([&["doctor"], &far[..]].concat());
+    for said in [out(&found), err(&found), out(&text), err(&text)] {
+        assert!(!said.contains("SECRET"), "{said}");
+    }
+    assert!(out(&text).contains("What to change\n  - 127.0.0.1:1 cannot be reached"), "{}", out(&text));
 }

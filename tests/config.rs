@@ -11,8 +11,8 @@ use serde_json::Value;
 /// A key no program has.
 const NO_KEY: &str = "zzz";
 
-/// Flags of every command that are no keys of the file.
-const NO_KEYS: [&str; 3] = ["--config", "--sandbox", "--verbose"];
+/// Options of the world that are not keys of the file.
+const NO_KEYS: [&str; 3] = ["--config", "--no-config", "--sandbox"];
 
 /// A key in `config.prod.toml`.
 #[derive(Debug)]
@@ -226,17 +226,16 @@ fn plain(value: &toml::Value) -> String {
 
 #[test]
 fn the_flags_are_documented_and_are_named_like_their_keys() {
-    let help = run(&["serve", "--help"], &[]);
-    let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let (own, world) = help.split_once("World:").expect("a heading");
+    let help = |topic: &str| String::from_utf8_lossy(&run(&["help", topic], &[]).stdout).into_owned();
+    let (own, world) = (help("serve"), help("world"));
     let flags = |text: &str| -> BTreeSet<String> {
         let lines = text.lines().filter_map(|line| line.trim_start().split("--").nth(1).filter(|_| is_option(line)));
         let names = lines.map(|rest| rest.split([' ', '\t', '.']).next().unwrap_or_default());
         names.map(|name| format!("--{name}")).collect()
     };
-    let mut known = flags(world);
+    let mut known = flags(&world);
     known.retain(|flag| !NO_KEYS.contains(&flag.as_str()));
-    assert!(flags(own).contains("--listen"), "{own}");
+    assert!(flags(&own).contains("--listen"), "{own}");
     known.insert("--listen".to_owned());
     let documented = documented();
     let told: BTreeSet<_> = documented.iter().filter_map(|d| d.note.flag.clone()).collect();
@@ -362,4 +361,116 @@ fn an_audit_looks_at_schemas_unless_a_source_names_a_depth() {
     assert_eq!(audited(NOBODY, &["--depth", "schemas"], &in_environment), "schemas");
     assert_eq!(audited(&shallow, &[], &[]), "identity");
     assert_eq!(audited(&shallow, &["--depth", "schemas"], &[]), "schemas");
+}
+
+/// A folder for `XDG_CONFIG_HOME` whose configuration file holds `text`.
+#[cfg(unix)]
+fn own_configuration(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let folder = home.path().join("clresolve");
+    std::fs::create_dir(&folder).expect("the folder can be written");
+    let file = folder.join("config.toml");
+    std::fs::write(&file, text).expect("the folder can be written");
+    with_mode(&folder, 0o700);
+    with_mode(&file, 0o600);
+    (home, file)
+}
+
+#[cfg(unix)]
+fn with_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions can be set");
+}
+
+/// Value and sources of a key, as `config show` gives them.
+#[cfg(unix)]
+fn shown(key: &str, flags: &[&str], environment: &[(&str, &str)]) -> (Value, Value) {
+    let output = run(&[&["config", "show", "--json"], flags].concat(), environment);
+    let settings: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let setting = settings.as_array().into_iter().flatten().find(|setting| setting["key"] == key);
+    let setting = setting.unwrap_or_else(|| panic!("{key}: {settings:#}"));
+    (setting["value"].clone(), setting["source"].clone())
+}
+
+#[cfg(unix)]
+#[test]
+fn your_own_file_is_the_weakest_source_that_is_named() {
+    let (home, file) = own_configuration("timeout = \"3s\"\nprofile = \"agent-cards/1.1.0\"\n");
+    let home = ("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"));
+    let said = |value: &str, source: &str| (Value::from(value), serde_json::json!([source]));
+    assert_eq!(shown("timeout", &[], &[home]), said("3s", "file"));
+    assert_eq!(shown("timeout", &["--no-config"], &[home]), said("15s", "default"));
+    assert_eq!(shown("timeout", &[], &[home, ("CLRESOLVE_TIMEOUT", "4s")]), said("4s", "environment"));
+    assert_eq!(shown("timeout", &["--timeout", "5s"], &[home]), said("5s", "flag"));
+    let other = file.with_file_name("other.toml");
+    std::fs::write(&other, "depth = \"schemas\"\n").expect("the folder can be written");
+    let named = ["--config", other.to_str().expect("UTF-8")];
+    assert_eq!(shown("timeout", &named, &[home]), said("15s", "default"));
+    assert_eq!(shown("depth", &named, &[home]), said("schemas", "file"));
+    let text = run(&["config", "show"], &[home]);
+    let line = format!("{:<28} 3s  (file {})", "timeout", file.display());
+    assert!(String::from_utf8_lossy(&text.stdout).lines().any(|shown| shown == line), "{text:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn your_own_file_is_read_for_people_alone() {
+    let (home, _) = own_configuration("timeout = \"soon\"\n");
+    let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
+    let said = |arguments: &[&str]| {
+        let output = run(arguments, &home);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let nobody = ["--rpc", "http://127.0.0.1:1"];
+    let (code, error) = said(&[&["a.eth"], &nobody[..]].concat());
+    assert_eq!(code, Some(2));
+    assert!(error.contains("config.toml, line 1, key `timeout`: expected a duration"), "{error}");
+    assert_eq!(said(&[&["a.eth", "--no-config", "-o", "short"], &nobody[..]].concat()).0, Some(3));
+    assert_eq!(said(&["summarizeagent.eth", "--sandbox"]).0, Some(0));
+    assert_eq!(said(&["serve", "--check-config"]).0, Some(0));
+    for command in [&["bundle", "verify"][..], &["verdict", "verify", "--jwks", "/nonexistent", "--name", "a.eth"]] {
+        let (_, error) = said(&[command, &["/dev/null"]].concat());
+        assert!(!error.is_empty() && !error.contains("timeout"), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_others_may_write_is_refused() {
+    let (home, file) = own_configuration("timeout = \"3s\"\n");
+    let folder = file.parent().expect("a folder").to_path_buf();
+    let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
+    for (path, good, bad) in [(&file, 0o600, 0o620), (&file, 0o600, 0o602), (&folder, 0o700, 0o770)] {
+        with_mode(path, bad);
+        let output = run(&["config", "show"], &home);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), b"".as_slice()));
+        let expected = format!("clresolve: {}: others may write it, so it is not read;", path.display());
+        assert!(error.starts_with(&expected), "{error}");
+        assert_eq!(run(&["config", "show", "--no-config"], &home).status.code(), Some(0));
+        with_mode(path, good);
+        assert_eq!(run(&["config", "show"], &home).status.code(), Some(0));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn init_writes_a_file_once_and_check_finds_it_good() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let file = home.path().join("clresolve/config.toml");
+    let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
+    assert_eq!(run(&["config", "init"], &home).status.code(), Some(0));
+    let written = std::fs::read_to_string(&file).expect("the file is there");
+    assert_eq!(run(&["config", "check"], &home).status.code(), Some(0));
+    let again = run(&["config", "init"], &home);
+    let error = format!("clresolve: {}: the file exists, and is left as it is\n", file.display());
+    assert_eq!((again.status.code(), String::from_utf8_lossy(&again.stderr).into_owned()), (Some(2), error));
+    assert_eq!(std::fs::read_to_string(&file).expect("the file is there"), written);
+    std::fs::write(&file, "profile = \"agent-cards/9.9.9\"\n").expect("the file can be written");
+    let bad = run(&["config", "check"], &home);
+    let error = format!("clresolve: {}, key `profile`: no profile is called agent-cards/9.9.9\n", file.display());
+    assert_eq!((bad.status.code(), String::from_utf8_lossy(&bad.stderr).into_owned()), (Some(2), error));
+    let named = run(&["config", "check", &shipped("config.prod.toml").display().to_string()], &home);
+    assert_eq!(named.status.code(), Some(0), "{}", String::from_utf8_lossy(&named.stderr));
 }

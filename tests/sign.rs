@@ -413,7 +413,7 @@ impl Desk {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let desk = Self { folder };
-        let (set, _) = ends(&clresolve(&["key", "new", &desk.path("k.pem")], ""), 0);
+        let (set, _) = ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 0);
         fs::write(desk.path("keys.json"), set).expect("written");
         desk
     }
@@ -436,15 +436,15 @@ fn now() -> i64 {
 fn keys_are_made_shown_and_never_overwritten() {
     let desk = Desk::new();
     let before = fs::read_to_string(desk.path("k.pem")).expect("the key");
-    let (out, err) = ends(&clresolve(&["key", "new", &desk.path("k.pem")], ""), 2);
+    let (out, err) = ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 2);
     assert!(out.is_empty() && err.contains("never overwritten"), "{err}");
     assert_eq!(fs::read_to_string(desk.path("k.pem")).expect("the key"), before);
-    let (public, _) = ends(&clresolve(&["key", "public", &desk.path("k.pem")], ""), 0);
+    let (public, _) = ends(&clresolve(&["signature", "key", "public", &desk.path("k.pem")], ""), 0);
     assert_eq!(public, fs::read_to_string(desk.path("keys.json")).expect("the set"));
     assert!(!public.contains("\"d\""));
     let secret = before.lines().nth(1).expect("base64");
     assert!(!format!("{:?}", SigningKey::from_pem(&before)).contains(secret));
-    ends(&clresolve(&["key", "public", &desk.path("keys.json")], ""), 2);
+    ends(&clresolve(&["signature", "key", "public", &desk.path("keys.json")], ""), 2);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -506,7 +506,7 @@ fn the_sandbox_and_whoever_has_no_key_sign_nothing() {
     let (_, err) = ends(&clresolve(&["--sandbox", NAME, "-o", "jws"], ""), 2);
     assert!(err.contains("the sandbox signs nothing"), "{err}");
     let (_, err) = ends(&clresolve(&["a.eth", "--rpc", "http://127.0.0.1:1", "-o", "jws"], ""), 2);
-    assert!(err.contains("clresolve key new"), "{err}");
+    assert!(err.contains("clresolve signature key new"), "{err}");
     let (_, err) = ends(&clresolve(&["a.eth", "--rpc", "http://127.0.0.1:1", "-o", "jws", "--sign-key", &key], ""), 2);
     assert!(err.contains("sign.issuer"), "{err}");
     // A name that is none is judged, and its verdict is never fresh.

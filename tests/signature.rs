@@ -868,10 +868,10 @@ fn ends(output: &Output, code: i32) -> (String, String) {
 fn the_commands_sign_and_verify() {
     let desk = Desk::new();
     let (key, keys) = (desk.path("k.pem"), desk.path("keys.json"));
-    ends(&clresolve(&["key", "new", &key, "--out", &keys], ""), 0);
+    ends(&clresolve(&["signature", "key", "new", &key, "--out", &keys], ""), 0);
     let plain = desk.write("card.json", serde_json::to_vec_pretty(&card()).expect("JSON"));
     let signed = desk.path("signed.json");
-    ends(&clresolve(&["sign", &plain, "--key", &key, "--out", &signed], ""), 0);
+    ends(&clresolve(&["signature", "sign", &plain, "--key", &key, "--out", &signed], ""), 0);
 
     let (out, err) = ends(&clresolve(&["signature", "verify", &signed, "--jwks", &keys], ""), 0);
     assert!(out.starts_with("verified  ") && out.contains("holds, by key") && err.is_empty(), "{out}{err}");
@@ -893,8 +893,9 @@ fn the_commands_sign_and_verify() {
     let rsa_key = desk.write("rsa.pem", rsa_pem());
     owner_only(&rsa_key);
     let more = ["--kid", "rsa-1", "--jku", "https://a.example/jwks.json"];
-    let (both, _) = ends(&clresolve(&[&["sign", &signed, "--key", &rsa_key], more.as_slice()].concat(), ""), 0);
-    let (set, _) = ends(&clresolve(&["key", "public", &rsa_key], ""), 0);
+    let (both, _) =
+        ends(&clresolve(&[&["signature", "sign", &signed, "--key", &rsa_key], more.as_slice()].concat(), ""), 0);
+    let (set, _) = ends(&clresolve(&["signature", "key", "public", &rsa_key], ""), 0);
     let mut set = json(set.as_bytes());
     set["keys"][0]["kid"] = json!("rsa-1");
     let rsa_keys = desk.write("rsa.json", set.to_string());
@@ -927,7 +928,7 @@ fn owner_only(_: &str) {}
 fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
     let desk = Desk::new();
     let key = desk.path("k.pem");
-    ends(&clresolve(&["key", "new", &key, "--out", &desk.path("keys.json")], ""), 0);
+    ends(&clresolve(&["signature", "key", "new", &key, "--out", &desk.path("keys.json")], ""), 0);
     let signed = header(json!({})).to_string();
     let (_, err) = ends(&clresolve(&["signature", "verify", "-"], &signed), 2);
     assert!(err.contains("--jwks") && err.contains("--ens"), "{err}");
@@ -936,9 +937,9 @@ fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
     ends(&clresolve(&["signature", "verify", "-", "--jwks", &key], &signed), 2);
     ends(&clresolve(&["signature", "verify", "-", "--did", "did:key:x"], &signed), 2);
     ends(&clresolve(&["signature", "verify", "-", "--ens", "no name"], &signed), 2);
-    ends(&clresolve(&["sign", "-", "--key", &key], "[]"), 2);
-    ends(&clresolve(&["sign", "-", "--key", &key, "--jku", "http://a.example"], "{}"), 2);
-    ends(&clresolve(&["sign", "-", "--key", &desk.path("keys.json")], "{}"), 2);
+    ends(&clresolve(&["signature", "sign", "-", "--key", &key], "[]"), 2);
+    ends(&clresolve(&["signature", "sign", "-", "--key", &key, "--jku", "http://a.example"], "{}"), 2);
+    ends(&clresolve(&["signature", "sign", "-", "--key", &desk.path("keys.json")], "{}"), 2);
 
     let dead = ["--rpc", "http://127.0.0.1:1", "--timeout", "2s", "-o", "json"];
     let (out, _) =
@@ -1041,8 +1042,8 @@ impl Daemon {
         config.http.listen.set_port(0);
         config.sign.key = Some(desk.path("k.pem").into());
         config.sign.issuer = Some("https://clresolve.example".to_owned());
-        ends(&clresolve(&["key", "new", &desk.path("k.pem")], ""), 0);
-        let (keys, _) = ends(&clresolve(&["key", "public", &desk.path("k.pem")], ""), 0);
+        ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 0);
+        let (keys, _) = ends(&clresolve(&["signature", "key", "public", &desk.path("k.pem")], ""), 0);
         desk.write("keys.json", keys);
         config.orloj.resources = vec![desk.write("orloj.yaml", SYSTEM).into()];
         config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));

@@ -1,4 +1,4 @@
-//! `aevum`: the ledger's part of Aevum's agent cards.
+//! `cards aevum`: the ledger's part of Aevum's agent cards.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
 }
 
 fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let name = Foreign::new(&args.ledger.display().to_string()).to_string();
     let mut ledger = Ledger::default();
     let read = if args.ledger == Path::new("-") {
@@ -51,7 +51,7 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Untrusted);
         }
     }
-    let mut results = Results::new(output, args.output.format, false);
+    let mut results = Results::new(output, args.output.form(), false);
     results.push(&projection, |format| match format {
         Format::Short => projection.agents.iter().map(short).collect(),
         _ => people(&projection),

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
-use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
@@ -11,7 +10,8 @@ use tokio::sync::mpsc;
 
 use super::args::{AuditArgs, ReportFormat};
 use super::exit::Exit;
-use super::output::Output;
+use super::names::{self, Line, NamesError};
+use super::output::{Output, Unwritable};
 use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::world::World;
@@ -19,10 +19,6 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
 use crate::resolve::Resolver;
 use crate::verdict::{Depth, Pinned};
-
-mod names;
-
-use names::{Line, NamesError};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
 const READ_AHEAD: usize = 64;
@@ -32,7 +28,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.out)?;
     let list = names::open(&args.names)?;
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(asked_to_stop());
@@ -67,7 +63,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, args.format.into(), &mut output)
+    finish(kept, scope, ending, args.form().into(), &mut output)
 }
 
 /// Writes the report; its exit code.
@@ -86,7 +82,8 @@ fn finish(kept: Kept, scope: Scope, ending: Ending, format: Format, output: &mut
     let (tally, spool) = kept.finish()?;
     let report = Report { scope, tally, ending };
     let mut out = BufWriter::new(ToOutput(output));
-    report.write(format, &spool, &mut out).and_then(|()| out.flush()).context("cannot write the report")?;
+    let written = report.write(format, &spool, &mut out).and_then(|()| out.flush());
+    written.map_err(|error| Unwritable::new("the report", error))?;
     Ok(exit)
 }
 
@@ -205,11 +202,6 @@ impl From<ReportFormat> for Format {
             ReportFormat::Html => Self::Html,
         }
     }
-}
-
-/// Whether `path` stands for standard input.
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }
 
 #[cfg(test)]

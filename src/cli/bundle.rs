@@ -9,14 +9,14 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs};
+use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs, WorldArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, json_line};
 use super::progress::Progress;
 use super::render;
 use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
-use super::world::{World, configuration};
+use super::world::{Reader, World, configuration};
 use crate::bundle::{Bundle, BundleError, MAX_BYTES, Signature, Verified};
 use crate::chain::BlockSelector;
 use crate::config::Layer;
@@ -39,7 +39,7 @@ pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
 }
 
 async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let signer = sign::open(&world.config.sign)?;
@@ -62,7 +62,7 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// The bundle with a signature, or without where there is none to be had: the evidence is the same.
+/// The bundle with a signature, or without one where it cannot be made: the evidence is the same.
 fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
     bundle.clone().signed(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
@@ -74,11 +74,11 @@ fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
 fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let name = args.name.as_deref().map(name_of_flag).transpose()?;
     let signer = signer_of(&args)?;
-    let output = Output::new(args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let bytes = read(&args.document)?;
-    let mut results = Results::new(output, args.output.format, false);
-    let config = configuration(&args.world, Layer::default())?;
-    let demands = Demands { name, max_age: args.max_age, block: args.world.block, signer };
+    let mut results = Results::new(output, args.output.form(), false);
+    let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
+    let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
     let profiles = local_profiles(&config)?;
     let (verified, signature) = match verified(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
@@ -89,7 +89,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     };
     let verdict = &verified.resolution.verdict;
     let unmet = args.expect.unmet(verdict);
-    if args.output.format != Format::Text {
+    if args.output.form() != Format::Text {
         report_unmet(verdict, &unmet);
     }
     results.push(&for_programs(&verified, &signature), |format| match format {
@@ -103,7 +103,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
 /// Whose word it must be and about what, where keys are given.
 fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, Expected)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
-    let config = configuration(&args.world, Layer::default())?;
+    let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let expected = expected(name, None, args.issuer.clone(), &config)?;
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
@@ -271,7 +271,7 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
             Signed::By(Signature { issuer, .. }) => {
                 format!("If you believe {}: the binding was real then.", Foreign::new(issuer))
             }
-            _ => "If you believe whoever made this bundle: the binding was real then.".to_owned(),
+            _ => "If you believe the exporter of this bundle: the binding was real then.".to_owned(),
         },
         State::Untrusted => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
         State::Indeterminate => "Do not go ahead: the evidence does not decide.".to_owned(),

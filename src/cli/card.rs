@@ -14,7 +14,7 @@ pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
 }
 
 async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     let resolution = world.resolver.resolve(&args.name).await;

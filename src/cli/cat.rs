@@ -15,7 +15,7 @@ use crate::cid::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
 use crate::text::Foreign;
 
 /// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
-/// that nobody wants.
+/// that are not wanted.
 const MAX_CAR_BYTES: u64 = 256 << 20;
 
 /// What is asked for: `CID` or `CID/path`, with or without `ipfs://` or `/ipfs/` before it. The names in the path mean
@@ -60,7 +60,7 @@ impl Refusal {
 }
 
 pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out.clone())?;
+    let mut output = Output::new(&args.out)?;
     let bytes = match (Target::parse(&args.target), &args.car) {
         (Err(refusal), _) => Err(refusal),
         (Ok(target), Some(car)) => from_car(target, read_car(car)?),

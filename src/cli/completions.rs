@@ -1,4 +1,8 @@
-//! `completions`: a script that completes commands and flags.
+//! `completions`: a script that completes commands, options and the values that are known.
+
+use std::fmt::Write as _;
+
+use clap_complete::Shell;
 
 use super::args::{self, CompletionsArgs};
 use super::exit::Exit;
@@ -6,7 +10,23 @@ use super::output::Output;
 
 pub(super) fn run(args: CompletionsArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::command(), "clresolve", &mut script);
-    Output::new(args.out)?.write(&script)?;
+    clap_complete::generate(args.shell, &mut args::whole_command(), "clresolve", &mut script);
+    if args.shell == Shell::Fish {
+        script.extend(of_arguments(&args::whole_command()).into_bytes());
+    }
+    Output::new(&args.out)?.write(&script)?;
     Ok(Exit::Trusted)
+}
+
+/// The known values of arguments that are not options, which the generator leaves out for fish.
+fn of_arguments(command: &clap::Command) -> String {
+    let mut script = String::new();
+    for below in command.get_subcommands() {
+        for value in below.get_positionals().flat_map(clap::Arg::get_possible_values) {
+            let (name, value) = (below.get_name(), value.get_name());
+            let _ =
+                writeln!(script, "complete -c clresolve -n \"__fish_seen_subcommand_from {name}\" -f -a \"{value}\"");
+        }
+    }
+    script
 }

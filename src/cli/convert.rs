@@ -1,11 +1,12 @@
-//! `convert`: a card of one system as a card of another.
+//! `cards convert`: a card of one system as a card of another.
 
 use anyhow::bail;
 use serde_json::Value;
 
-use super::args::{ConvertArgs, ConvertFormat};
+use super::args::{ConvertArgs, ConvertFormat, WorldArgs};
 use super::exit::Exit;
 use super::lint::read;
+use super::notice;
 use super::output::{self, Output};
 use super::world::World;
 use crate::card::Card;
@@ -16,10 +17,10 @@ use crate::reason::Effect;
 use crate::text::Foreign;
 
 pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.output.out.clone())?;
+    let mut output = Output::new(&args.output.out)?;
     let name = args.document.display().to_string();
     super::run_async(async move {
-        let world = World::open(&args.world).await?;
+        let world = World::open(&WorldArgs::from(&args.rules)).await?;
         let Some(profile) = world.resolver.profiles().get(&world.config.rules.profile) else {
             bail!("the profile in force is not there");
         };
@@ -33,7 +34,7 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
         let from = system(&card, args.from)?;
         let rules = Rules::of(&profile);
         let conversion = convert(&card, from, args.to, &rules);
-        match args.output.format {
+        match args.output.form() {
             ConvertFormat::Json => output.write((output::json(&conversion)? + "\n").as_bytes())?,
             ConvertFormat::Card => {
                 output.write(printed(&conversion.card, args.to)?.as_bytes())?;
@@ -64,22 +65,31 @@ fn printed(card: &Value, to: Flavour) -> anyhow::Result<String> {
 /// What was lost and what is needed, to stderr: standard output has the card.
 fn report(conversion: &Conversion) {
     for lost in &conversion.lost {
-        anstream::eprintln!("lost     {} {}", Foreign::new(&lost.pointer), Foreign::new(&lost.value));
+        notice::note(format_args!("lost     {} {}", Foreign::new(&lost.pointer), Foreign::new(&lost.value)));
     }
     if conversion.lost_further > 0 {
-        anstream::eprintln!("lost     {} more", conversion.lost_further);
+        notice::note(format_args!("lost     {} more", conversion.lost_further));
     }
     for finding in conversion.report.findings.iter().filter(|finding| finding.effect == Effect::Fail) {
         let place = finding.pointer.as_deref().unwrap_or_default();
-        anstream::eprintln!("needed   {} {}: {}", Foreign::new(place), finding.code, Foreign::new(&finding.message));
+        notice::note(format_args!(
+            "needed   {} {}: {}",
+            Foreign::new(place),
+            finding.code,
+            Foreign::new(&finding.message)
+        ));
     }
     if conversion.loses_security() {
-        anstream::eprintln!("What the old card asks of callers is among what is lost: say it anew before you publish.");
+        notice::note(format_args!(
+            "What the old card asks of callers is among what is lost: say it anew before you publish."
+        ));
     }
     let title = conversion.to.title();
     if conversion.report.valid {
-        anstream::eprintln!("The new card is a valid {title}; look through what is lost before you publish it.");
+        notice::note(format_args!("The new card is a valid {title}; look through what is lost before you publish it."));
     } else {
-        anstream::eprintln!("The new card is not yet a valid {title}: add what is needed, then `clresolve lint` it.");
+        notice::note(format_args!(
+            "The new card is not yet a valid {title}: add what is needed, then `clresolve lint` it."
+        ));
     }
 }

@@ -18,7 +18,7 @@ use crate::verdict::State;
 const SHOWN_FINDINGS: usize = 20;
 
 pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out.clone())?;
+    let output = Output::new(&args.output.out)?;
     let target = match args.system {
         Some(name) => args.target.with_system(name).context("--system")?,
         None => args.target,
@@ -30,7 +30,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         let profile = profile.context("the profile in force is not there")?;
         let discovery = discover::discover(&world.resolver, &question, &profile).await;
         let palette = output.palette();
-        let mut results = Results::new(output, args.output.format, false);
+        let mut results = Results::new(output, args.output.form(), false);
         results.push(&discovery, |format| match format {
             Format::Short => short(&discovery, &palette),
             _ => people(&discovery, &palette),

@@ -4,6 +4,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::output::Unwritable;
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -20,6 +21,8 @@ pub(super) enum Exit {
     Untrusted,
     /// 2: wrong usage or configuration.
     Usage,
+    /// 74: the output cannot be written.
+    Unwritable,
     /// 70: a bug in this program.
     Bug,
     /// 130: interrupted by the user.
@@ -35,6 +38,7 @@ impl Exit {
             Self::Indeterminate => 3,
             Self::Unmet => 4,
             Self::Bug => 70,
+            Self::Unwritable => 74,
             Self::Interrupted => 130,
         }
     }
@@ -53,6 +57,12 @@ impl From<State> for Exit {
             State::Untrusted => Self::Untrusted,
             State::Indeterminate => Self::Indeterminate,
         }
+    }
+}
+
+impl From<&anyhow::Error> for Exit {
+    fn from(error: &anyhow::Error) -> Self {
+        if error.chain().any(|cause| cause.is::<Unwritable>()) { Self::Unwritable } else { Self::Usage }
     }
 }
 
@@ -85,10 +95,10 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_wins() {
-        use Exit::{Bug, Indeterminate, Trusted, Unmet, Untrusted, Usage};
-        let order = [Bug, Usage, Untrusted, Indeterminate, Unmet, Trusted];
+        use Exit::{Bug, Indeterminate, Trusted, Unmet, Untrusted, Unwritable, Usage};
+        let order = [Bug, Unwritable, Usage, Untrusted, Indeterminate, Unmet, Trusted];
         assert!(order.is_sorted_by(|a, b| a > b));
-        assert_eq!(order.map(Exit::code), [70, 2, 1, 3, 4, 0]);
+        assert_eq!(order.map(Exit::code), [70, 74, 2, 1, 3, 4, 0]);
     }
 
     #[test]

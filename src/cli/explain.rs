@@ -1,4 +1,4 @@
-//! `explain`: what reason codes mean.
+//! `explain`: what reason codes mean, and which belong to a requirement.
 
 use std::fmt::Write as _;
 
@@ -8,21 +8,25 @@ use serde_json::{Value, json};
 use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
-use super::render::{self, Palette};
+use super::render::{self, LINE_WIDTH, Palette};
 use crate::reason::{Code, Effect, Entry, Fixer, Refusal, Step};
 use crate::text::{Foreign, nearest};
 
+/// Characters before each line of an explanation.
+const INDENT: usize = 2;
+
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let palette = output.palette();
+    let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
     let codes = if all { Code::ALL.iter().copied().map(Said::OfName).collect() } else { find(&args.codes)? };
-    let mut results = Results::new(output, args.output.format, codes.len() > 1);
+    let mut results = Results::new(output, args.output.form(), codes.len() > 1);
     for (i, code) in codes.into_iter().enumerate() {
         let gap = if i > 0 { "\n" } else { "" };
         match code {
             Said::OfName(code) => results.push(code.entry(), |format| match format {
-                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), &palette)),
+                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), width, &palette)),
                 _ => line(code.entry(), &palette),
             })?,
             Said::OfRequest(refusal) => results.push(&refused(refusal), |format| match format {
@@ -48,13 +52,21 @@ fn refused(refusal: Refusal) -> Value {
 
 fn of_request(refusal: Refusal) -> String {
     let title = refusal.title();
-    format!("{refusal}: {title}\n\n  The daemon says it of a request; it never stands in a verdict on a name.\n")
+    format!("{refusal}: {title}\n\n  The daemon answers a request with it; it never stands in a verdict on a name.\n")
 }
 
 fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
     let mut codes = Vec::new();
     for slug in slugs {
         let slug = slug.to_ascii_lowercase();
+        let required = of_requirement(&slug);
+        if !required.is_empty() {
+            codes.extend(required);
+            continue;
+        }
+        if is_requirement(&slug) {
+            bail!("no reason code belongs to the requirement {}", slug.to_ascii_uppercase());
+        }
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
             codes.push(Said::OfRequest(*refusal));
             continue;
@@ -67,10 +79,26 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
     Ok(codes)
 }
 
+/// The codes of a requirement of the checklist, such as `cl-45`.
+fn of_requirement(id: &str) -> Vec<Said> {
+    let codes = Code::ALL.iter().filter(|code| code.entry().requirement.eq_ignore_ascii_case(id) && !id.is_empty());
+    codes.copied().map(Said::OfName).collect()
+}
+
+/// Whether `id` has the form of a requirement: letters, a dash, digits.
+fn is_requirement(id: &str) -> bool {
+    id.split_once('-').is_some_and(|(list, number)| {
+        !list.is_empty()
+            && list.bytes().all(|b| b.is_ascii_alphabetic())
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
 /// The code that was nearly typed, or else codes that share a word with it.
 fn hint(slug: &str) -> String {
     if let Some(near) = nearest(slug, Code::ALL.iter().map(|code| code.slug())) {
-        return format!("; perhaps {near}? `clresolve explain` lists all");
+        return format!("; did you mean {near}? `clresolve explain` lists all");
     }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
     let near: Vec<&str> =
@@ -78,7 +106,7 @@ fn hint(slug: &str) -> String {
     if near.is_empty() {
         "; `clresolve explain` lists all".to_owned()
     } else {
-        format!("; perhaps {}? `clresolve explain` lists all", near.join(", "))
+        format!("; did you mean {}? `clresolve explain` lists all", near.join(", "))
     }
 }
 
@@ -93,13 +121,13 @@ fn line(entry: &Entry, palette: &Palette) -> String {
     )
 }
 
-fn paragraph(entry: &Entry, palette: &Palette) -> String {
+fn paragraph(entry: &Entry, width: usize, palette: &Palette) -> String {
     let style = palette.effect(entry.effect);
     let mut text = format!("{style}{}{style:#}: {}\n\n", entry.code.slug(), entry.title);
-    for line in render::wrapped(entry.explanation) {
+    for line in render::wrapped(entry.explanation, width) {
         let _ = writeln!(text, "  {line}");
     }
-    let requirement = if entry.requirement.is_empty() { "none of the checklist" } else { entry.requirement };
+    let requirement = if entry.requirement.is_empty() { "not on the checklist" } else { entry.requirement };
     let again = if entry.retryable { "may help" } else { "does not help" };
     let _ = write!(
         text,
@@ -133,8 +161,8 @@ const fn meaning(entry: &Entry) -> &'static str {
 
 const fn fixer(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "whoever asks",
-        Fixer::Publisher => "whoever publishes the card and its records",
-        Fixer::Operator => "whoever runs this resolver",
+        Fixer::Asker => "the one who asks",
+        Fixer::Publisher => "the publisher of the card and its records",
+        Fixer::Operator => "the operator of this resolver",
     }
 }

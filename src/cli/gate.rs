@@ -30,7 +30,7 @@ pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
 }
 
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, false);
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
@@ -39,7 +39,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     world.config.check_gate()?;
     let verdict = world.resolver.resolve(&args.name).await.verdict;
     drop(progress);
-    let code = world.config.gate.objection(&verdict, args.verb.as_deref());
+    let code = world.config.gate.policy().objection(&verdict, args.verb.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb) = (args.name.as_str(), args.verb.as_deref());
     let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };

@@ -1,4 +1,4 @@
-//! `generate`: Orloj's agent cards, from AgentSystem resources.
+//! `cards generate`: Orloj's agent cards, from AgentSystem resources.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,20 +9,21 @@ use serde_json::Value;
 
 use super::args::{CardFormat, GenerateArgs};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, json, json_line};
 use crate::generate::{Cards, Generated, MAX_BYTES, Source};
 use crate::text::Foreign;
 
 pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.output.out)?;
     let files = args.from.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();
     let cards = Cards::read(&sources, args.base_url)?;
     let chosen = chosen(&cards, args.system.as_deref())?;
     for note in chosen.iter().flat_map(|card| card.notes()) {
-        anstream::eprintln!("clresolve: {note}");
+        notice::note(format_args!("clresolve: {note}"));
     }
-    output.write(text(&chosen, args.format)?.as_bytes())?;
+    output.write(text(&chosen, args.output.form())?.as_bytes())?;
     Ok(Exit::Trusted)
 }
 

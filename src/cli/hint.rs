@@ -3,31 +3,48 @@
 use super::args;
 use crate::text::{Foreign, nearest};
 
-/// What somebody who gave this as an ENS name may have meant; `None` where it looks like one.
+/// Characters of what was typed that a hint repeats: more than a name people type has.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// What was probably meant by this ENS name; `None` where it looks like one.
 pub(super) fn on_name(given: &str) -> Option<String> {
-    let shown = Foreign::new(given).at_most(60);
+    let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
     if let Some((scheme, rest)) = given.split_once("://") {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         return Some(match scheme {
-            "x402" => {
-                format!("`{shown}` is an entry; ask about the name in it: clresolve {}", Foreign::new(host).at_most(60))
-            }
+            "x402" => format!(
+                "`{shown}` is an entry; ask about the name in it: clresolve {}",
+                Foreign::new(host).at_most(SHOWN_CHARACTERS)
+            ),
             _ => format!(
-                "`{shown}` is a URL and no ENS name; `clresolve discover` asks a host for its cards, `clresolve lint` judges the card at a URL"
+                "`{shown}` is a URL, not an ENS name; `clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL"
             ),
         });
     }
-    if is_address(given) {
-        return Some(format!("`{shown}` is an address; clresolve asks by ENS name"));
-    }
-    if given.is_empty() || given.contains('.') {
+    is_address(given).then(|| format!("`{shown}` is an address; clresolve asks by ENS name"))
+}
+
+/// Why a bare argument is refused: it is one word without a dot, and so hardly a name. `None` where it may be one.
+pub(super) fn on_bare_word(given: &str) -> Option<String> {
+    if given.is_empty() || given == "-" || given.contains(|c: char| c == '.' || c.is_whitespace()) {
         return None;
     }
+    if let Some(hint) = on_name(given) {
+        return Some(hint);
+    }
+    let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
     let command = args::command();
-    let meant = nearest(given, command.get_subcommands().map(clap::Command::get_name));
-    let meant = meant
-        .map_or_else(|| "--help lists the commands".to_owned(), |name| format!("did you mean the command `{name}`?"));
-    Some(format!("`{shown}` is taken as an ENS name; names end in .eth, and {meant}"))
+    let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+    if commands().any(|known| known == given) {
+        return Some(format!("`{shown}` is a command, and stands before the names"));
+    }
+    let meant = match nearest(given, commands()) {
+        Some(known) => format!("did you mean the command `{known}`?"),
+        None => "`clresolve help` lists the commands".to_owned(),
+    };
+    Some(format!(
+        "`{shown}` is not an ENS name, which has a dot as in {shown}.eth; {meant} (`clresolve verify {shown}` asks all the same)"
+    ))
 }
 
 fn is_address(given: &str) -> bool {
@@ -44,13 +61,27 @@ mod tests {
             ("x402://a.eth/do/v1", "clresolve a.eth"),
             ("https://a.example/card.json", "clresolve discover"),
             ("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e", "is an address"),
-            ("trcae", "`trace`"),
-            ("summarizer", "--help lists the commands"),
         ] {
             let hint = on_name(given).expect("a hint");
             assert!(hint.contains(part), "{hint}");
         }
         assert_eq!(on_name("summarizeagent.eth"), None);
         assert_eq!(on_name(""), None);
+    }
+
+    #[test]
+    fn a_bare_word_is_refused_unless_it_can_be_a_name() {
+        for (given, part) in [
+            ("trcae", "the command `trace`"),
+            ("summarizer", "`clresolve help` lists the commands"),
+            ("https://localhost/card", "is a URL"),
+            ("a\u{1b}b", "a\\u{1b}b"),
+        ] {
+            let refusal = on_bare_word(given).expect("a refusal");
+            assert!(refusal.contains(part), "{refusal}");
+        }
+        for name in ["a.eth", "x402://a.eth/do/v1", "", "-", "no name"] {
+            assert_eq!(on_bare_word(name), None, "{name}");
+        }
     }
 }

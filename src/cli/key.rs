@@ -1,10 +1,11 @@
-//! `key`: keys that verdicts and cards are signed with.
+//! `signature key`: keys that verdicts and cards are signed with.
 
 use anyhow::Context as _;
 use serde_json::json;
 
 use super::args::{KeyArgs, KeyCommand};
 use super::exit::Exit;
+use super::notice;
 use super::output::{self, Output};
 use crate::sign::{SigningKey, private_pem, save_signing_key};
 use crate::signature::CardKey;
@@ -14,7 +15,7 @@ pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
         KeyCommand::New(args) => {
             let key = SigningKey::generate()?;
             save_signing_key(&key, &args.key)?;
-            anstream::eprintln!("clresolve: wrote a private key to {}; keep it to yourself", args.key.display());
+            notice::note(format_args!("clresolve: wrote a private key to {}; keep it to yourself", args.key.display()));
             (CardKey::from(key), args)
         }
         KeyCommand::Public(args) => {
@@ -23,6 +24,6 @@ pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
         }
     };
     let set = json!({ "keys": [key.public_jwk()] });
-    Output::new(args.out)?.write((output::json(&set)? + "\n").as_bytes())?;
+    Output::new(&args.out)?.write((output::json(&set)? + "\n").as_bytes())?;
     Ok(Exit::Trusted)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::world::World;
 use crate::card::Card;
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out.clone())?;
+    let output = Output::new(&args.output.out)?;
     super::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
@@ -54,7 +54,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
                 mend(document, args.flavour, &rules)?;
             }
         }
-        let mut judged = Judged::new(output, args.output.format, args.documents.len() > 1);
+        let mut judged = Judged::new(output, args.output.form(), args.documents.len() > 1);
         for document in &args.documents {
             match bytes(document, &world).await {
                 Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
@@ -129,14 +129,14 @@ fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Resul
         return Ok(());
     }
     let name = file.display().to_string();
-    replace(file, fixed.text.as_bytes()).with_context(|| format!("cannot write {}", Foreign::new(&name)))?;
+    replace(file, fixed.text.as_bytes()).map_err(|error| Unwritable::new(Foreign::new(&name).to_string(), error))?;
     for change in &fixed.changes {
         anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(change));
     }
     Ok(())
 }
 
-/// Puts a whole file in the place of another, with its permissions, so that nobody reads half of it. A link stays one.
+/// Puts a whole file in the place of another, with its permissions, so that no reader sees half of it. A link stays one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = &file.canonicalize()?;
     let folder = file.parent().unwrap_or(file);
@@ -148,7 +148,7 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of the file or of standard input, as far as the rules look.
+/// The bytes of the file or of standard input, up to the limit of the rules.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = MAX_BYTES as u64;
@@ -166,6 +166,8 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 struct Judged {
     results: Results,
     palette: Palette,
+    /// How wide the terminal is, where the findings go to one.
+    width: Option<usize>,
     /// Kept for the log.
     sarif: Option<Vec<Answer>>,
     are_several: bool,
@@ -176,13 +178,13 @@ struct Judged {
 
 impl Judged {
     fn new(output: Output, format: LintFormat, are_several: bool) -> Self {
-        let palette = output.palette();
+        let (palette, width) = (output.palette(), output.width());
         let (sarif, format) = match format.plain() {
             Some(format) => (None, format),
             None => (Some(Vec::new()), Format::Json),
         };
         let results = Results::new(output, format, are_several && sarif.is_none());
-        Self { results, palette, sarif, are_several, are_valid: true, missing: Exit::Trusted }
+        Self { results, palette, width, sarif, are_several, are_valid: true, missing: Exit::Trusted }
     }
 
     fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
@@ -194,7 +196,7 @@ impl Judged {
         answer.file = self.are_several.then(|| answer.name.clone());
         self.results.push(&answer, |format| match format {
             Format::Short => short(&answer, &self.palette),
-            _ => people(&answer, &self.palette),
+            _ => people(&answer, &self.palette, self.width),
         })
     }
 
@@ -261,8 +263,9 @@ fn short(answer: &Answer, palette: &Palette) -> String {
 }
 
 /// Each finding with its line of the card, and what to do.
-fn people(answer: &Answer, palette: &Palette) -> String {
+fn people(answer: &Answer, palette: &Palette, width: Option<usize>) -> String {
     let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
+    let renderer = width.into_iter().fold(renderer, Renderer::term_width);
     let mut text = String::new();
     for finding in &answer.judgement.report.findings {
         text.push_str(&drawn(finding, answer, &renderer));
@@ -398,6 +401,7 @@ mod tests {
         people(
             &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },
             &Palette::plain(),
+            None,
         )
     }
 

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::args::{ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, WorldArgs};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
-use super::world;
+use super::world::{self, Reader};
 use crate::config::Config;
 use crate::evidence::continuity::History;
 use crate::memory::{Place, Store};
@@ -39,7 +40,7 @@ pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
 async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let (config, store) = open(&args.world).await?;
     let several = args.names.len() > 1;
-    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, several);
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), several);
     for name in names(&args.names)? {
         let history = store.recall(&place(&config, &name))?;
         let (world, chain) = (config.chain.world.as_str(), format!("eip155:{}", config.chain.id));
@@ -54,19 +55,19 @@ async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
 async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
     let (config, store) = open(&args.world).await?;
     if args.all {
-        anstream::eprintln!("clresolve: {} names forgotten", store.forget_all()?);
+        notice::note(format_args!("clresolve: {} names forgotten", store.forget_all()?));
         return Ok(Exit::Trusted);
     }
     for name in names(&args.names)? {
         let known = store.forget(&place(&config, &name))?;
         let said = if known { "forgotten" } else { "was not remembered" };
-        anstream::eprintln!("clresolve: {} {said}", Foreign::new(name.as_str()));
+        notice::note(format_args!("clresolve: {} {said}", Foreign::new(name.as_str())));
     }
     Ok(Exit::Trusted)
 }
 
 async fn open(args: &WorldArgs) -> anyhow::Result<(Config, Store)> {
-    let (config, _sandbox) = world::settings(args, Depth::default()).await?;
+    let (config, _sandbox) = world::settings(args, Reader::People, Depth::default()).await?;
     if args.sandbox {
         bail!("--sandbox: the sandbox remembers nothing");
     }

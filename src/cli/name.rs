@@ -1,4 +1,4 @@
-//! `name`: normal form, namehash and DNS encoding of names. Nobody is asked.
+//! `name`: normal form, namehash and DNS encoding of names. No network is used.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 
@@ -85,12 +85,12 @@ impl Row {
 }
 
 pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out)?;
-    let piped = args.names.is_empty();
-    if piped && !args.json_input && io::stdin().is_terminal() {
+    let output = Output::new(&args.output.out)?;
+    let piped = args.names.is_empty() || args.names == ["-"];
+    if args.names.is_empty() && !args.json_input && io::stdin().is_terminal() {
         bail!("expected names, as arguments or one per line on standard input");
     }
-    let mut results = Results::new(output, args.output.format, piped || args.names.len() > 1);
+    let mut results = Results::new(output, args.output.form(), piped || args.names.len() > 1);
     let mut worst = Exit::Trusted;
     let mut answer = |row: Row| -> anyhow::Result<bool> {
         worst = worst.max(row.exit());

@@ -5,10 +5,12 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use anstream::stream::RawStream;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
+use clap::builder::StyledStr;
 use serde::Serialize;
 
 use super::args::{Format, OutArgs};
+use super::layout;
 use super::render::Palette;
 use crate::text;
 
@@ -29,16 +31,32 @@ enum Target {
 
 impl Output {
     /// Standard output, or the file of `--out`.
-    pub(super) fn new(args: OutArgs) -> anyhow::Result<Self> {
-        let Some(path) = args.file else { return Ok(Self { target: Target::Stdout, gone: false }) };
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        if path.is_dir() || folder.is_some_and(|f| !f.is_dir()) {
-            bail!("--out {}: expected a file in a folder that exists", path.display());
+    ///
+    /// # Errors
+    /// When the file cannot be one, so that this is known before the work.
+    pub(super) fn new(args: &OutArgs) -> anyhow::Result<Self> {
+        let Some(path) = &args.file else { return Ok(Self { target: Target::Stdout, gone: false }) };
+        if path.is_dir() {
+            bail!("--out {}: this is a folder; name a file in it", path.display());
         }
-        Ok(Self { target: Target::File { path, file: None }, gone: false })
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) if !folder.exists() => {
+                bail!("--out {}: the folder {} does not exist", path.display(), folder.display())
+            }
+            Some(folder) if !folder.is_dir() => bail!("--out {}: {} is not a folder", path.display(), folder.display()),
+            _ => Ok(Self { target: Target::File { path: path.clone(), file: None }, gone: false }),
+        }
     }
 
-    /// Colours for a terminal; none for anything else, and none under `NO_COLOR`.
+    /// How wide the terminal is that the results go to, if they go to one.
+    pub(super) fn width(&self) -> Option<usize> {
+        match self.target {
+            Target::Stdout => layout::width_of_stdout(),
+            Target::File { .. } => None,
+        }
+    }
+
+    /// Colours where standard output takes them; none in a file.
     pub(super) fn palette(&self) -> Palette {
         match self.target {
             Target::Stdout if colour(&io::stdout()) => Palette::colours(),
@@ -47,15 +65,21 @@ impl Output {
     }
 
     /// Writes all of `bytes` at once. When the reader has gone this and all later writes do nothing.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When the file or stream takes no more.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Unwritable> {
         if self.gone {
             return Ok(());
         }
         match self.try_write(bytes) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.gone = true,
-            result => result.with_context(|| format!("cannot write {}", self.name()))?,
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(())
+            }
+            Err(error) => Err(Unwritable { what: self.name(), error }),
         }
-        Ok(())
     }
 
     /// Whether the reader has gone.
@@ -88,9 +112,37 @@ impl Output {
     }
 }
 
-/// Whether a stream takes colours: a terminal, and no `NO_COLOR`.
+/// Results that cannot be written, for example to a full disk.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {what}")]
+pub(super) struct Unwritable {
+    what: String,
+    #[source]
+    error: io::Error,
+}
+
+impl Unwritable {
+    /// What cannot be written, and why.
+    pub(super) fn new(what: impl Into<String>, error: io::Error) -> Self {
+        Self { what: what.into(), error }
+    }
+}
+
+/// Writes help and the like to standard output, with its styles where the stream takes them.
+///
+/// # Errors
+/// When standard output takes no more. A reader that has gone is not an error.
+pub(super) fn print(text: &StyledStr) -> Result<(), Unwritable> {
+    let mut stdout = anstream::stdout().lock();
+    match write!(stdout, "{}", text.ansi()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Unwritable::new("standard output", error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a stream takes colours.
 pub(super) fn colour<S: RawStream>(stream: &S) -> bool {
-    stream.is_terminal() && anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
+    anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
 /// Results one after the other, in the form that was chosen.
@@ -99,19 +151,27 @@ pub(super) struct Results {
     format: Format,
     /// Whether `json` gives an array.
     several: bool,
+    /// Whether digests are shortened for a terminal.
+    has_short_digests: bool,
     written: usize,
 }
 
 impl Results {
     /// `several` makes `-o json` an array.
     pub(super) const fn new(output: Output, format: Format, several: bool) -> Self {
-        Self { output, format, several, written: 0 }
+        Self { output, format, several, has_short_digests: false, written: 0 }
+    }
+
+    /// Shortens digests where the results go to a terminal.
+    pub(super) fn with_short_digests(mut self) -> Self {
+        self.has_short_digests = true;
+        self
     }
 
     /// Writes one result: `people` makes its text, which ends with a line end.
     pub(super) fn push(&mut self, value: &impl Serialize, people: impl FnOnce(Format) -> String) -> anyhow::Result<()> {
         let text = match self.format {
-            Format::Text | Format::Short => people(self.format),
+            Format::Text | Format::Short => self.fitted(people(self.format)),
             Format::Jsonl => json_line(value)? + "\n",
             Format::Json if self.several => {
                 let separator = if self.written == 0 { "[\n" } else { ",\n" };
@@ -120,7 +180,14 @@ impl Results {
             Format::Json => json(value)? + "\n",
         };
         self.written += 1;
-        self.output.write(text.as_bytes())
+        Ok(self.output.write(text.as_bytes())?)
+    }
+
+    /// Text for people, wrapped where it goes to a terminal.
+    fn fitted(&self, text: String) -> String {
+        let Some(width) = self.output.width().filter(|_| self.format == Format::Text) else { return text };
+        let text = if self.has_short_digests { layout::shortened(&text) } else { text };
+        layout::fit(&text, width)
     }
 
     /// Ends the array, if there is one.

@@ -10,8 +10,9 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::args::{DepthArg, Format, PlanArgs};
+use super::args::{DepthArg, Format, PlanArgs, WorldArgs};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
 use super::world::World;
@@ -37,10 +38,10 @@ const MAX_NOTES: usize = 10;
 const RECORD_CHARACTERS: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    if args.world.depth == Some(DepthArg::Schemas) {
-        bail!("--depth schemas: a plan asks nobody, so it judges at depth identity only");
+    if args.rules.depth == Some(DepthArg::Schemas) {
+        bail!("--depth schemas: a plan uses no network, so it judges at depth identity only");
     }
-    let output = Output::new(args.output.out.clone())?;
+    let output = Output::new(&args.output.out)?;
     let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
     let publication = Publication::build(&reader.root(&args.target)?)?;
     if publication.cards().is_empty() {
@@ -48,7 +49,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
     }
     super::run_async(async move {
-        let world = World::open(&args.world).await?;
+        let world = World::open(&WorldArgs::from(&args.rules)).await?;
         let profiles = world.resolver.profiles();
         let rules = &world.config.rules;
         let profile = profiles.get(&rules.profile).context("the profile in force is not there")?;
@@ -63,7 +64,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
         notes(&publication, &reader.hidden);
         report_rivals(&plans);
-        write(&plans, output, args.output.format)
+        write(&plans, output, args.output.form())
     })
 }
 
@@ -83,18 +84,18 @@ fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<E
     Ok(worst)
 }
 
-/// What whoever publishes should know beside the plan.
+/// What a publisher should know beside the plan.
 fn notes(publication: &Publication, hidden: &[String]) {
     report_unreadable(publication);
     if let Some(first) = hidden.first() {
         let count = hidden.len();
-        anstream::eprintln!("note: {count} hidden left out, as importers do; {} is one", Foreign::new(first));
+        notice::note(format_args!("note: {count} hidden left out, as importers do; {} is one", Foreign::new(first)));
     }
     if let Some(first) = publication.ambiguous().next() {
-        anstream::eprintln!(
+        notice::note(format_args!(
             "note: {} has more than 256 KiB; the CID holds for importers that cut files at 1 MiB",
             Foreign::new(first)
-        );
+        ));
     }
 }
 
@@ -105,18 +106,18 @@ fn report_rivals(plans: &[CardPlan]) {
         *seen.entry(name).or_insert(0) += 1;
     }
     for (name, count) in seen.into_iter().filter(|(_, count)| *count > 1).take(MAX_NOTES) {
-        anstream::eprintln!("note: {count} cards are bound to {}; set the records of one", Foreign::new(name));
+        notice::note(format_args!("note: {count} cards are bound to {}; set the records of one", Foreign::new(name)));
     }
 }
 
 fn report_unreadable(publication: &Publication) {
     for (path, error) in publication.unreadable().iter().take(MAX_NOTES) {
         if !path.is_empty() {
-            anstream::eprintln!(
+            notice::note(format_args!(
                 "note: not read as a card: {}: {}",
                 Foreign::new(path),
                 Foreign::new(&error.to_string())
-            );
+            ));
         }
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::notice;
+
 /// How often the line moves: often enough to look alive.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -11,8 +13,11 @@ const TICK: Duration = Duration::from_millis(120);
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows `message`; nothing where stderr is no terminal.
+    /// Shows `message`; nothing where standard error is no terminal, or only errors are wanted.
     pub(super) fn start(message: String) -> Self {
+        if notice::is_quiet() {
+            return Self(ProgressBar::hidden());
+        }
         let bar = ProgressBar::new_spinner().with_message(message);
         if !bar.is_hidden() {
             bar.enable_steady_tick(TICK);
@@ -20,8 +25,11 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows a bar that counts to `total`, or only counts where that is not known; nothing where stderr is no terminal.
+    /// Shows a bar that counts to `total`, or only counts where that is not known; nothing where standard error is no terminal, or only errors are wanted.
     pub(super) fn counting(total: Option<u64>) -> Self {
+        if notice::is_quiet() {
+            return Self(ProgressBar::hidden());
+        }
         let (bar, template) = match total {
             Some(total) => (ProgressBar::new(total), "{wide_bar} {pos}/{len} {msg}"),
             None => (ProgressBar::new_spinner(), "{spinner} {pos} {msg}"),

@@ -1,4 +1,4 @@
-//! `project`: a trusted agent as an A2A card.
+//! `cards project`: a trusted agent as an A2A card.
 
 use anyhow::bail;
 
@@ -21,7 +21,7 @@ pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
 }
 
 async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+    let mut output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
@@ -32,7 +32,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let Projection::A2a = args.to;
-    match signed_a2a_card(&resolution, &world.config.gate, signer.as_ref().map(Signer::key)) {
+    match signed_a2a_card(&resolution, &world.config.gate.policy(), signer.as_ref().map(Signer::key)) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
             output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;

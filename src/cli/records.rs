@@ -1,4 +1,4 @@
-//! `records`: the `cl.*` text records as they stand on the chain, judged by nothing.
+//! `records`: the `cl.*` text records as they stand on the chain, not judged.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::{Format, RecordsArgs};
 use super::exit::Exit;
+use super::names;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -22,7 +23,7 @@ const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing prove
 
 /// Why a name has no records to show.
 enum Failure {
-    /// The name is none: its error.
+    /// The name is invalid: its error.
     Name(String),
     /// The chain could not be asked, or not in time.
     Chain(String),
@@ -33,12 +34,13 @@ pub(super) fn run(args: RecordsArgs) -> anyhow::Result<Exit> {
 }
 
 async fn show(args: RecordsArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out)?;
-    let mut results = Results::new(output, args.output.format, args.names.len() > 1);
-    let progress = Progress::start(waiting_for(&args.names));
+    let output = Output::new(&args.output.out)?;
+    let names = names::given(args.names)?;
+    let mut results = Results::new(output, args.output.form(), names.len() > 1);
+    let progress = Progress::start(waiting_for(&names));
     let world = World::open(&args.world).await?;
     let mut worst = Exit::Trusted;
-    for input in &args.names {
+    for input in &names {
         let answer = read(&world, input).await;
         worst = worst.max(exit(&answer));
         progress.aside(|| results.push(&value(input, &answer), |format| text(input, &answer, format)))?;
@@ -133,7 +135,7 @@ fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> Strin
     }
     let mut text = format!("{name}  block {}, {}\n", reading.block.number, reading.block.timestamp);
     match &reading.answer {
-        Answer::Unregistered => text.push_str("  nobody owns the name\n"),
+        Answer::Unregistered => text.push_str("  the name is not registered\n"),
         Answer::NoResolver(_) => text.push_str("  the name has no resolver\n"),
         Answer::Records(found) => {
             let of = found.wildcard.as_ref().map_or_else(String::new, |w| format!(" of {}", Foreign::new(w.as_str())));

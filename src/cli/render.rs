@@ -18,8 +18,8 @@ const MAX_EVIDENCE_DEPTH: usize = 4;
 /// Characters of evidence that the short walk shows for a step.
 const BRIEF_CHARACTERS: usize = 100;
 
-/// Characters on a line of running text.
-const LINE_WIDTH: usize = 92;
+/// Most characters on a line of running text: longer lines are hard to read.
+pub(super) const LINE_WIDTH: usize = 92;
 
 /// The styles of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,12 +149,12 @@ pub(super) fn advice(verdict: &Verdict, unmet: &[String]) -> String {
     }
 }
 
-/// Running text, cut into lines.
-pub(super) fn wrapped(text: &str) -> Vec<String> {
+/// Running text, cut into lines of at most `width` characters.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is always a line");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > LINE_WIDTH {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(word.to_owned());
         } else {
             line.push_str(if line.is_empty() { "" } else { " " });
@@ -623,7 +623,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn running_text_is_wrapped() {
         let text = "word ".repeat(60);
-        assert!(wrapped(&text).iter().all(|line| line.len() <= LINE_WIDTH));
-        assert_eq!(wrapped(&text).join(" "), text.trim());
+        assert!(wrapped(&text, LINE_WIDTH).iter().all(|line| line.len() <= LINE_WIDTH));
+        assert_eq!(wrapped(&text, LINE_WIDTH).join(" "), text.trim());
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
 
 /// Each name of the world with the verdict that it should get. Nothing is started.
 fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(args.output.out)?, args.output.format, true);
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
     for expected in Sandbox::expected() {
         let row = serde_json::to_value(&expected)?;
         results.push(&row, |_| line(&row))?;
@@ -40,14 +40,14 @@ fn line(row: &Value) -> String {
 }
 
 async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.output.out)?;
+    let mut output = Output::new(&args.output.out)?;
     let sandbox = Sandbox::start().await?;
     if let Some(path) = &args.write_config {
         sandbox.config().save(path)?;
     }
     let endpoints = sandbox.endpoints();
     let config = args.write_config.map(|path| path.display().to_string());
-    let text = match args.output.format {
+    let text = match args.output.form() {
         Format::Text | Format::Short => for_people(&endpoints, config.as_deref()),
         Format::Json => json(&for_programs(&endpoints, config.as_deref()))? + "\n",
         Format::Jsonl => json_line(&for_programs(&endpoints, config.as_deref()))? + "\n",

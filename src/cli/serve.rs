@@ -5,8 +5,9 @@ use tokio::sync::oneshot;
 
 use super::args::ServeArgs;
 use super::exit::Exit;
+use super::notice;
 use super::stop::StopAsks;
-use super::world;
+use super::world::{self, Reader};
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
 use crate::verdict::Depth;
@@ -14,18 +15,18 @@ use crate::verdict::Depth;
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
     let done = runtime.block_on(serve(args));
-    // Runs for clients that have gone may still be under way; nobody waits for them.
+    // Runs for clients that have gone may still be under way; their answers are not needed.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
-    let (mut config, sandbox) = world::settings(&args.world, Depth::default()).await?;
+    let (mut config, sandbox) = world::settings(&args.world, Reader::Programs, Depth::default()).await?;
     config.http.listen = args.listen.unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;
         Resolver::new(&config).await?;
-        anstream::eprintln!("clresolve: the configuration is good");
+        notice::note(format_args!("clresolve: the configuration is good"));
         return Ok(Exit::Trusted);
     }
     let server = Server::bind(&config).await?;

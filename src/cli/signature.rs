@@ -1,4 +1,4 @@
-//! `sign` and `signature verify`: signatures of A2A cards, made and judged.
+//! `signature`: signatures of A2A cards, made and judged.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,9 +6,11 @@ use std::fs;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use super::args::{Format, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs};
+use super::args::{Format, SignCardArgs, SignatureCommand, SignatureVerifyArgs};
 use super::exit::Exit;
+use super::key;
 use super::lint::read;
+use super::notice;
 use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
@@ -27,8 +29,8 @@ use crate::verdict::State;
 const MAX_KEYS_BYTES: u64 = 256 * 1024;
 
 /// Signs a card and writes it.
-pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(args.out)?;
+fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(&args.out)?;
     let pem = sign::private_pem(&args.key)?;
     let mut key = CardKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
     if let Some(kid) = args.kid {
@@ -40,15 +42,15 @@ pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     let text = String::from_utf8(read(&args.card)?).context("the card is not UTF-8")?;
     let card = Card::parse(text.as_bytes()).ok();
     if card.as_ref().is_some_and(|card| names_key(card.document(), &key)) {
-        anstream::eprintln!(
+        notice::note(format_args!(
             "clresolve: the card has a signature of this key already, which stays; take it out if the card has changed since"
-        );
+        ));
     }
     let is_a2a = |card: &Card| matches!(detect(card), Detection::One(Flavour::A2a | Flavour::Orloj));
     if !card.as_ref().is_some_and(is_a2a) {
-        anstream::eprintln!(
-            "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve project NAME` makes one of a trusted name)"
-        );
+        notice::note(format_args!(
+            "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve cards project NAME` makes one of a trusted name)"
+        ));
     }
     let signed = sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", Foreign::new(&error.to_string())))?;
     output.write(signed.as_bytes())?;
@@ -56,9 +58,12 @@ pub(super) fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
 }
 
 /// Runs `signature …`.
-pub(super) fn run(args: SignatureArgs) -> anyhow::Result<Exit> {
-    let SignatureCommand::Verify(args) = args.command;
-    super::run_async(check(args))
+pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
+    match command {
+        SignatureCommand::Sign(args) => sign(args),
+        SignatureCommand::Verify(args) => super::run_async(check(*args)),
+        SignatureCommand::Key(args) => key::run(args),
+    }
 }
 
 /// What `-o json` gives.
@@ -71,7 +76,7 @@ struct Answer<'a> {
 }
 
 async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out.clone())?;
+    let output = Output::new(&args.output.out)?;
     let palette = output.palette();
     let name = args.card.display().to_string();
     let bytes = read(&args.card)?;
@@ -86,7 +91,7 @@ async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
     let verification = verify(card.document(), &roots);
     let labels = roots.iter().map(|root| root.label().to_owned()).collect();
     let answer = Answer { verification: &verification, roots: labels };
-    let mut results = Results::new(output, args.output.format, false);
+    let mut results = Results::new(output, args.output.form(), false);
     results.push(&answer, |format| match format {
         Format::Short => short(&verification, &name, &palette),
         _ => people(&verification, &name, &palette),

@@ -2,9 +2,8 @@
 
 use super::args::VerifyArgs;
 use super::exit::Exit;
-use super::render;
-use super::verify::judge;
+use super::verify::{View, judge};
 
 pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
-    super::run_async(judge(args, render::trace))
+    super::run_async(judge(args, View::Trace))
 }

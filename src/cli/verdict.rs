@@ -1,29 +1,28 @@
-//! `verdict verify`: a signed verdict, checked without asking anybody.
+//! `verdict verify`: a signed verdict, checked without a network.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
-use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs};
+use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
+use super::render;
 use super::verify::{exit_of, report_unmet};
-use super::{render, world};
+use super::world::{self, Reader};
 use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::{Config, ProofDemand};
+use crate::config::{Config, Layer, ProofDemand};
 use crate::name::EnsName;
 use crate::sign::{Expected, MAX_JWS_BYTES, Verified, read_trusted_keys, verify};
 use crate::text::Foreign;
 
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     let VerdictCommand::Verify(args) = args.command;
-    if args.world.sandbox {
-        bail!("--sandbox: the sandbox signs nothing, so there is nothing of it to check");
-    }
-    let config = world::configuration(&args.world, crate::config::Layer::default())?;
+    let config = world::configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = read(&args.jws)?;
@@ -76,7 +75,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let source: Box<dyn Read> =
         if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(path).with_context(|| name.clone())?) };
     let mut bytes = Vec::new();
-    // One byte more than may be, so that what is too long is told by whoever checks it.
+    // One byte more than may be, so that the check refuses what is too long.
     source.take(MAX_JWS_BYTES as u64 + 3).read_to_end(&mut bytes).with_context(|| name)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -84,14 +83,14 @@ fn read(path: &Path) -> anyhow::Result<String> {
 fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
     let verdict = &verified.verdict;
     let unmet = args.expect.unmet(verdict);
-    let format = args.output.format;
-    let output = Output::new(args.output.out)?;
+    let format = args.output.form();
+    let output = Output::new(&args.output.out)?;
     let palette = output.palette();
-    anstream::eprintln!(
+    notice::note(format_args!(
         "clresolve: signed by {}, key {}",
         Foreign::new(&verified.issuer),
         Foreign::new(&verified.key_id)
-    );
+    ));
     if format != Format::Text {
         report_unmet(verdict, &unmet);
     }

@@ -6,6 +6,8 @@ use futures_util::{StreamExt as _, stream};
 use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
 use super::exit::Exit;
 use super::hint;
+use super::names;
+use super::notice;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::{self, Palette};
@@ -19,31 +21,49 @@ use crate::verdict::Verdict;
 const AT_ONCE: usize = 8;
 
 /// How a verdict is written for people.
-pub(super) type People = fn(&Verdict, &[String], &Palette) -> String;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// Each step in a line. On a terminal digests are shortened.
+    Walk,
+    /// Each step with all of its evidence.
+    Trace,
+}
+
+impl View {
+    fn text(self, verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+        match self {
+            Self::Walk => render::walk(verdict, unmet, palette),
+            Self::Trace => render::trace(verdict, unmet, palette),
+        }
+    }
+}
 
 pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
-    super::run_async(judge(args, render::walk))
+    super::run_async(judge(args, View::Walk))
 }
 
 /// Judges each name; they are written in the order in which they were given.
-pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Exit> {
-    let output = Output::new(args.output.out)?;
+pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> {
+    let output = Output::new(&args.output.out)?;
     let palette = output.palette();
-    let several = args.names.len() > 1;
-    for hint in args.names.iter().filter_map(|name| hint::on_name(name)) {
-        anstream::eprintln!("clresolve: {hint}");
+    let names = names::given(args.names)?;
+    for hint in names.iter().filter_map(|name| hint::on_name(name)) {
+        notice::note(format_args!("clresolve: {hint}"));
     }
-    let progress = Progress::start(waiting_for(&args.names));
+    let progress = Progress::start(waiting_for(&names));
     let world = World::open_with(&args.world, args.sign.into()).await?;
-    let (signer, format) = match args.output.format {
+    let (signer, format) = match args.output.form() {
         VerdictFormat::Jws => (Some(signer(&world)?), Format::Short),
         VerdictFormat::Text => (None, Format::Text),
         VerdictFormat::Short => (None, Format::Short),
         VerdictFormat::Json => (None, Format::Json),
         VerdictFormat::Jsonl => (None, Format::Jsonl),
     };
-    let mut results = Results::new(output, format, several);
-    let mut verdicts = stream::iter(&args.names).map(|name| world.resolver.resolve(name)).buffered(AT_ONCE);
+    let mut results = Results::new(output, format, names.len() > 1);
+    if view == View::Walk {
+        results = results.with_short_digests();
+    }
+    let mut verdicts = stream::iter(&names).map(|name| world.resolver.resolve(name)).buffered(AT_ONCE);
     let mut worst = Exit::Trusted;
     let mut first = true;
     while let Some(resolution) = verdicts.next().await {
@@ -64,8 +84,8 @@ pub(super) async fn judge(args: VerifyArgs, people: People) -> anyhow::Result<Ex
             results.push(verdict.as_ref(), |format| match format {
                 _ if signed.is_some() => signed.unwrap_or_default() + "\n",
                 Format::Short => render::short(verdict, &palette),
-                _ if first => people(verdict, &unmet, &palette),
-                _ => format!("\n{}", people(verdict, &unmet, &palette)),
+                _ if first => view.text(verdict, &unmet, &palette),
+                _ => format!("\n{}", view.text(verdict, &unmet, &palette)),
             })
         })?;
         first = false;
@@ -80,12 +100,14 @@ fn signer(world: &World) -> anyhow::Result<Signer> {
         bail!("-o jws: the sandbox signs nothing");
     }
     let signer = sign::open(&world.config.sign)?;
-    signer.context("-o jws: expected a key to sign with: --sign-key or sign.key (`clresolve key new FILE` makes one)")
+    signer.context(
+        "-o jws: expected a key to sign with: --sign-key or sign.key (`clresolve signature key new FILE` makes one)",
+    )
 }
 
 impl From<SignArgs> for Layer {
     fn from(args: SignArgs) -> Self {
-        let sign = SignLayer { key: args.sign_key, issuer: args.sign_issuer, publish: None };
+        let sign = SignLayer::of_flags(args.sign_key, args.sign_issuer);
         Self { sign: Some(sign), ..Self::default() }
     }
 }

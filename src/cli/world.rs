@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::args::{DepthArg, WorldArgs};
+use super::own;
 use crate::config::{Config, Layer};
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
@@ -31,14 +32,14 @@ impl World {
 
     /// As [`World::open`], with what further flags say.
     pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Depth::default()).await?;
+        let (config, sandbox) = settings(args, Reader::People, Depth::default()).await?;
         Self::of(config.with([further])?, sandbox).await
     }
 
     /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
     /// say how deep, and keeps few verdicts, so that memory does not grow with the list.
     pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = settings(args, unless_told).await?;
+        let (mut config, sandbox) = settings(args, Reader::People, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
@@ -52,11 +53,24 @@ impl World {
     }
 }
 
+/// Whom a command's configuration serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Somebody at a terminal, whose own configuration file is read.
+    People,
+    /// A daemon, or a check that must come out the same for everybody: only the file that is named is read.
+    Programs,
+}
+
 /// The configuration, and the embedded world that it is about, if it is.
-pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(Config, Option<Sandbox>)> {
+pub(super) async fn settings(
+    args: &WorldArgs,
+    reader: Reader,
+    depth: Depth,
+) -> anyhow::Result<(Config, Option<Sandbox>)> {
     let unless_told = Layer { depth: Some(depth), ..Layer::default() };
     if !args.sandbox {
-        return Ok((configuration(args, unless_told)?, None));
+        return Ok((configuration(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
     let config = sandbox.config().with([unless_told, layer(args)])?;
@@ -64,14 +78,33 @@ pub(super) async fn settings(args: &WorldArgs, depth: Depth) -> anyhow::Result<(
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-pub(super) fn configuration(args: &WorldArgs, unless_told: Layer) -> anyhow::Result<Config> {
+pub(super) fn configuration(args: &WorldArgs, reader: Reader, unless_told: Layer) -> anyhow::Result<Config> {
+    let layers = sources(args, reader)?.into_iter().map(|(_, layer)| layer);
+    Ok(Config::default().with([unless_told].into_iter().chain(layers))?)
+}
+
+/// Where a value of the configuration comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    File(PathBuf),
+    Environment,
+    Flags,
+}
+
+/// What each source says, the strongest last.
+pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
-    let file = args.config.clone().or_else(from_environment);
-    let file = file.map(|path| Layer::from_file(&path)).transpose()?;
-    let environment = Layer::from_environment(variable)?;
-    let layers = [unless_told].into_iter().chain(file).chain([environment, layer(args)]);
-    Ok(Config::default().with(layers)?)
+    let mut sources = Vec::new();
+    if let Some(path) = args.config.clone().or_else(from_environment) {
+        let layer = Layer::from_file(&path)?;
+        sources.push((Source::File(path), layer));
+    } else if reader == Reader::People && !args.no_config {
+        sources.extend(own::layer()?.map(|(path, layer)| (Source::File(path), layer)));
+    }
+    sources.push((Source::Environment, Layer::from_environment(variable)?));
+    sources.push((Source::Flags, layer(args)));
+    Ok(sources)
 }
 
 /// What the flags say.

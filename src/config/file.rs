@@ -2,28 +2,12 @@
 
 use std::fmt;
 use std::io::Read as _;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use alloy_primitives::{Address, B256};
-use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
-
-use super::layer::{CacheLayer, Layer};
-use super::memory::MemoryLayer;
-use super::orloj::OrlojLayer;
-use super::serve::{GateLayer, HttpLayer};
-use super::sign::SignLayer;
-use super::value::{
-    Origin, parse_address, parse_digest, parse_duration, parse_hash, parse_hedging, parse_profile, parse_world, quorum,
-};
-use super::{Config, ConfigError, ConnectTo, Endpoint, Gateway, Hedging, ManifestSource, OriginSpec, ProofDemand};
-use crate::chain::BlockSelector;
+use super::layer::Layer;
+use super::{Config, ConfigError, ManifestSource};
 use crate::text::{Foreign, nearest, without_secrets};
-use crate::verdict::Depth;
 
 /// Longest configuration file read, in bytes: far more than any real one, and little memory.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -49,8 +33,7 @@ impl Layer {
     /// # Errors
     /// Names line, key and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|e| invalid(text, path, &e))?;
-        Ok(file.into())
+        toml::from_str(text).map_err(|e| invalid(text, path, &e))
     }
 
     fn rebase(&mut self, folder: &Path) {
@@ -59,11 +42,7 @@ impl Layer {
         self.profile_files.iter_mut().flatten().for_each(join);
         self.orloj.iter_mut().filter_map(|orloj| orloj.resources.as_mut()).flatten().for_each(join);
         self.sign.iter_mut().for_each(|sign| sign.each_path(join));
-        self.memory
-            .iter_mut()
-            .filter_map(|memory| memory.path.as_mut())
-            .filter(|path| !path.as_os_str().is_empty())
-            .for_each(join);
+        self.memory.iter_mut().for_each(|memory| memory.each_path(join));
         for manifest in self.manifest.iter_mut().flatten() {
             if let ManifestSource::File(path) = manifest {
                 join(path);
@@ -91,7 +70,7 @@ impl Config {
         layer.ca.iter_mut().skip(kept).for_each(absolute);
         layer.profile_files.iter_mut().flatten().for_each(absolute);
         layer.sign.iter_mut().for_each(|sign| sign.each_path(absolute));
-        layer.memory.iter_mut().filter_map(|memory| memory.path.as_mut()).for_each(absolute);
+        layer.memory.iter_mut().for_each(|memory| memory.each_path(absolute));
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -186,281 +165,14 @@ fn key_at(text: &str, line: usize) -> String {
     lines.iter().rev().find_map(key_of).unwrap_or_else(|| "?".to_owned())
 }
 
-/// The file as it is written. Unknown keys are refused.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct File {
-    world: Option<World>,
-    chain_id: Option<u64>,
-    universal_resolver: Option<Contract>,
-    block: Option<BlockForm>,
-    proof: Option<Demand>,
-    quorum: Option<QuorumForm>,
-    genesis: Option<BlockHash>,
-    ccip_read: Option<bool>,
-    profile: Option<Profile>,
-    depth: Option<Depth>,
-    require_all_sources: Option<bool>,
-    links: Option<bool>,
-    allowed_publishers: Option<Vec<String>>,
-    profile_files: Option<Vec<PathBuf>>,
-    timeout: Option<Timeout>,
-    connect_to: Vec<Rule>,
-    allow_host: Vec<HostPort>,
-    ca: Vec<PathBuf>,
-    cache: Option<CacheLayer>,
-    memory: Option<MemoryLayer>,
-    http: Option<HttpLayer>,
-    gate: Option<GateLayer>,
-    sign: Option<SignLayer>,
-    orloj: Option<OrlojLayer>,
-    hedge_after: Option<HedgeAfter>,
-    rpc: Option<Vec<OriginForm<Endpoint>>>,
-    gateway: Option<Vec<OriginForm<Gateway>>>,
-    manifest: Option<Vec<ManifestForm>>,
-}
-
-impl From<File> for Layer {
-    fn from(file: File) -> Self {
-        Self {
-            world: file.world.map(|w| w.0),
-            chain_id: file.chain_id,
-            universal_resolver: file.universal_resolver.map(|a| a.0),
-            block: file.block.map(|b| b.0),
-            proof: file.proof.map(|p| p.0),
-            quorum: file.quorum.map(|k| k.0),
-            genesis: file.genesis.map(|hash| hash.0),
-            ccip_read: file.ccip_read,
-            profile: file.profile.map(|p| p.0),
-            depth: file.depth,
-            require_all_sources: file.require_all_sources,
-            links: file.links,
-            allowed_publishers: file.allowed_publishers,
-            profile_files: file.profile_files,
-            timeout: file.timeout.map(|t| t.0),
-            connect_to: file.connect_to.into_iter().map(|c| c.0).collect(),
-            allow_host: file.allow_host.into_iter().map(|h| h.0).collect(),
-            ca: file.ca,
-            cache: file.cache,
-            memory: file.memory,
-            http: file.http,
-            gate: file.gate,
-            sign: file.sign,
-            orloj: file.orloj,
-            hedge_after: file.hedge_after.map(|h| h.0),
-            rpc: file.rpc.map(|list| list.into_iter().map(|o| o.0).collect()),
-            gateway: file.gateway.map(|list| list.into_iter().map(|o| o.0).collect()),
-            manifest: file.manifest.map(|list| list.into_iter().map(|m| m.0).collect()),
-        }
-    }
-}
-
-/// Values that are written as strings and read by a function.
-macro_rules! text_forms {
-    ($($name:ident($type:ty) = $parse:expr;)*) => {$(
-        struct $name($type);
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(d)?;
-                $parse(&text).map(Self).map_err(de::Error::custom)
-            }
-        }
-    )*};
-}
-
-text_forms! {
-    World(String) = parse_world;
-    Contract(Address) = parse_address;
-    Demand(ProofDemand) = str::parse;
-    Profile(String) = parse_profile;
-    Timeout(Duration) = parse_duration;
-    HedgeAfter(Hedging) = parse_hedging;
-    Rule(ConnectTo) = str::parse;
-    HostPort(OriginSpec) = str::parse;
-    Digest(String) = parse_digest;
-    BlockHash(B256) = parse_hash;
-}
-
-/// `quorum`: how many operators must agree.
-struct QuorumForm(usize);
-
-impl<'de> Deserialize<'de> for QuorumForm {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        quorum(usize::deserialize(d)?).map(Self).map_err(de::Error::custom)
-    }
-}
-
-/// A block: one of the tags, or a number with or without quotes.
-struct BlockForm(BlockSelector);
-
-impl<'de> Deserialize<'de> for BlockForm {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Block;
-
-        impl Visitor<'_> for Block {
-            type Value = BlockForm;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("finalized, safe, latest or a block number")
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<BlockForm, E> {
-                let number = number.try_into().map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))?;
-                Ok(BlockForm(BlockSelector::Number(number)))
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<BlockForm, E> {
-                Ok(BlockForm(BlockSelector::Number(number)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<BlockForm, E> {
-                text.parse().map(BlockForm).map_err(E::custom)
-            }
-        }
-
-        d.deserialize_any(Block)
-    }
-}
-
-/// An endpoint or gateway: an URL alone, or a table.
-struct OriginForm<T>(T);
-
-/// What the table of an origin holds: `url` and, if wanted, the other keys.
-trait Written: TryFrom<Origin, Error = String> {
-    type Table: for<'de> Deserialize<'de> + Into<Origin>;
-}
-
-impl Written for Endpoint {
-    type Table = EndpointTable;
-}
-
-impl Written for Gateway {
-    type Table = GatewayTable;
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EndpointTable {
-    url: String,
-    label: Option<String>,
-    own: Option<bool>,
-    operator: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GatewayTable {
-    url: String,
-    label: Option<String>,
-    own: Option<bool>,
-}
-
-impl From<EndpointTable> for Origin {
-    fn from(table: EndpointTable) -> Self {
-        let EndpointTable { url, label, own, operator } = table;
-        Self { url, label, own, operator }
-    }
-}
-
-impl From<GatewayTable> for Origin {
-    fn from(table: GatewayTable) -> Self {
-        let GatewayTable { url, label, own } = table;
-        Self { url, label, own, operator: None }
-    }
-}
-
-impl<'de, T: Written> Deserialize<'de> for OriginForm<T> {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(OriginVisitor(PhantomData))
-    }
-}
-
-struct OriginVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Written> Visitor<'de> for OriginVisitor<T> {
-    type Value = OriginForm<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an URL, or a table with url, label and own")
-    }
-
-    fn visit_str<E: de::Error>(self, url: &str) -> Result<Self::Value, E> {
-        Origin::from(url).try_into().map(OriginForm).map_err(E::custom)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let table = T::Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        let origin: Origin = table.into();
-        origin.try_into().map(OriginForm).map_err(de::Error::custom)
-    }
-}
-
-/// A manifest: `file`, or `url` and `digest`.
-struct ManifestForm(ManifestSource);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ManifestTable {
-    file: Option<PathBuf>,
-    url: Option<String>,
-    digest: Option<Digest>,
-}
-
-impl<'de> Deserialize<'de> for ManifestForm {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        match ManifestTable::deserialize(d)? {
-            ManifestTable { file: Some(path), url: None, digest: None } => Ok(Self(ManifestSource::File(path))),
-            ManifestTable { file: None, url: Some(url), digest: Some(Digest(digest)) } => {
-                let url = url::Url::parse(&url).ok().filter(|u| u.scheme() == "https");
-                let url = url.ok_or_else(|| de::Error::custom("expected url to be an https URL"))?;
-                Ok(Self(ManifestSource::Url { url, digest }))
-            }
-            _ => Err(de::Error::custom("expected file alone, or url with digest")),
-        }
-    }
-}
-
-impl Serialize for ManifestSource {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(None)?;
-        match self {
-            Self::File(path) => map.serialize_entry("file", path)?,
-            Self::Url { url, digest } => {
-                map.serialize_entry("url", url.as_str())?;
-                map.serialize_entry("digest", digest)?;
-            }
-        }
-        map.end()
-    }
-}
-
-impl Serialize for Endpoint {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(Some(4))?;
-        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
-        map.serialize_entry("operator", &self.operator)?;
-        map.end()
-    }
-}
-
-impl Serialize for Gateway {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(Some(3))?;
-        origin(&mut map, self.url.as_str(), &self.label, self.own)?;
-        map.end()
-    }
-}
-
-fn origin<M: SerializeMap>(map: &mut M, url: &str, label: &str, own: bool) -> Result<(), M::Error> {
-    map.serialize_entry("url", url)?;
-    map.serialize_entry("label", label)?;
-    map.serialize_entry("own", &own)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::chain::BlockSelector;
+    use crate::config::Hedging;
+    use crate::verdict::Depth;
 
     const FULL: &str = r#"
 world = "lab"

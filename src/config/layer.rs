@@ -1,137 +1,159 @@
 //! What one source (a file, the environment, the flags) says about the configuration, and how layers make one.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::forms::{block, manifests, origins};
+use super::keys::{Many, One};
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
-use super::value::{parse_address, parse_duration, parse_profile};
+use super::value::{
+    Contract, Demand as ProofForm, Hash, HedgeAfter, HostPort, Profile, Rule, Time, World, parse_address,
+    parse_duration, parse_profile, quorum,
+};
 use super::{
-    CacheConfig, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
+    CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
     OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
 use crate::verdict::Depth;
 
-/// What one source says. `None` leaves the layer below as it is.
-///
-/// The list of endpoints and that of gateways replace those below; what further permits (`connect_to`, `allow_host`,
-/// `ca`) comes before what is below.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub struct Layer {
-    /// `anchor.world` of the verdicts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub world: Option<String>,
-    /// EIP-155 chain id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chain_id: Option<u64>,
-    /// The Universal Resolver.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub universal_resolver: Option<Address>,
-    /// Which block to read.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
-    pub block: Option<BlockSelector>,
-    /// How far the chain's answer must be vouched for.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
-    pub proof: Option<ProofDemand>,
-    /// How many operators must agree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quorum: Option<usize>,
-    /// Hash of block 0.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
-    pub genesis: Option<B256>,
-    /// Whether CCIP-Read gateways may be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ccip_read: Option<bool>,
-    /// Identifier of the profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
-    /// How deep the walk goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub depth: Option<Depth>,
-    /// Whether both sources of the card must answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub require_all_sources: Option<bool>,
-    /// Whether what links back to the card is read too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub links: Option<bool>,
-    /// Owners whose commons cards are accepted, in normal form.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed_publishers: Option<Vec<String>>,
-    /// Further profiles, from files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile_files: Option<Vec<PathBuf>>,
-    /// Time limit of one question.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_duration")]
-    pub timeout: Option<Duration>,
-    /// `--connect-to` rules.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_texts")]
-    pub connect_to: Vec<ConnectTo>,
-    /// Origins that the foreign door permits, host and port.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_texts")]
-    pub allow_host: Vec<OriginSpec>,
-    /// PEM files with further trust roots.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ca: Vec<PathBuf>,
-    /// Sizes of the caches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheLayer>,
-    /// What is remembered of names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<MemoryLayer>,
-    /// The daemon's listener and its limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub http: Option<HttpLayer>,
-    /// The daemon's gate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gate: Option<GateLayer>,
-    /// The key that verdicts are signed with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sign: Option<SignLayer>,
-    /// What the daemon makes Orloj's agent cards of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub orloj: Option<OrlojLayer>,
-    /// When an IPFS gateway is asked beside another one.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
-    pub hedge_after: Option<Hedging>,
-    /// RPC endpoints, in order of preference.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rpc: Option<Vec<Endpoint>>,
-    /// IPFS gateways, asked in this order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<Vec<Gateway>>,
-    /// Manifests that replace a built-in one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub manifest: Option<Vec<ManifestSource>>,
+/// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
+/// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
+macro_rules! layer {
+    (
+        $(#[$meta:meta])* layer $layer:ident;
+        set { $( $(#[$set_doc:meta])* $set:ident: $set_type:ty = $($set_at:ident).+ $(, [$($set_serde:tt)+])?; )* }
+        add { $( $(#[$add_doc:meta])* $add:ident: $add_type:ty = $($add_at:ident).+ $(, [$($add_serde:tt)+])?; )* }
+        tables { $( $(#[$table_doc:meta])* $table:ident: $table_type:ident; )* }
+        by_hand { $( $(#[$hand_doc:meta])* $hand:ident: $hand_type:ty $(, [$($hand_serde:tt)+])?; )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+        #[non_exhaustive]
+        pub struct $layer {
+            $(
+                $(#[$set_doc])*
+                #[serde(skip_serializing_if = "Option::is_none" $(, $($set_serde)+)?)]
+                pub $set: Option<$set_type>,
+            )*
+            $(
+                $(#[$hand_doc])*
+                #[serde(skip_serializing_if = "Option::is_none" $(, $($hand_serde)+)?)]
+                pub $hand: Option<$hand_type>,
+            )*
+            $(
+                $(#[$add_doc])*
+                #[serde(skip_serializing_if = "Vec::is_empty" $(, $($add_serde)+)?)]
+                pub $add: Vec<$add_type>,
+            )*
+            $(
+                $(#[$table_doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $table: Option<$table_type>,
+            )*
+        }
+
+        impl $layer {
+            /// Lays what this source says over what is below, but for the keys that are laid by hand.
+            fn lay(self, over: &mut Config) {
+                $( if let Some(value) = self.$set { over.$($set_at).+ = value; } )*
+                $( over.$($add_at).+.splice(0..0, self.$add); )*
+                $( self.$table.unwrap_or_default().lay(&mut over.$table); )*
+            }
+
+            /// What makes `config` out of the default one, but for the keys that are laid by hand.
+            fn without_handmade(config: &Config) -> Self {
+                Self {
+                    $( $set: Some(config.$($set_at).+.clone()), )*
+                    $( $add: config.$($add_at).+.clone(), )*
+                    $( $table: Some($table_type::of(&config.$table)), )*
+                    ..Self::default()
+                }
+            }
+        }
+    };
 }
 
-/// Sizes of the caches, as far as a layer names them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[non_exhaustive]
-pub struct CacheLayer {
-    /// Trusted verdicts kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<u64>,
-    /// Other verdicts kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub untrusted: Option<u64>,
-    /// Bytes that each pool of verdicts may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict_bytes: Option<u64>,
-    /// Bytes of proven content kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_bytes: Option<u64>,
+layer! {
+    /// What one source says. `None` leaves the layer below as it is.
+    ///
+    /// The list of endpoints and that of gateways replace those below; what further permits (`connect_to`,
+    /// `allow_host`, `ca`) comes before what is below.
+    layer Layer;
+
+    set {
+        /// `anchor.world` of the verdicts.
+        world: String = chain.world, [with = "One::<World>"];
+        /// The Universal Resolver.
+        universal_resolver: Address = chain.universal_resolver, [with = "One::<Contract>"];
+        /// Which block to read.
+        block: BlockSelector = chain.block, [with = "block"];
+        /// Whether CCIP-Read gateways may be asked.
+        ccip_read: bool = chain.ccip_read;
+        /// Identifier of the profile.
+        profile: String = rules.profile, [with = "One::<Profile>"];
+        /// How deep the walk goes.
+        depth: Depth = rules.depth;
+        /// Whether both sources of the card must answer.
+        require_all_sources: bool = rules.require_all_sources;
+        /// Whether what links back to the card is read too.
+        links: bool = rules.links;
+        /// Further profiles, from files.
+        profile_files: Vec<PathBuf> = rules.profile_files;
+        /// Time limit of one question.
+        timeout: Duration = timeout, [with = "One::<Time>"];
+        /// When an IPFS gateway is asked beside another one.
+        hedge_after: Hedging = network.hedging, [with = "One::<HedgeAfter>"];
+        /// RPC endpoints, in order of preference.
+        rpc: Vec<Endpoint> = chain.endpoints, [with = "origins"];
+        /// IPFS gateways, asked in this order.
+        gateway: Vec<Gateway> = gateways, [with = "origins"];
+        /// Manifests that replace a built-in one.
+        manifest: Vec<ManifestSource> = rules.manifests, [with = "manifests"];
+    }
+    add {
+        /// `--connect-to` rules.
+        connect_to: ConnectTo = network.connect_to, [with = "Many::<Rule>"];
+        /// Origins that the foreign door permits, host and port.
+        allow_host: OriginSpec = network.allow_hosts, [with = "Many::<HostPort>"];
+        /// PEM files with further trust roots.
+        ca: PathBuf = network.ca_files;
+    }
+    tables {
+        /// Sizes of the caches.
+        cache: CacheLayer;
+        /// What is remembered of names.
+        memory: MemoryLayer;
+        /// The daemon's listener and its limits.
+        http: HttpLayer;
+        /// The daemon's gate.
+        gate: GateLayer;
+        /// The key that verdicts are signed with.
+        sign: SignLayer;
+        /// What the daemon makes Orloj's agent cards of.
+        orloj: OrlojLayer;
+    }
+    by_hand {
+        /// EIP-155 chain id.
+        chain_id: u64;
+        /// How far the chain's answer must be vouched for.
+        proof: ProofDemand, [with = "One::<ProofForm>"];
+        /// How many operators must agree.
+        quorum: usize, [deserialize_with = "quorum_number"];
+        /// Hash of block 0.
+        genesis: B256, [with = "One::<Hash>"];
+        /// Owners whose commons cards are accepted, in normal form.
+        allowed_publishers: Vec<String>;
+    }
 }
 
 impl Config {
@@ -151,53 +173,33 @@ impl Config {
     }
 
     fn lay(&mut self, layer: Layer) -> Result<(), ConfigError> {
-        self.lay_chain(&layer);
+        self.lay_chain_id(&layer);
         self.lay_proof(&layer)?;
-        replace(&mut self.chain.endpoints, layer.rpc);
-        replace(&mut self.gateways, layer.gateway);
-        replace(&mut self.network.hedging, layer.hedge_after);
-        replace(&mut self.rules.profile, layer.profile);
-        replace(&mut self.rules.depth, layer.depth);
-        replace(&mut self.rules.require_all_sources, layer.require_all_sources);
-        replace(&mut self.rules.links, layer.links);
-        replace(&mut self.rules.profile_files, layer.profile_files);
-        replace(&mut self.rules.manifests, layer.manifest);
-        replace(&mut self.timeout, layer.timeout);
-        if let Some(owners) = layer.allowed_publishers {
-            self.rules.allowed_publishers = normal_forms(&owners)?;
+        if let Some(owners) = &layer.allowed_publishers {
+            self.rules.allowed_publishers = normal_forms(owners)?;
         }
-        self.network.connect_to.splice(0..0, layer.connect_to);
-        self.network.allow_hosts.splice(0..0, layer.allow_host);
-        self.network.ca_files.splice(0..0, layer.ca);
-        if let Some(cache) = layer.cache {
-            self.cache = cache.over(self.cache);
-        }
-        self.http = layer.http.unwrap_or_default().over(self.http);
-        self.sign = layer.sign.unwrap_or_default().over(std::mem::take(&mut self.sign));
-        layer.memory.unwrap_or_default().lay(&mut self.memory);
-        layer.gate.unwrap_or_default().lay(&mut self.gate);
-        layer.orloj.unwrap_or_default().lay(&mut self.orloj);
+        layer.lay(self);
         Ok(())
     }
 
-    fn lay_chain(&mut self, layer: &Layer) {
+    /// Another chain has another world and another block 0.
+    fn lay_chain_id(&mut self, layer: &Layer) {
         if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
             self.chain.id = id;
             self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
             self.chain.genesis = None;
         }
         self.chain.genesis = layer.genesis.or(self.chain.genesis);
-        replace(&mut self.chain.world, layer.world.clone());
-        replace(&mut self.chain.universal_resolver, layer.universal_resolver);
-        replace(&mut self.chain.block, layer.block);
-        replace(&mut self.chain.ccip_read, layer.ccip_read);
     }
 
     /// A stronger layer's `proof` undoes a weaker layer's `quorum`, and the other way round.
     fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
         match (layer.proof, layer.quorum) {
             (Some(ProofDemand::SingleRpc), Some(_)) => {
-                return Err(conflict("quorum", "with proof single-rpc nobody has to agree".to_owned()));
+                return Err(conflict(
+                    "quorum",
+                    "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
+                ));
             }
             (Some(ProofDemand::SingleRpc), None) => {
                 (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
@@ -240,9 +242,9 @@ impl Config {
     /// Whether the gate can be kept by this configuration.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where `gate.deny` names what only a memory can tell, and there is none.
+    /// [`ConfigError::Conflict`] where `gate.deny` names what only a memory can tell, and no memory is configured.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
-        if self.gate.denies_by_memory() && self.memory.path.is_none() {
+        if self.gate.policy().denies_by_memory() && self.memory.path.is_none() {
             return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
         }
         Ok(())
@@ -263,17 +265,6 @@ impl Config {
             return Err(conflict("sign.publish", "keys are published beside one that signs; set sign.key".to_owned()));
         }
         Ok(())
-    }
-}
-
-impl CacheLayer {
-    fn over(self, below: CacheConfig) -> CacheConfig {
-        CacheConfig {
-            trusted: self.trusted.unwrap_or(below.trusted),
-            untrusted: self.untrusted.unwrap_or(below.untrusted),
-            verdict_bytes: self.verdict_bytes.unwrap_or(below.verdict_bytes),
-            content_bytes: self.content_bytes.unwrap_or(below.content_bytes),
-        }
     }
 }
 
@@ -303,39 +294,13 @@ impl Layer {
     /// that are denied) is left out, and so is the default depth, since not every command has the same.
     pub fn of(config: &Config) -> Self {
         Self {
-            world: Some(config.chain.world.clone()),
             chain_id: Some(config.chain.id),
-            universal_resolver: Some(config.chain.universal_resolver),
-            block: Some(config.chain.block),
             proof: config.chain.proof,
             quorum: config.chain.quorum,
             genesis: config.chain.genesis,
-            ccip_read: Some(config.chain.ccip_read),
-            profile: Some(config.rules.profile.clone()),
             depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
-            require_all_sources: Some(config.rules.require_all_sources),
-            links: Some(config.rules.links),
             allowed_publishers: Some(config.rules.allowed_publishers.clone()),
-            profile_files: Some(config.rules.profile_files.clone()),
-            timeout: Some(config.timeout),
-            connect_to: config.network.connect_to.clone(),
-            allow_host: config.network.allow_hosts.clone(),
-            ca: config.network.ca_files.clone(),
-            cache: Some(CacheLayer {
-                trusted: Some(config.cache.trusted),
-                untrusted: Some(config.cache.untrusted),
-                verdict_bytes: Some(config.cache.verdict_bytes),
-                content_bytes: Some(config.cache.content_bytes),
-            }),
-            http: Some(HttpLayer::of(config.http)),
-            sign: Some(SignLayer::of(&config.sign)),
-            orloj: Some(OrlojLayer::of(&config.orloj)),
-            memory: Some(MemoryLayer::of(&config.memory)),
-            gate: Some(GateLayer::of(&config.gate)),
-            hedge_after: Some(config.network.hedging),
-            rpc: Some(config.chain.endpoints.clone()),
-            gateway: Some(config.gateways.clone()),
-            manifest: Some(config.rules.manifests.clone()),
+            ..Self::without_handmade(config)
         }
     }
 }
@@ -355,12 +320,6 @@ fn parse_depth(s: &str) -> Result<Depth, String> {
         "identity" => Ok(Depth::Identity),
         "schemas" => Ok(Depth::Schemas),
         _ => Err("expected identity or schemas".to_owned()),
-    }
-}
-
-fn replace<T>(value: &mut T, with: Option<T>) {
-    if let Some(with) = with {
-        *value = with;
     }
 }
 
@@ -385,19 +344,9 @@ fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
     }
 }
 
-fn as_text<S: serde::Serializer, T: Display>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => s.collect_str(value),
-        None => s.serialize_none(),
-    }
-}
-
-fn as_texts<S: serde::Serializer, T: Display>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
-    s.collect_seq(values.iter().map(T::to_string))
-}
-
-fn as_duration<S: serde::Serializer>(value: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
-    as_text(&value.map(humantime::format_duration), s)
+/// A number of operators that can be a quorum.
+fn quorum_number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+    quorum(usize::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -488,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_would_refuse_everything_is_refused() {
-        let least = |grade| GateLayer { min_proof: Some(grade), ..GateLayer::default() };
+        let least = |grade| GateLayer { min_proof: Some(Some(grade)), ..GateLayer::default() };
         let with = |grade, rpc: Option<Vec<Endpoint>>| {
             Config::default().with([Layer { gate: Some(least(grade)), rpc, ..Layer::default() }])
         };

@@ -2,54 +2,28 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use super::keys::{OrNone, table};
+use super::value::FilePath;
 
-/// What is remembered of names. Without a path nothing is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MemoryConfig {
-    /// The file.
-    pub path: Option<PathBuf>,
-    /// Most names remembered. One takes some two kilobytes.
-    pub names: u64,
-    /// A record that changed within so many blocks is reported; 0 reports none. The default is about a day.
-    pub record_rest: u64,
-}
+table! {
+    /// What is remembered of names. Without a path nothing is.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config MemoryConfig;
+    /// `[memory]`, as one source names its keys.
+    layer MemoryLayer;
 
-impl Default for MemoryConfig {
-    fn default() -> Self {
-        Self { path: None, names: 10_000, record_rest: 7200 }
-    }
-}
-
-/// `[memory]`, as far as a layer names its keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[non_exhaustive]
-pub struct MemoryLayer {
     /// The file; an empty path is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<PathBuf>,
-    /// Most names remembered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub names: Option<u64>,
-    /// For how many blocks a record must not have changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record_rest: Option<u64>,
+    path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    /// Most names remembered. One takes some two kilobytes.
+    names: u64 = 10_000;
+    /// A record that changed within this number of blocks is reported; 0 reports none. The default is about a day.
+    record_rest: u64 = 7200;
 }
 
 impl MemoryLayer {
-    pub(super) fn lay(self, over: &mut MemoryConfig) {
-        if let Some(path) = self.path {
-            over.path = Some(path).filter(|path| !path.as_os_str().is_empty());
-        }
-        over.names = self.names.unwrap_or(over.names);
-        over.record_rest = self.record_rest.unwrap_or(over.record_rest);
-    }
-
-    /// The layer that makes `config` out of the default one.
-    pub(super) fn of(config: &MemoryConfig) -> Self {
-        Self { path: config.path.clone(), names: Some(config.names), record_rest: Some(config.record_rest) }
+    /// Changes the path, where there is one.
+    pub(super) fn each_path(&mut self, change: impl FnMut(&mut PathBuf)) {
+        self.path.iter_mut().flatten().for_each(change);
     }
 }
 

@@ -1,217 +1,91 @@
-//! `[http]` and `[gate]`: where the daemon listens, and how much it lets anybody ask.
+//! `[http]` and `[gate]`: where the daemon listens, and the limits of what it is asked.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
-use super::{GateConfig, Grade, parse_duration};
+use clresolve_verdict::gate::GatePolicy;
+
+use super::Grade;
+use super::keys::{One, OrNone, table};
+use super::value::{ProofGrade, Time};
 use crate::reason::{Code, Effect};
 use crate::text::Foreign;
 
 /// Most headers of a request that can be configured. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;
 
-/// The daemon's listener and its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HttpConfig {
-    /// Where it listens. Loopback by default: who may ask is for whoever opens it further to decide.
-    pub listen: SocketAddr,
+table! {
+    /// The daemon's listener and its limits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    config HttpConfig;
+    /// `[http]`, as one source names its keys.
+    layer HttpLayer;
+
+    /// Where it listens. Loopback by default: an operator who opens it further decides who may ask.
+    listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8402));
     /// Most connections at once. The default leaves room below the usual limit of 1,024 files for the outbound side.
-    pub connections: usize,
+    connections: usize = 768, [deserialize_with = "positive"];
     /// Most connections of one client (an address, or the first 64 bits of one of IPv6); more are closed at once. Above
     /// what a proxy in front keeps open, and so far below `connections` that one client leaves room for others.
-    pub connections_per_client: usize,
+    connections_per_client: usize = 256, [deserialize_with = "positive"];
     /// Most requests in work at once; more are refused rather than queued.
-    pub requests: usize,
+    requests: usize = 512, [deserialize_with = "positive"];
     /// Most runs under way at once for names that are not in the cache. Each holds a few upstream connections.
-    pub cold_runs: usize,
+    cold_runs: usize = 32, [deserialize_with = "positive"];
     /// Most such runs of one client at once: a client that knows slow names does not take all runs.
-    pub cold_runs_per_client: usize,
+    cold_runs_per_client: usize = 16, [deserialize_with = "positive"];
     /// Most such runs that one client may cause per minute: a client with a list of names does not use up the quota
     /// of the RPC endpoints for all others.
-    pub cold_runs_per_minute: u32,
+    cold_runs_per_minute: u32 = 600;
     /// Longest head of a request, in bytes.
-    pub head_bytes: usize,
+    head_bytes: usize = 16 * 1024, [deserialize_with = "head_bytes"];
     /// Most headers of a request.
-    pub headers: usize,
+    headers: usize = 64, [deserialize_with = "headers"];
     /// Longest body that is read, in bytes.
-    pub body_bytes: usize,
+    body_bytes: usize = 64 * 1024, [deserialize_with = "positive"];
     /// How long a connection may idle before a request. A proxy in front must give up idle connections sooner, or it
     /// meets one that is being closed.
-    pub idle_timeout: Duration,
-    /// Longest time for a request's head to arrive, after [`HttpConfig::idle_timeout`]: one timer counts both from the
-    /// end of the last answer.
-    pub head_timeout: Duration,
+    idle_timeout: Duration = Duration::from_secs(75), [with = "One::<Time>"];
+    /// Longest time from the first byte of a request's head to its last.
+    head_timeout: Duration = Duration::from_secs(10), [with = "One::<Time>"];
     /// Longest time that the body of a request may take to arrive, and how long a reader may take nothing.
-    pub read_timeout: Duration,
+    read_timeout: Duration = Duration::from_secs(30), [with = "One::<Time>"];
     /// How long the daemon, asked to end, still answers new connections, with `readyz` saying 503: the time for a load
     /// balancer to see it.
-    pub drain_notice: Duration,
+    drain_notice: Duration = Duration::from_secs(1), [with = "One::<Time>"];
     /// Longest time after that for requests in work.
-    pub drain: Duration,
+    drain: Duration = Duration::from_secs(20), [with = "One::<Time>"];
     /// Whether hosts that a client names are asked for their cards. Off by default: the daemon then opens no connection
     /// that a client alone chose.
-    pub discover: bool,
+    discover: bool = false;
 }
 
-impl Default for HttpConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8402)),
-            connections: 768,
-            connections_per_client: 256,
-            requests: 512,
-            cold_runs: 32,
-            cold_runs_per_client: 16,
-            cold_runs_per_minute: 600,
-            head_bytes: 16 * 1024,
-            headers: 64,
-            body_bytes: 64 * 1024,
-            idle_timeout: Duration::from_secs(75),
-            head_timeout: Duration::from_secs(10),
-            read_timeout: Duration::from_secs(30),
-            drain_notice: Duration::from_secs(1),
-            drain: Duration::from_secs(20),
-            discover: false,
-        }
+table! {
+    /// The gate.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config GateConfig;
+    /// `[gate]`, as one source names its keys.
+    layer GateLayer;
+
+    /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
+    deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
+    /// Warnings on which it refuses, although the verdict is trusted.
+    deny: Vec<Code> = Vec::new(), [deserialize_with = "warnings"];
+    /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
+    min_proof: Option<Grade> = None, [with = "OrNone::<ProofGrade>"];
+}
+
+impl GateConfig {
+    /// What it demands of a verdict.
+    pub fn policy(&self) -> GatePolicy {
+        GatePolicy { deny: self.deny.clone(), min_proof: self.min_proof }
     }
 }
 
-/// `[http]`, as far as a layer names its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[non_exhaustive]
-pub struct HttpLayer {
-    /// Where the daemon listens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub listen: Option<SocketAddr>,
-    /// Most connections at once.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub connections: Option<usize>,
-    /// Most connections of one client.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub connections_per_client: Option<usize>,
-    /// Most requests at once.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub requests: Option<usize>,
-    /// Most runs at once.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub cold_runs: Option<usize>,
-    /// Most runs of one client at once.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub cold_runs_per_client: Option<usize>,
-    /// Most runs of one client per minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cold_runs_per_minute: Option<u32>,
-    /// Longest head of a request.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "head_bytes")]
-    pub head_bytes: Option<usize>,
-    /// Most headers of a request.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "headers")]
-    pub headers: Option<usize>,
-    /// Longest body.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "positive")]
-    pub body_bytes: Option<usize>,
-    /// How long a connection may idle.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub idle_timeout: Option<Duration>,
-    /// Longest time for a head to arrive.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub head_timeout: Option<Duration>,
-    /// Longest time for a body to arrive.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub read_timeout: Option<Duration>,
-    /// How long an end is announced.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub drain_notice: Option<Duration>,
-    /// How long an end is put off for requests in work.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub drain: Option<Duration>,
-    /// Whether hosts that a client names are asked for their cards.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub discover: Option<bool>,
-}
-
-/// `[gate]`, as far as a layer names its keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[non_exhaustive]
-pub struct GateLayer {
-    /// Longest time to an answer.
-    #[serde(skip_serializing_if = "Option::is_none", with = "duration")]
-    pub deadline: Option<Duration>,
-    /// Warnings on which it refuses.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "warnings")]
-    pub deny: Option<Vec<Code>>,
-    /// The weakest grade of proof with which it lets pass.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_proof: Option<Grade>,
-}
-
-impl HttpLayer {
-    pub(super) fn over(self, below: HttpConfig) -> HttpConfig {
-        HttpConfig {
-            listen: self.listen.unwrap_or(below.listen),
-            connections: self.connections.unwrap_or(below.connections),
-            connections_per_client: self.connections_per_client.unwrap_or(below.connections_per_client),
-            requests: self.requests.unwrap_or(below.requests),
-            cold_runs: self.cold_runs.unwrap_or(below.cold_runs),
-            cold_runs_per_client: self.cold_runs_per_client.unwrap_or(below.cold_runs_per_client),
-            cold_runs_per_minute: self.cold_runs_per_minute.unwrap_or(below.cold_runs_per_minute),
-            head_bytes: self.head_bytes.unwrap_or(below.head_bytes),
-            headers: self.headers.unwrap_or(below.headers),
-            body_bytes: self.body_bytes.unwrap_or(below.body_bytes),
-            idle_timeout: self.idle_timeout.unwrap_or(below.idle_timeout),
-            head_timeout: self.head_timeout.unwrap_or(below.head_timeout),
-            read_timeout: self.read_timeout.unwrap_or(below.read_timeout),
-            drain_notice: self.drain_notice.unwrap_or(below.drain_notice),
-            drain: self.drain.unwrap_or(below.drain),
-            discover: self.discover.unwrap_or(below.discover),
-        }
-    }
-
-    /// The layer that makes `config` out of any other.
-    pub(super) const fn of(config: HttpConfig) -> Self {
-        Self {
-            listen: Some(config.listen),
-            connections: Some(config.connections),
-            connections_per_client: Some(config.connections_per_client),
-            requests: Some(config.requests),
-            cold_runs: Some(config.cold_runs),
-            cold_runs_per_client: Some(config.cold_runs_per_client),
-            cold_runs_per_minute: Some(config.cold_runs_per_minute),
-            head_bytes: Some(config.head_bytes),
-            headers: Some(config.headers),
-            body_bytes: Some(config.body_bytes),
-            idle_timeout: Some(config.idle_timeout),
-            head_timeout: Some(config.head_timeout),
-            read_timeout: Some(config.read_timeout),
-            drain_notice: Some(config.drain_notice),
-            drain: Some(config.drain),
-            discover: Some(config.discover),
-        }
-    }
-}
-
-impl GateLayer {
-    pub(super) fn lay(self, over: &mut GateConfig) {
-        over.deadline = self.deadline.unwrap_or(over.deadline);
-        over.min_proof = self.min_proof.or(over.min_proof);
-        if let Some(deny) = self.deny {
-            over.deny = deny;
-        }
-    }
-
-    /// The layer that makes `config` out of any other.
-    pub(super) fn of(config: &GateConfig) -> Self {
-        Self { deadline: Some(config.deadline), deny: Some(config.deny.clone()), min_proof: config.min_proof }
-    }
-}
-
-/// Codes of warnings: whatever fails or cannot be decided is refused without being named.
+/// Codes of warnings: what fails or cannot be decided is refused without being named.
 fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Error> {
     let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
     let code = |slug: &String| match Code::from_slug(slug) {
@@ -250,27 +124,11 @@ fn within<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Resu
     Err(serde::de::Error::custom(format!("expected a number from {least} to {most}")))
 }
 
-/// A number above zero: a limit of nothing would be a daemon that answers nobody.
+/// A number above zero: a limit of nothing would be a daemon that answers no one.
 fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
     match u32::deserialize(d)? {
         0 => Err(serde::de::Error::custom("expected a number above 0")),
         number => Ok(usize::try_from(number).ok()),
-    }
-}
-
-mod duration {
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => s.collect_str(&humantime::format_duration(*value)),
-            None => s.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {
-        let text = String::deserialize(d)?;
-        parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,62 +1,37 @@
 //! `[sign]`: the key that verdicts are signed with, and in whose name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use super::keys::{OrNone, table};
+use super::value::{FilePath, Issuer};
 
 /// Longest issuer, in bytes: a host name or a URL.
 const MAX_ISSUER_BYTES: usize = 255;
 
-/// The key that verdicts are signed with, and in whose name. By default nothing is signed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SignConfig {
-    /// File with the private key; without it nothing is signed.
-    pub key: Option<PathBuf>,
-    /// `iss` of signed verdicts.
-    pub issuer: Option<String>,
-    /// Files with public keys that are published beside the one that signs: those before it, and the next.
-    pub publish: Vec<PathBuf>,
-}
+table! {
+    /// The key that verdicts are signed with, and in whose name. By default nothing is signed.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config SignConfig;
+    /// `[sign]`, as one source names its keys. An empty value says that there is none.
+    layer SignLayer;
 
-/// `[sign]`, as far as a layer names its keys. An empty value says that there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[non_exhaustive]
-pub struct SignLayer {
-    /// File with the private key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<PathBuf>,
+    /// File with the private key; without it nothing is signed.
+    key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// `iss` of signed verdicts.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "issuer")]
-    pub issuer: Option<String>,
-    /// Files with further public keys.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub publish: Option<Vec<PathBuf>>,
+    issuer: Option<String> = None, [with = "OrNone::<Issuer>"];
+    /// Files with public keys that are published beside the one that signs: those before it, and the next.
+    publish: Vec<PathBuf> = Vec::new();
 }
 
 impl SignLayer {
-    pub(super) fn over(self, below: SignConfig) -> SignConfig {
-        SignConfig {
-            key: self.key.map_or(below.key, |key| Some(key).filter(|key| !key.as_os_str().is_empty())),
-            issuer: self.issuer.map_or(below.issuer, |issuer| Some(issuer).filter(|issuer| !issuer.is_empty())),
-            publish: self.publish.unwrap_or(below.publish),
-        }
+    /// What signs, as the flags name it.
+    pub(crate) fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
+        Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
     }
 
-    /// The layer that makes `config` out of any other.
-    pub(super) fn of(config: &SignConfig) -> Self {
-        Self {
-            key: Some(config.key.clone().unwrap_or_default()),
-            issuer: Some(config.issuer.clone().unwrap_or_default()),
-            publish: Some(config.publish.clone()),
-        }
-    }
-
-    /// Changes each path that is one.
+    /// Changes each path.
     pub(super) fn each_path(&mut self, change: impl FnMut(&mut PathBuf)) {
-        let paths = self.key.iter_mut().chain(self.publish.iter_mut().flatten());
-        paths.filter(|path| path.as_path() != Path::new("")).for_each(change);
+        self.key.iter_mut().flatten().chain(self.publish.iter_mut().flatten()).for_each(change);
     }
 }
 
@@ -70,14 +45,6 @@ pub fn parse_issuer(s: &str) -> Result<String, String> {
         return Ok(s.to_owned());
     }
     Err(format!("expected an issuer such as https://clresolve.example: at most {MAX_ISSUER_BYTES} visible characters"))
-}
-
-fn issuer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(d)?;
-    if text.is_empty() {
-        return Ok(Some(text));
-    }
-    parse_issuer(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

@@ -1,13 +1,32 @@
 //! The written forms of single values, the same in the file, in the environment and as flags.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use serde::Deserialize as _;
 use url::Url;
 
-use super::{Endpoint, Gateway, Hedging};
+use super::keys::forms;
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, OriginSpec};
+
+forms! {
+    World(String) = parse_world, String::clone;
+    Profile(String) = parse_profile, String::clone;
+    Issuer(String) = super::parse_issuer, String::clone;
+    Contract(Address) = parse_address, ToString::to_string;
+    Hash(B256) = parse_hash, ToString::to_string;
+    Demand(ProofDemand) = str::parse, ToString::to_string;
+    ProofGrade(Grade) = parse_grade, grade_text;
+    Time(Duration) = parse_duration, |value: &Duration| humantime::format_duration(*value).to_string();
+    HedgeAfter(Hedging) = parse_hedging, ToString::to_string;
+    Rule(ConnectTo) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
+    HostPort(OriginSpec) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
+    FilePath(PathBuf) = |text: &str| Ok(PathBuf::from(text)), |value: &PathBuf| value.display().to_string();
+    Base(BaseUrl) = str::parse, ToString::to_string;
+}
 
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -133,6 +152,17 @@ pub(super) fn parse_world(s: &str) -> Result<String, String> {
     if good { Ok(s.to_owned()) } else { Err("expected at most 32 lower-case letters, digits and dashes".to_owned()) }
 }
 
+/// A grade of proof, as verdicts write it.
+fn parse_grade(s: &str) -> Result<Grade, String> {
+    let grade = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(s);
+    Grade::deserialize(grade).map_err(|error| error.to_string())
+}
+
+fn grade_text(grade: &Grade) -> String {
+    let text = serde_json::to_value(grade).ok();
+    text.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// The digest of a manifest: `sha256:` and 64 hex digits.
 pub(super) fn parse_digest(s: &str) -> Result<String, String> {
     let digits = s.strip_prefix("sha256:").unwrap_or_default();
@@ -206,6 +236,9 @@ impl FromStr for Gateway {
 
 /// An http or https URL with a host. The message never repeats the URL: it may hold a key.
 fn http_url(s: &str) -> Result<Url, String> {
+    if !s.contains("://") {
+        return Err(without_scheme(s));
+    }
     let url = Url::parse(s).map_err(|e| format!("expected an http or https URL ({e})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("expected an http or https URL".to_owned());
@@ -214,6 +247,19 @@ fn http_url(s: &str) -> Result<Url, String> {
         return Err("expected an URL without a fragment".to_owned());
     }
     Ok(url)
+}
+
+/// What to say of an URL without a scheme. Only a host with a port is repeated: anything else may be a key.
+fn without_scheme(s: &str) -> String {
+    let (authority, rest) = s.split_at(s.find(['/', '?', '#']).unwrap_or(s.len()));
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    let Some((host, _)) = authority.rsplit_once(':').filter(|(host, port)| is_port(port) && !host.contains('@')) else {
+        return "expected an http or https URL: the scheme is missing; write https:// before it".to_owned();
+    };
+    let is_local = host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    let scheme = if is_local { "http" } else { "https" };
+    let rest = if rest.len() > 1 { "/…" } else { "" };
+    format!("expected an http or https URL: the scheme is missing; did you mean {scheme}://{authority}{rest}?")
 }
 
 /// The label that was given, or host and port of the URL.
@@ -265,6 +311,24 @@ mod tests {
             ["ftp://g.example", "g.example", "https://u:p@g.example", "https://g.example/?k=1", "https://g.example/#a"]
         {
             assert!(bad.parse::<Gateway>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_scheme_is_named() {
+        for (given, meant) in [
+            ("127.0.0.1:8545", "did you mean http://127.0.0.1:8545?"),
+            ("localhost:8545/", "did you mean http://localhost:8545?"),
+            ("[::1]:8545", "did you mean http://[::1]:8545?"),
+            ("rpc.example:443/v3/SECRET", "did you mean https://rpc.example:443/…?"),
+            ("rpc.example/SECRET", "write https:// before it"),
+            ("SECRET", "write https:// before it"),
+            ("user:SECRET@rpc.example:443", "write https:// before it"),
+        ] {
+            for error in [given.parse::<Endpoint>().unwrap_err(), given.parse::<Gateway>().unwrap_err()] {
+                assert!(error.starts_with("expected an http or https URL: the scheme is missing; "), "{error}");
+                assert!(error.ends_with(meant) && !error.contains("SECRET"), "{error}");
+            }
         }
     }
 

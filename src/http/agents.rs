@@ -31,7 +31,7 @@ pub(super) async fn card(
     };
     let verdict = &answered.resolution.verdict;
     let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
-    let card = match signed_a2a_card(&answered.resolution, &state.gate, signer) {
+    let card = match signed_a2a_card(&answered.resolution, &state.gate.policy(), signer) {
         Ok(card) => card,
         Err(code) => return problem::objected(verdict, code),
     };

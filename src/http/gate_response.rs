@@ -19,7 +19,7 @@ const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256")
 
 /// The answer by a verdict: 200 unless the configuration objects.
 pub(super) fn by_verdict(gate: &GateConfig, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
-    let objection = gate.objection(verdict, verb);
+    let objection = gate.policy().objection(verdict, verb);
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));

@@ -276,7 +276,8 @@ fn lines(records: &[Value]) -> Vec<u8> {
     records.iter().flat_map(|record| format!("{record}\n").into_bytes()).collect()
 }
 
-const METADATA: [&str; 8] = ["aevum", "metadata", "--ledger", "-", "--at", "2026-01-01T00:00:00Z", "--lambda", LAMBDA];
+const METADATA: [&str; 9] =
+    ["cards", "aevum", "metadata", "--ledger", "-", "--at", "2026-01-01T00:00:00Z", "--lambda", LAMBDA];
 
 #[test]
 fn the_command_line_says_what_the_library_says() {
@@ -308,10 +309,10 @@ fn the_command_line_refuses_with_line_and_reason() {
     assert_eq!(code, 1);
     assert!(error.contains("has no record of 01HZQK3P8EMXR9V7T5N2W4J6C9 up to 2026-01-01T00:00:00Z"), "{error}");
     for flags in [["--lambda", "-1"], ["--lambda", "nan"], ["--agent", "me"], ["--at", "yesterday"]] {
-        let (code, _, error) = said(&run(&[&METADATA[..4], &flags].concat(), b""));
+        let (code, _, error) = said(&run(&[&METADATA[..5], &flags].concat(), b""));
         assert_eq!(code, 2, "{flags:?}: {error}");
     }
-    let (code, _, error) = said(&run(&["aevum", "metadata", "--ledger", "/nowhere/l.jsonl"], b""));
+    let (code, _, error) = said(&run(&["cards", "aevum", "metadata", "--ledger", "/nowhere/l.jsonl"], b""));
     assert_eq!(code, 2);
     assert!(error.starts_with("clresolve: cannot read /nowhere/l.jsonl"), "{error}");
 }

@@ -399,14 +399,24 @@ fn errors_name_the_line_and_what_to_do() {
 
 #[test]
 fn the_command_line_writes_the_card() {
-    let (code, out, error) = said(&run(&["generate", "--from", "-"], LIBRARY.as_bytes()));
+    let (code, out, error) = said(&run(&["cards", "generate", "--from", "-"], LIBRARY.as_bytes()));
     assert_eq!(code, 0, "{error}");
     assert_eq!(serde_json::from_str::<Value>(&out).expect("JSON"), card(LIBRARY));
     assert!(out.starts_with("{\n  \"name\": \"library\",\n  \"description\": \"Lends books.\",\n  \"url\":"), "{out}");
     assert!(error.contains("the Tool lend has no spec.description"), "{error}");
 
-    let base =
-        ["generate", "--from", "-", "--base-url", "https://other.example/x", "--system", "library", "-o", "jsonl"];
+    let base = [
+        "cards",
+        "generate",
+        "--from",
+        "-",
+        "--base-url",
+        "https://other.example/x",
+        "--system",
+        "library",
+        "-o",
+        "jsonl",
+    ];
     let (code, out, _) = said(&run(&base, format!("{LIBRARY}{INTERNAL}").as_bytes()));
     assert_eq!((code, out.lines().count()), (0, 1));
     assert!(out.contains("https://other.example/x/v1/agent-systems/library/a2a"), "{out}");
@@ -422,7 +432,8 @@ fn the_command_line_writes_the_card() {
         (&[], changed("kind: Tool", "kind: ["), "clresolve: standard input, line "),
         (&["--base-url", "orloj.example"], LIBRARY.to_owned(), "expected a URL such as https://orloj.example"),
     ] {
-        let (code, out, error) = said(&run(&[&["generate", "--from", "-"], arguments].concat(), input.as_bytes()));
+        let (code, out, error) =
+            said(&run(&[&["cards", "generate", "--from", "-"], arguments].concat(), input.as_bytes()));
         assert_eq!((code, out.as_str()), (2, ""), "{error}");
         assert!(error.contains(expected), "{expected}: {error}");
     }

@@ -13,7 +13,7 @@ use clresolve_core::reason::Refusal;
 use clresolve_core::world::SANDBOX;
 use clresolve_jose::SigningKey;
 use clresolve_verdict::card::Card;
-use clresolve_verdict::gate::GateConfig;
+use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::verdict::{Identity, Resolution, Verdict};
 
 /// Identifier of the extension that carries the verdict.
@@ -29,7 +29,7 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// The code for which the gate would refuse the agent: who calls by this card asks nobody else.
-pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'static str> {
+pub fn a2a_card(resolution: &Resolution, gate: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = &*resolution.verdict;
     if let Some(code) = gate.objection(verdict, None) {
         return Err(code);
@@ -63,7 +63,7 @@ pub fn a2a_card(resolution: &Resolution, gate: &GateConfig) -> Result<Value, &'s
 /// As [`a2a_card`].
 pub fn signed_a2a_card(
     resolution: &Resolution,
-    gate: &GateConfig,
+    gate: &GatePolicy,
     key: Option<&SigningKey>,
 ) -> Result<Value, &'static str> {
     let card = a2a_card(resolution, gate)?;

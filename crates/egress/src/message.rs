@@ -66,6 +66,11 @@ impl Reply {
         retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
     }
 
+    /// When the server says that it answered.
+    pub fn date(&self) -> Option<jiff::Timestamp> {
+        http_date(self.header(header::DATE)?)
+    }
+
     /// The body as a stream of decoded pieces, at most `limit` bytes. What the head says about its length is ignored:
     /// a reader may stop early.
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
@@ -34,6 +35,22 @@ impl OperatorClient {
     /// anything but 200.
     pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
         whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap).await
+    }
+
+    /// As [`OperatorClient::post_json`], with the time at which the server says that it answered.
+    ///
+    /// # Errors
+    /// As [`OperatorClient::post_json`].
+    pub async fn post_json_dated(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        limit: Duration,
+    ) -> Result<(Option<Timestamp>, Bytes), FetchError> {
+        let reply = self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?;
+        let date = reply.date();
+        Ok((date, whole_body(reply, cap).await?))
     }
 
     /// Gets the body of a successful answer, asking for the media type `accept`.

@@ -211,7 +211,7 @@ impl TrustedKeys {
 /// [`KeyError::NotJwks`].
 pub fn key_list(bytes: &[u8]) -> Result<Vec<Value>, KeyError> {
     if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
-        let detail = "it is PEM; `clresolve key public FILE` makes a key set of a key".to_owned();
+        let detail = "it is PEM; `clresolve signature key public FILE` makes a key set of a key".to_owned();
         return Err(KeyError::NotJwks { detail });
     }
     let mut set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
@@ -254,7 +254,7 @@ pub enum KeyError {
     },
     /// Not a private Ed25519 key.
     #[error(
-        "expected an Ed25519 key as PKCS#8 in PEM, as `clresolve key new` or `openssl genpkey -algorithm ed25519` write it"
+        "expected an Ed25519 key as PKCS#8 in PEM, as `clresolve signature key new` or `openssl genpkey -algorithm ed25519` write it"
     )]
     NotPkcs8,
     /// `kid` is not the key's thumbprint.

@@ -1,29 +1,24 @@
 //! The policy of the gate: whether a request to an agent may pass, by the verdict on its name.
 
-use std::time::Duration;
-
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Refusal, Step};
 use clresolve_core::state::State;
 
 use crate::verdict::Verdict;
 
-/// The gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GateConfig {
-    /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
-    pub deadline: Duration,
+/// What the gate demands of a verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatePolicy {
     /// Warnings on which it refuses, although the verdict is trusted.
     pub deny: Vec<Code>,
     /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
     pub min_proof: Option<Grade>,
 }
 
-impl GateConfig {
+impl GatePolicy {
     /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it.
     ///
-    /// A verdict that is not trusted, one stranger's word, too weak a proof, a warning among [`GateConfig::deny`] and a
+    /// A verdict that is not trusted, one stranger's word, too weak a proof, a warning among [`GatePolicy::deny`] and a
     /// verb that the card does not implement are refused, in this order; so is a memory that could not be asked where
     /// what only it knows is to be denied. The verdict itself stays what it is.
     pub fn objection(&self, verdict: &Verdict, verb: Option<&str>) -> Option<&'static str> {
@@ -51,11 +46,5 @@ impl GateConfig {
     /// Whether something is denied that only a memory of earlier verdicts can tell.
     pub fn denies_by_memory(&self) -> bool {
         self.deny.iter().any(|code| code.entry().step == Step::Continuity)
-    }
-}
-
-impl Default for GateConfig {
-    fn default() -> Self {
-        Self { deadline: Duration::from_millis(150), deny: Vec::new(), min_proof: None }
     }
 }

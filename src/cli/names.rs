@@ -1,10 +1,10 @@
-//! The list of names: a line each, comments and blank lines left out, everything bounded.
+//! Lists of names: a line each, comments and blank lines left out, everything bounded.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
@@ -15,6 +15,46 @@ pub(super) const MAX_LINES: u64 = 1_000_000;
 
 /// What is shown of a line that is too long, in characters.
 const START_CHARACTERS: usize = 80;
+
+/// What stands for standard input.
+const STDIN: &str = "-";
+
+/// Most names that standard input may add to a command line. Their verdicts are kept until the last is written; `audit`
+/// takes longer lists.
+const MAX_GIVEN: usize = 10_000;
+
+/// The names that were typed, with those of standard input in the place of `-`.
+///
+/// # Errors
+/// When standard input cannot be read, or holds a line that is no text, or too many names, or none.
+pub(super) fn given(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
+    match typed.iter().filter(|name| *name == STDIN).count() {
+        0 => Ok(typed),
+        1 => {
+            let listed = listed(Reader::of_stdin())?;
+            Ok(typed.into_iter().flat_map(|name| if name == STDIN { listed.clone() } else { vec![name] }).collect())
+        }
+        _ => bail!("-: standard input can be read once only"),
+    }
+}
+
+/// The names of a list that fits on a command line.
+fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for line in lines {
+        match line? {
+            Line::Name { name, .. } => names.push(name),
+            Line::Unreadable { line, why, .. } => bail!("standard input, line {line}: {why}"),
+        }
+        if names.len() > MAX_GIVEN {
+            bail!("standard input holds more than {MAX_GIVEN} names; `clresolve audit --names -` takes longer lists");
+        }
+    }
+    if names.is_empty() {
+        bail!("standard input holds no name");
+    }
+    Ok(names)
+}
 
 /// A list that was opened.
 pub(super) struct List {
@@ -57,8 +97,8 @@ pub(super) enum NamesError {
 
 /// Opens a list, and counts the names of one that is a file.
 pub(super) fn open(path: &Path) -> anyhow::Result<List> {
-    if super::is_stdin(path) {
-        return Ok(List { total: None, reader: Reader::new(Box::new(BufReader::new(io::stdin()))) });
+    if path == Path::new(STDIN) {
+        return Ok(List { total: None, reader: Reader::of_stdin() });
     }
     let context = || format!("--names {}", path.display());
     let mut file = File::open(path).with_context(context)?;
@@ -90,6 +130,10 @@ pub(super) struct Reader {
 impl Reader {
     fn new(input: Box<dyn BufRead + Send>) -> Self {
         Self { input, line: 0, ended: false }
+    }
+
+    fn of_stdin() -> Self {
+        Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
     /// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
@@ -212,6 +256,18 @@ mod tests {
         list.extend(vec![b'a'; 3 * MAX_LINE_BYTES]);
         list.extend(b"\nb.eth\n");
         assert_eq!(lines(&list), [name(2, "b.eth")]);
+    }
+
+    #[test]
+    fn names_of_standard_input_take_the_place_of_the_dash() {
+        let read = |text: &[u8]| listed(Reader::new(Box::new(io::Cursor::new(text.to_vec()))));
+        assert_eq!(read(b"a.eth # one\n\nb.eth\n").unwrap(), ["a.eth", "b.eth"]);
+        assert_eq!(read(b"\n").unwrap_err().to_string(), "standard input holds no name");
+        assert_eq!(read(b"a.eth\n\xff\n").unwrap_err().to_string(), "standard input, line 2: the line is not UTF-8");
+        let many = "a.eth\n".repeat(MAX_GIVEN + 1);
+        assert!(read(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 names"));
+        assert_eq!(given(vec!["a.eth".to_owned()]).unwrap(), ["a.eth"]);
+        assert!(given(vec!["-".to_owned(); 2]).unwrap_err().to_string().contains("once only"));
     }
 
     #[test]

@@ -1,0 +1,310 @@
+//! Commands that ask about names, hosts and content.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::flavour;
+use super::output::{OutArgs, OutputArgs, ReportFormat, VerdictFormat};
+use super::signing::SignArgs;
+use super::world::{AboutArgs, WorldArgs};
+use crate::cli::expect::ExpectArgs;
+use crate::config::{BlockSelector, parse_issuer};
+use crate::discover::{SystemName, Target};
+use crate::flavour::Flavour;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct VerifyArgs {
+    /// ENS names, such as summarizeagent.eth; - reads them from standard input
+    #[arg(required = true, value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs<VerdictFormat>,
+    #[command(flatten)]
+    pub(in crate::cli) sign: SignArgs,
+    #[command(flatten)]
+    pub(in crate::cli) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve records summarizeagent.eth
+  clresolve records a.eth b.eth --json")]
+pub(in crate::cli) struct RecordsArgs {
+    /// ENS names; - reads them from standard input
+    #[arg(required = true, value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve card summarizeagent.eth > card.json
+  clresolve card a.eth --expect-owner publisher.eth --out card.json")]
+pub(in crate::cli) struct CardArgs {
+    /// The ENS name
+    pub(in crate::cli) name: String,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+    #[command(flatten)]
+    pub(in crate::cli) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The gate denies a verdict that is not trusted, a proof by one endpoint that is not
+your own, a warning that the key gate.deny names, and a verb that the card does not
+implement.
+Exit codes: 0 allow, 1 deny, 2 usage.
+
+Examples:
+  clresolve gate summarizeagent.eth summarize
+  clresolve gate a.eth -o short || exit 1")]
+pub(in crate::cli) struct GateArgs {
+    /// The ENS name
+    pub(in crate::cli) name: String,
+    /// The verb to be called
+    pub(in crate::cli) verb: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
+3 incomplete or unreachable. The error is `class: message`.
+
+Examples:
+  clresolve cat bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi/card.json
+  clresolve cat CID/card.json --car folder.car   read the blocks from a CAR file")]
+pub(in crate::cli) struct CatArgs {
+    /// A CID, and a path if the content lies in a directory: CID/path/to/file
+    #[arg(value_name = "CID/PATH")]
+    pub(in crate::cli) target: String,
+    /// Read the blocks from this CAR file and ask no gateway
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) car: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor of a
+registry; with --system, or the URL of a system, that system's own path too; for a
+URL that ends in .json that document alone. Over https only, without credentials,
+on public hosts only. No URL in a card is followed.
+The answer is not a verdict: a card that only a host serves is that host's word. With
+--bind the name that a CommandLayer card states is looked up on ENS, and the answer
+says whether a verdict proved the same bytes.
+Exit codes: 0 a card, and all cards follow their rules; 1 one breaks them; 2 usage;
+3 no card could be judged.
+
+Examples:
+  clresolve discover https://agent.example
+  clresolve discover agent.example --as a2a --json")]
+pub(in crate::cli) struct DiscoverArgs {
+    /// A host, its URL, or that of a document
+    #[arg(value_name = "HOST|URL")]
+    pub(in crate::cli) target: Target,
+    /// Look for cards of this system only, and judge by its rules
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
+    pub(in crate::cli) flavour: Option<Flavour>,
+    /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) system: Option<SystemName>,
+    /// Look up the names that CommandLayer cards state, on the chain
+    #[arg(long)]
+    pub(in crate::cli) bind: bool,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The list has a name per line; blank lines and what follows a # are left out. A
+line that is not a name is a row of the report. The report counts states and reasons,
+shows for each name which of text records, HTTPS, IPFS and manifest agree, gives
+the text record to set where the CID proves its value, and drafts the rows of a
+RESOLUTION.md. Schemas are fetched and proven too, unless flag, environment or
+file names the depth identity.
+Ctrl-C ends the audit; the report then holds the names judged until then.
+Exit codes are those of several names: the worst counts.
+
+Examples:
+  clresolve audit --names names.txt --format html --out audit.html
+  clresolve sandbox --list -o json | jq -r '.[].name' |
+    clresolve audit --sandbox --names - --depth identity")]
+pub(in crate::cli) struct AuditArgs {
+    /// File with the names, one per line; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) names: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    format: ReportFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Names judged at the same time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(in crate::cli) concurrency: u8,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+impl AuditArgs {
+    /// The form that was asked for.
+    pub(in crate::cli) const fn form(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The key memory.path names the file; one process at a time can use it. Only trusted
+verdicts are remembered. --sandbox remembers nothing.")]
+pub(in crate::cli) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: MemoryCommand,
+}
+
+/// What to do with the memory.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum MemoryCommand {
+    /// Show what is remembered of names: versions, digests, blocks
+    Show(ShowArgs),
+    /// Forget names, so that what is seen next counts as new
+    Forget(ForgetArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve memory show summarizeagent.eth
+  clresolve memory show a.eth b.eth --json")]
+pub(in crate::cli) struct ShowArgs {
+    /// ENS names
+    #[arg(required = true, value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve memory forget summarizeagent.eth
+  clresolve memory forget --all")]
+pub(in crate::cli) struct ForgetArgs {
+    /// ENS names
+    #[arg(required_unless_present = "all", value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+    /// Forget every name, of every world
+    #[arg(long, conflicts_with = "names")]
+    pub(in crate::cli) all: bool,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct BundleArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: BundleCommand,
+}
+
+/// What is done with a bundle.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum BundleCommand {
+    /// Judge a name anew and write the verdict with all its evidence, whatever its state
+    Export(ExportArgs),
+    /// Judge the evidence in a bundle again, without a network
+    Verify(ReplayArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 written, whatever the verdict; 1 the name is invalid, or nothing could
+be replayed; 2 usage.
+
+Examples:
+  clresolve bundle export summarizeagent.eth --out summarize.bundle.json
+  clresolve bundle export a.eth --proof state-proof > a.bundle.json")]
+pub(in crate::cli) struct ExportArgs {
+    /// The ENS name
+    pub(in crate::cli) name: String,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+    #[command(flatten)]
+    pub(in crate::cli) sign: SignArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The replay proves the header's hash, the card under its CID block by block, the
+checksum, and that the verdict follows; for a bundle made with --proof state-proof
+also the records, computed again under that header. All else is the exporter's word,
+and is listed. Only a signature says who the exporter is, and only with --jwks: the
+verdict must then be about --name and, as for `verdict verify`, about the profile,
+depth and chain of the configuration, proven as --proof demands; and it must not
+have expired, unless --max-age says how old a bundle may be. A bundle about a numbered
+block is about the past: --block must name it. Profiles that --config adds are known.
+Your own configuration file is not read.
+Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
+3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.
+
+Examples:
+  clresolve bundle verify a.bundle.json --name a.eth
+  clresolve bundle verify - --name a.eth --jwks keys.json --max-age 10m < a.bundle.json")]
+pub(in crate::cli) struct ReplayArgs {
+    /// The bundle; - is standard input
+    #[arg(value_name = "FILE|-")]
+    pub(in crate::cli) document: PathBuf,
+    /// Refuse a bundle about another name
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) name: Option<String>,
+    /// Refuse an older bundle, such as 10m; the signature of a younger one may have expired
+    #[arg(long, value_name = "DUR", value_parser = parse_age)]
+    pub(in crate::cli) max_age: Option<Duration>,
+    /// Refuse a bundle whose verdict none of these keys signed (a JSON Web Key Set)
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub(in crate::cli) jwks: Option<PathBuf>,
+    /// Who must have signed it; otherwise any holder of one of the keys
+    #[arg(long, value_name = "ISSUER", value_parser = parse_issuer, requires = "jwks")]
+    pub(in crate::cli) issuer: Option<String>,
+    /// The numbered block that the bundle may be about
+    #[arg(long, value_name = "TAG")]
+    pub(in crate::cli) block: Option<BlockSelector>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(in crate::cli) about: AboutArgs,
+}
+
+/// An age, which unlike a time limit may be of years.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
+}

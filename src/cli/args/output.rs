@@ -1,0 +1,139 @@
+//! Where results go, and in which form.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Where results go, and in which form.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OutputArgs<F: Form = Format> {
+    /// Form of the results; the first is the default
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum)]
+    form: Option<F>,
+    /// The same as -o json
+    #[arg(long, conflicts_with = "form")]
+    json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+impl<F: Form> OutputArgs<F> {
+    /// The form that was asked for.
+    pub(in crate::cli) fn form(&self) -> F {
+        if self.json { F::JSON } else { self.form.unwrap_or_default() }
+    }
+}
+
+/// The forms that a command can write.
+pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'static {
+    /// What `--json` stands for.
+    const JSON: Self;
+}
+
+/// Where results go.
+#[derive(Clone, Debug, Default, Args)]
+pub(in crate::cli) struct OutArgs {
+    /// Write the results to FILE, not to standard output
+    #[arg(long = "out", value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+}
+
+/// Form of the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+}
+
+impl Form for Format {
+    const JSON: Self = Self::Json;
+}
+
+/// Form of verdicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum VerdictFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+    /// A signed verdict per line, for those who know your key
+    Jws,
+}
+
+impl Form for VerdictFormat {
+    const JSON: Self = Self::Json;
+}
+
+/// Form of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum LintFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A line each, for people and grep
+    Short,
+    /// One object, or an array for several
+    Json,
+    /// A JSON object per line
+    Jsonl,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
+}
+
+impl Form for LintFormat {
+    const JSON: Self = Self::Json;
+}
+
+/// Form of a conversion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ConvertFormat {
+    /// The card alone
+    #[default]
+    Card,
+    /// One object with the card, what is lost and what is missing
+    Json,
+}
+
+impl Form for ConvertFormat {
+    const JSON: Self = Self::Json;
+}
+
+/// Form of cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum CardFormat {
+    /// The card, or an array for several
+    #[default]
+    Json,
+    /// A card per line
+    Jsonl,
+}
+
+impl Form for CardFormat {
+    const JSON: Self = Self::Json;
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ReportFormat {
+    /// Markdown, for people and repositories
+    #[default]
+    Md,
+    /// JSON, for programs
+    Json,
+    /// A row per name, for spreadsheets
+    Csv,
+    /// One page that prints well
+    Html,
+}

@@ -1,0 +1,216 @@
+//! Commands about the program itself: the daemon, the sandbox, names without a network, configuration, help.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::output::{OutArgs, OutputArgs};
+use super::suggest;
+use super::world::WorldArgs;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve explain checksum-mismatch
+  clresolve explain CL-45                     the codes of a requirement")]
+pub(in crate::cli) struct ExplainArgs {
+    /// Reason codes such as checksum-mismatch, or requirements such as CL-45; without one all codes are listed
+    #[arg(value_name = "CODE", value_parser = suggest::code(), hide_possible_values = true)]
+    pub(in crate::cli) codes: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without NAMEs they are read from standard input, one per line. A line that is not a
+name is a row with its error, and the exit code is then 1.
+
+Examples:
+  clresolve name Vitalik.eth
+  clresolve name - -o jsonl < names.txt")]
+pub(in crate::cli) struct NameArgs {
+    /// Names; without one, and for -, they are read from standard input
+    #[arg(value_name = "NAME")]
+    pub(in crate::cli) names: Vec<String>,
+    /// Each line of standard input is a JSON string, so that a name may hold anything
+    #[arg(long, conflicts_with = "names")]
+    pub(in crate::cli) json_input: bool,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  GET  /v1/verdicts/{name}?profile=&depth=   the verdict, 200 whatever its state
+  POST /v1/verdicts {\"names\": [...]}         up to 100 verdicts, a line each
+  any  /v1/gate/{name}[/{verb}]              200 allows, 403 denies
+  any  /v1/envoy/{name}/{verb}/...           the same for Envoy's ext_authz
+  GET  /v1/cards/{name}                      the card's bytes, if proven
+  GET  /v1/agents/{name}/.well-known/agent-card.json
+                                             a trusted agent as an A2A card
+  POST /v1/lint?as=&profile=                 a card of any system, judged by itself
+  GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
+                                             where [orloj] names resources
+  GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on
+  GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
+  GET  /.well-known/jwks.json                where a key to sign with is configured
+
+SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
+With `Accept: application/jose` and a key, a verdict comes signed.
+Limits are keys of the configuration file, under [http] and [gate]. Your own
+configuration file is not read: --config names the daemon's.
+
+Examples:
+  clresolve serve --config /etc/clresolve/config.toml
+  clresolve serve --sandbox --listen 127.0.0.1:0")]
+pub(in crate::cli) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
+    pub(in crate::cli) listen: Option<SocketAddr>,
+    /// Read and check the configuration, report its errors, and end
+    #[arg(long)]
+    pub(in crate::cli) check_config: bool,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The world has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin and
+an IPFS gateway, all on loopback and in this process. Its CA is made anew each run.
+A verdict from it says so: anchor.world is `sandbox`.
+
+Examples:
+  clresolve sandbox --list                            its names, and their verdicts
+  clresolve sandbox --write-config sandbox.toml &     run it
+  clresolve --config sandbox.toml summarizeagent.eth  ask it, from any client")]
+pub(in crate::cli) struct SandboxArgs {
+    /// List the names of the world with the verdict that each should get
+    #[arg(long, conflicts_with = "write_config")]
+    pub(in crate::cli) list: bool,
+    /// Write a configuration file (and its trust root beside it) for use with --config
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) write_config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve completions bash > ~/.local/share/bash-completion/completions/clresolve
+  clresolve completions fish > ~/.config/fish/completions/clresolve.fish")]
+pub(in crate::cli) struct CompletionsArgs {
+    /// The shell
+    pub(in crate::cli) shell: clap_complete::Shell,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve help audit
+  clresolve help world      options that say which chain, gateways and rules to use")]
+pub(in crate::cli) struct HelpArgs {
+    /// A command, with its subcommand where it has one, or `world`
+    #[arg(value_name = "COMMAND")]
+    pub(in crate::cli) topic: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve man | man -l -
+  clresolve man /usr/local/share/man/man1")]
+pub(in crate::cli) struct ManArgs {
+    /// Write a page per command into this folder
+    #[arg(value_name = "DIR", conflicts_with = "file")]
+    pub(in crate::cli) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Your own configuration file is $XDG_CONFIG_HOME/clresolve/config.toml, or
+~/.config/clresolve/config.toml. Commands that you type read it, unless --config,
+--no-config or --sandbox is given; serve, bundle verify and verdict verify never do.
+It is refused when others may write it or its folder.")]
+pub(in crate::cli) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: ConfigCommand,
+}
+
+/// What is done with the configuration.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ConfigCommand {
+    /// Write a file to start from; one that exists is left as it is
+    Init(InitArgs),
+    /// Show each value in force, and where it comes from
+    Show(Box<ShowConfigArgs>),
+    /// Check a file, without a network
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve config init
+  clresolve config init ./clresolve.toml")]
+pub(in crate::cli) struct InitArgs {
+    /// The file [default: your own configuration file]
+    #[arg(value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The sources are default, file, environment and flag; a derived value follows from
+another key. URLs are shown without what may be a key.
+
+Examples:
+  clresolve config show
+  clresolve config show --config server.toml --json")]
+pub(in crate::cli) struct ShowConfigArgs {
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 the file is good, 2 it is not.
+
+Examples:
+  clresolve config check
+  clresolve config check deploy/config.toml")]
+pub(in crate::cli) struct CheckArgs {
+    /// The file [default: your own configuration file]
+    #[arg(value_name = "FILE")]
+    pub(in crate::cli) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each RPC endpoint is asked for its chain, its newest and its finalized block, and for
+the hash of one finalized block that all of them have; each gateway for a block that
+most gateways hold. Endpoints and gateways are shown by their labels.
+Exit codes: 0 nothing to change, 1 something to change, 2 usage.
+
+Examples:
+  clresolve doctor
+  clresolve doctor --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080 --json")]
+pub(in crate::cli) struct DoctorArgs {
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected address and port, such as 127.0.0.1:8402".to_owned())
+}

@@ -1,0 +1,62 @@
+//! Values that completions offer and that the parser does not insist on: a configuration may add more.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+
+use crate::config::{ProofDemand, parse_profile};
+use crate::profile::Profiles;
+use crate::reason::{Code, Refusal};
+
+/// A profile: those that are built in are offered.
+pub(super) fn profile() -> impl TypedValueParser<Value = String> {
+    Suggesting { parse: parse_profile, known: profiles }
+}
+
+/// A grade of proof.
+pub(super) fn proof() -> impl TypedValueParser<Value = ProofDemand> {
+    Suggesting { parse: str::parse, known: grades }
+}
+
+/// A reason code, or a requirement of the checklist.
+pub(super) fn code() -> impl TypedValueParser<Value = String> {
+    Suggesting { parse: |text| Ok(text.to_owned()), known: codes }
+}
+
+fn profiles() -> Vec<String> {
+    Profiles::builtin().iter().map(|profile| profile.id().to_owned()).collect()
+}
+
+fn grades() -> Vec<String> {
+    [ProofDemand::SingleRpc, ProofDemand::Quorum, ProofDemand::StateProof].iter().map(ToString::to_string).collect()
+}
+
+fn codes() -> Vec<String> {
+    let refusals = Refusal::ALL.iter().map(|refusal| refusal.slug());
+    Code::ALL.iter().map(|code| code.slug()).chain(refusals).map(str::to_owned).collect()
+}
+
+/// A value that `parse` reads, with those that are `known`.
+#[derive(Clone, Copy)]
+struct Suggesting<T> {
+    parse: fn(&str) -> Result<T, String>,
+    known: fn() -> Vec<String>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Suggesting<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let parse = self.parse;
+        StringValueParser::new().try_map(move |text| parse(&text)).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.known)().into_iter().map(PossibleValue::new)))
+    }
+}

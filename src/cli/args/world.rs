@@ -1,0 +1,154 @@
+//! Which world is asked, and by which rules.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use clap::{Args, ValueEnum};
+
+use super::suggest;
+use crate::config::{
+    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_quorum,
+};
+
+/// The heading over the options of a world, by which `help` tells them apart.
+pub(super) const HEADING: &str = "World";
+
+/// Which world is asked, and by which rules.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = HEADING)]
+pub(in crate::cli) struct WorldArgs {
+    /// Answer from the embedded world: no network, nothing to install
+    #[arg(long, conflicts_with_all = [
+        "rpc", "gateway", "config", "universal_resolver", "chain_id", "connect_to", "ca", "allow_host",
+    ])]
+    pub(in crate::cli) sandbox: bool,
+    /// RPC endpoint; repeatable, in order of preference
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) rpc: Vec<Endpoint>,
+    /// How the chain's answer must be proven: single-rpc, quorum or state-proof
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
+    pub(in crate::cli) proof: Option<ProofDemand>,
+    /// How many endpoints of different operators must agree; 2 where several are named
+    #[arg(long, value_name = "K", value_parser = parse_quorum)]
+    pub(in crate::cli) quorum: Option<usize>,
+    /// The Universal Resolver's address
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    pub(in crate::cli) universal_resolver: Option<Address>,
+    /// Chain id; 1 is Ethereum mainnet
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) chain_id: Option<u64>,
+    /// Block to read: finalized, safe, latest or a number
+    #[arg(long, value_name = "TAG")]
+    pub(in crate::cli) block: Option<BlockSelector>,
+    /// IPFS gateway; repeatable
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) gateway: Vec<Gateway>,
+    /// Rules to judge by, such as agent-cards/1.0.0
+    #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
+    pub(in crate::cli) profile: Option<String>,
+    /// How deep to look; schemas fetches and proves the bound schemas too
+    #[arg(long, value_enum)]
+    pub(in crate::cli) depth: Option<DepthArg>,
+    /// Also read what links back to the card (ENSIP-25, ENSIP-26, ERC-8004), as evidence only
+    #[arg(long)]
+    pub(in crate::cli) links: bool,
+    /// Time limit of one question, such as 15s
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(in crate::cli) timeout: Option<Duration>,
+    /// Connect to ADDR:PORT for HOST:PORT; the certificate is still checked for HOST
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    pub(in crate::cli) connect_to: Vec<ConnectTo>,
+    /// PEM file with one more trust root
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) ca: Vec<PathBuf>,
+    /// Permit this origin although it is not public
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(in crate::cli) allow_host: Vec<OriginSpec>,
+    /// Configuration file (TOML), instead of your own
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) config: Option<PathBuf>,
+    /// Do not read your own configuration file
+    #[arg(long)]
+    pub(in crate::cli) no_config: bool,
+}
+
+/// By which rules a command judges that opens no connection.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Rules")]
+pub(in crate::cli) struct RulesArgs {
+    /// Rules to judge by, such as agent-cards/1.0.0
+    #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
+    pub(in crate::cli) profile: Option<String>,
+    /// How deep to look: identity, or schemas too
+    #[arg(long, value_enum)]
+    pub(in crate::cli) depth: Option<DepthArg>,
+    /// Configuration file (TOML), instead of your own
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) config: Option<PathBuf>,
+    /// Do not read your own configuration file
+    #[arg(long)]
+    pub(in crate::cli) no_config: bool,
+}
+
+impl From<&RulesArgs> for WorldArgs {
+    fn from(rules: &RulesArgs) -> Self {
+        let RulesArgs { profile, depth, config, no_config } = rules.clone();
+        Self { profile, depth, config, no_config, ..Self::default() }
+    }
+}
+
+/// What a document that is checked without a network must be about.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Rules")]
+pub(in crate::cli) struct AboutArgs {
+    #[command(flatten)]
+    pub(in crate::cli) rules: RulesArgs,
+    /// The weakest proof that is accepted: single-rpc, quorum or state-proof
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
+    pub(in crate::cli) proof: Option<ProofDemand>,
+    /// Chain id; 1 is Ethereum mainnet
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) chain_id: Option<u64>,
+}
+
+impl From<&AboutArgs> for WorldArgs {
+    fn from(about: &AboutArgs) -> Self {
+        Self { proof: about.proof, chain_id: about.chain_id, ..Self::from(&about.rules) }
+    }
+}
+
+/// How deep to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum DepthArg {
+    /// Name, records, card and schema locations
+    Identity,
+    /// The bytes of the bound schemas too
+    Schemas,
+}
+
+/// What every command takes.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(in crate::cli) struct GlobalArgs {
+    /// Log more; twice for still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(in crate::cli) verbose: u8,
+    /// Write nothing to standard error but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(in crate::cli) quiet: bool,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub(in crate::cli) color: ColorWhen,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Even in a file or a pipe
+    Always,
+    /// Nowhere
+    Never,
+}

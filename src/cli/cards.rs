@@ -1,0 +1,14 @@
+//! `cards`: cards of other systems, made of what there is.
+
+use super::args::CardsCommand;
+use super::exit::Exit;
+use super::{aevum, convert, generate, project};
+
+pub(super) fn run(command: CardsCommand) -> anyhow::Result<Exit> {
+    match command {
+        CardsCommand::Convert(args) => convert::run(args),
+        CardsCommand::Generate(args) => generate::run(args),
+        CardsCommand::Project(args) => project::run(*args),
+        CardsCommand::Aevum(args) => aevum::run(args.command),
+    }
+}

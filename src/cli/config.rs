@@ -1,0 +1,252 @@
+//! `config`: the values in force with their sources, a check of a file, and a file to start from.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::args::{CheckArgs, ConfigCommand, Format, InitArgs, ShowConfigArgs};
+use super::exit::Exit;
+use super::notice;
+use super::output::{Output, Results, Unwritable};
+use super::own;
+use super::world::{self, Reader, Source};
+use crate::config::{Config, Layer};
+use crate::resolve::local_profiles;
+use crate::text::{Foreign, without_secrets};
+
+/// What `config init` writes.
+const STARTER: &str = include_str!("config/starter.toml");
+
+/// Keys whose values add up over the sources; of all others the strongest source alone counts.
+const ADDING_UP: [&str; 3] = ["connect-to", "allow-host", "ca"];
+
+/// Runs `config …`.
+pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
+    match command {
+        ConfigCommand::Init(args) => init(args),
+        ConfigCommand::Show(args) => show(&args),
+        ConfigCommand::Check(args) => check(args),
+    }
+}
+
+/// A value in force.
+#[derive(Debug, PartialEq, Serialize)]
+struct Setting {
+    key: String,
+    value: Value,
+    /// `default`, `derived`, `file`, `environment` or `flag`; of keys that add up, each that names one.
+    source: Vec<&'static str>,
+    /// The file, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
+    if args.world.sandbox {
+        bail!(
+            "--sandbox: the sandbox has a configuration of its own; `clresolve sandbox --write-config FILE` writes it"
+        );
+    }
+    let sources = world::sources(&args.world, Reader::People)?;
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
+    for setting in settings(&sources)? {
+        results.push(&setting, |format| line(&setting, format))?;
+    }
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
+    let config = Config::default().with(sources.iter().map(|(_, layer)| layer.clone()))?;
+    let default = flat(&Layer::of(&Config::default()))?;
+    let named: Vec<(&Source, BTreeMap<String, Value>)> =
+        sources.iter().map(|(source, layer)| Ok((source, flat(layer)?))).collect::<anyhow::Result<_>>()?;
+    let setting = |(key, value): (String, Value)| {
+        let mut naming: Vec<&Source> =
+            named.iter().filter(|(_, keys)| keys.contains_key(&key)).map(|(source, _)| *source).collect();
+        if !ADDING_UP.contains(&key.as_str()) {
+            naming = naming.last().copied().into_iter().collect();
+        }
+        let source = match naming.as_slice() {
+            [] if default.get(&key) == Some(&value) => vec!["default"],
+            [] => vec!["derived"],
+            naming => naming.iter().map(|source| word(source)).collect(),
+        };
+        let file = naming.iter().find_map(|source| match source {
+            Source::File(path) => Some(path.display().to_string()),
+            Source::Environment | Source::Flags => None,
+        });
+        Setting { key, value, source, file }
+    };
+    Ok(flat(&Layer::of(&config))?.into_iter().map(setting).collect())
+}
+
+const fn word(source: &Source) -> &'static str {
+    match source {
+        Source::File(_) => "file",
+        Source::Environment => "environment",
+        Source::Flags => "flag",
+    }
+}
+
+/// The keys of a layer, those of tables with the table before them, and no URL with more than its host.
+fn flat(layer: &Layer) -> anyhow::Result<BTreeMap<String, Value>> {
+    let Value::Object(keys) = serde_json::to_value(layer)? else { return Ok(BTreeMap::new()) };
+    let mut flat = BTreeMap::new();
+    for (key, value) in keys {
+        match value {
+            Value::Object(below) => {
+                flat.extend(below.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)))
+            }
+            value => {
+                flat.insert(key, value);
+            }
+        }
+    }
+    flat.values_mut().for_each(hide_secrets);
+    Ok(flat)
+}
+
+fn hide_secrets(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = without_secrets(text),
+        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
+        Value::Object(members) => members.values_mut().for_each(hide_secrets),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn line(setting: &Setting, format: Format) -> String {
+    let value = match &setting.value {
+        Value::Array(items) => items.iter().map(short).collect::<Vec<_>>().join(", "),
+        value => short(value),
+    };
+    let value = Foreign::new(&value).at_most(500).to_string();
+    let source = setting.source.join(", ");
+    match &setting.file {
+        Some(file) if format == Format::Text => {
+            format!("{:<28} {value}  ({source} {})\n", setting.key, Foreign::new(file))
+        }
+        _ => format!("{:<28} {value}  ({source})\n", setting.key),
+    }
+}
+
+/// A value in a few characters; of an endpoint its label.
+fn short(value: &Value) -> String {
+    let labelled = |members: &Map<String, Value>| members.get("label").and_then(Value::as_str).map(str::to_owned);
+    match value {
+        Value::String(text) if text.is_empty() => "\"\"".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) => labelled(members).unwrap_or_else(|| value.to_string()),
+        other => other.to_string(),
+    }
+}
+
+fn check(args: CheckArgs) -> anyhow::Result<Exit> {
+    let path = match args.file {
+        Some(file) => file,
+        None => own_path()?,
+    };
+    let config = Config::default().with([Layer::from_file(&path)?])?;
+    config.check_gate()?;
+    if local_profiles(&config)?.get(&config.rules.profile).is_none() {
+        bail!("{}, key `profile`: no profile is called {}", path.display(), Foreign::new(&config.rules.profile));
+    }
+    notice::note(format_args!("clresolve: {}: the configuration is good", path.display()));
+    Ok(Exit::Trusted)
+}
+
+fn init(args: InitArgs) -> anyhow::Result<Exit> {
+    let path = match args.file {
+        Some(file) => file,
+        None => own_path()?,
+    };
+    write_new(&path)?;
+    notice::note(format_args!("clresolve: wrote {}; `clresolve config show` names what is in force", path.display()));
+    Ok(Exit::Trusted)
+}
+
+/// Writes the starter file where there is none yet. Nobody else may read it: URLs in it may hold keys.
+fn write_new(path: &Path) -> anyhow::Result<()> {
+    let unwritable = |error| Unwritable::new(path.display().to_string(), error);
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_folder(folder).map_err(unwritable)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("{}: the file exists, and is left as it is", path.display())
+        }
+        opened => opened.map_err(unwritable)?,
+    };
+    Ok(file.write_all(STARTER.as_bytes()).map_err(unwritable)?)
+}
+
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn own_path() -> anyhow::Result<PathBuf> {
+    own::path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(text: &str) -> Layer {
+        Layer::from_toml(text, "f.toml").expect("a configuration")
+    }
+
+    #[test]
+    fn each_value_names_its_source() {
+        let file = Source::File("f.toml".into());
+        let sources = [
+            (
+                file,
+                layer(
+                    "timeout = \"5s\"\nchain-id = 5\ndepth = \"schemas\"\nca = [\"a.pem\"]\n[gate]\ndeadline = \"90ms\"\n",
+                ),
+            ),
+            (Source::Environment, layer("timeout = \"6s\"\nrpc = [\"https://rpc.example/v3/SECRET\"]\n")),
+            (Source::Flags, layer("timeout = \"7s\"\nca = [\"b.pem\"]\n")),
+        ];
+        let settings = settings(&sources).unwrap();
+        let of = |key: &str| settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key}"));
+        let said = |key: &str| (of(key).value.clone(), of(key).source.clone());
+        assert_eq!(said("timeout"), ("7s".into(), vec!["flag"]));
+        assert_eq!(said("depth"), ("schemas".into(), vec!["file"]));
+        assert_eq!(of("depth").file.as_deref(), Some("f.toml"));
+        assert_eq!(said("gate.deadline"), ("90ms".into(), vec!["file"]));
+        assert_eq!(said("world"), ("eip155-5".into(), vec!["derived"]));
+        assert_eq!(said("ca").1, ["file", "flag"]);
+        assert_eq!(said("block"), ("finalized".into(), vec!["default"]));
+        assert_eq!(said("rpc").1, ["environment"]);
+        assert!(!serde_json::to_string(&settings).unwrap().contains("SECRET"));
+        assert_eq!(line(of("rpc"), Format::Text), format!("{:<28} rpc.example  (environment)\n", "rpc"));
+    }
+
+    #[test]
+    fn the_starter_file_is_good_as_it_is_and_with_every_example() {
+        assert_eq!(layer(STARTER), Layer::default());
+        let is_key =
+            |rest: &str| rest.starts_with("[[") || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        let opened = |line: &str| match line.strip_prefix("# ") {
+            Some(rest) if is_key(rest) => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        };
+        let opened = layer(&STARTER.lines().map(opened).collect::<String>());
+        assert_eq!((opened.quorum, opened.rpc.map(|rpc| rpc[0].own)), (Some(2), Some(true)));
+    }
+}

@@ -1,0 +1,36 @@
+//! `help`: the help of a command, and that of the options of the world.
+
+use anyhow::bail;
+
+use super::args::{self, HelpArgs};
+use super::exit::Exit;
+use super::output;
+use crate::text::{Foreign, nearest};
+
+/// The topic that is not a command.
+const WORLD: &str = "world";
+
+pub(super) fn run(args: &HelpArgs) -> anyhow::Result<Exit> {
+    let help = match args.topic.as_slice() {
+        [topic] if topic == WORLD => args::world_page().render_help(),
+        topic => below(topic)?.render_long_help(),
+    };
+    output::print(&help)?;
+    Ok(Exit::Trusted)
+}
+
+/// The command that the words name, one below the other.
+fn below(topic: &[String]) -> anyhow::Result<clap::Command> {
+    let mut command = args::command();
+    command.build();
+    for word in topic {
+        let Some(found) = command.find_subcommand(word) else {
+            let known = command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+            let known = known.chain((command.get_name() == "clresolve").then_some(WORLD));
+            let meant = nearest(word, known).map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
+            bail!("there is no help on `{}`{meant}", Foreign::new(word));
+        };
+        command = found.clone();
+    }
+    Ok(command)
+}

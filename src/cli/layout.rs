@@ -1,0 +1,165 @@
+//! Text for a terminal: lines that fit its width, and digests that can be taken in at a glance.
+
+use std::io::IsTerminal as _;
+
+/// Narrowest width that text is wrapped to: below it a hanging indent leaves no room for words.
+const MIN_WIDTH: usize = 40;
+
+/// Furthest column at which the text of a line may begin and still be what later lines are aligned with.
+const MAX_HANG: usize = 32;
+
+/// Shortest run of letters and digits that can be a digest or a CID: a CIDv0 has 46.
+const MIN_DIGEST: usize = 46;
+
+/// Characters that are kept of a digest at its start and at its end: enough to compare two by eye.
+const KEPT: (usize, usize) = (10, 6);
+
+/// How wide standard output is, where it is a terminal.
+pub(super) fn width_of_stdout() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(columns))
+}
+
+/// `text` with its long lines wrapped at spaces; what follows is aligned with the text of its line, not with its label.
+pub(super) fn fit(text: &str, width: usize) -> String {
+    let width = width.max(MIN_WIDTH);
+    text.split_inclusive('\n').map(|line| fit_line(line, width)).collect()
+}
+
+fn fit_line(line: &str, width: usize) -> String {
+    let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
+    if columns(body) <= width {
+        return line.to_owned();
+    }
+    let hang = hang(body);
+    let (mut wrapped, mut column) = (String::new(), 0);
+    for piece in body.split_inclusive(' ') {
+        let word = columns(piece.trim_end_matches(' '));
+        if column > hang && column + word > width {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(hang));
+            column = hang;
+        }
+        wrapped.push_str(piece);
+        column += columns(piece);
+    }
+    wrapped + end
+}
+
+/// The column at which the text of a line begins: behind the last gap of two or more spaces near its start.
+fn hang(line: &str) -> usize {
+    let (mut hang, mut spaces, mut column) = (0, 0, 0);
+    for c in visible(line) {
+        if column > MAX_HANG {
+            break;
+        }
+        if c == ' ' {
+            spaces += 1;
+        } else {
+            if spaces >= 2 || column == spaces {
+                hang = column;
+            }
+            spaces = 0;
+        }
+        column += 1;
+    }
+    hang
+}
+
+fn columns(text: &str) -> usize {
+    visible(text).count()
+}
+
+/// The characters without those of colour codes, which end with `m`.
+fn visible(text: &str) -> impl Iterator<Item = char> {
+    let mut in_code = false;
+    text.chars().filter(move |c| match (*c, in_code) {
+        ('\u{1b}', _) => {
+            in_code = true;
+            false
+        }
+        ('m', true) => {
+            in_code = false;
+            false
+        }
+        (_, in_code) => !in_code,
+    })
+}
+
+/// `text` with digests and CIDs shortened, but for lines whose label is `fix`: what they propose is to be copied.
+pub(super) fn shortened(text: &str) -> String {
+    let is_fix = |line: &str| line.trim_start().starts_with("fix ");
+    text.split_inclusive('\n').map(|line| if is_fix(line) { line.to_owned() } else { short_line(line) }).collect()
+}
+
+fn short_line(line: &str) -> String {
+    let mut short = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let length = rest[start..].find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len() - start);
+        let (before, word) = (&rest[..start], &rest[start..start + length]);
+        short.push_str(before);
+        if is_digest(word) {
+            short.push_str(&word[..KEPT.0]);
+            short.push('…');
+            short.push_str(&word[word.len() - KEPT.1..]);
+        } else {
+            short.push_str(word);
+        }
+        rest = &rest[start + length..];
+    }
+    short + rest
+}
+
+/// A SHA-256 or a hash of the chain in hex, or a CID. Addresses are shorter, and stay whole.
+fn is_digest(word: &str) -> bool {
+    if word.len() < MIN_DIGEST {
+        return false;
+    }
+    let hex = word.strip_prefix("0x").unwrap_or(word);
+    let is_hash = hex.len() >= 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hash || word.starts_with("baf") || word.starts_with("Qm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_with_a_hanging_indent() {
+        let text = "name  trusted\n  ✓ records      mainnet eip155:1, block 21000000, resolver 0x231b; quorum 2/2\n\
+            Go ahead: requests and payments for a.eth may go there.\n";
+        let expected = "name  trusted\n  ✓ records      mainnet eip155:1, block\n                 21000000, resolver\n                 0x231b; quorum 2/2\n\
+            Go ahead: requests and payments for a.eth\nmay go there.\n";
+        assert_eq!(fit(text, 42), expected);
+        assert_eq!(fit(text, 200), text);
+    }
+
+    #[test]
+    fn colours_take_no_columns_and_a_long_word_stays_whole() {
+        let plain = "      expected aaaa bbbb cccc dddd eeee ffff gggg hhhh";
+        let coloured = "      \u{1b}[31mexpected\u{1b}[0m aaaa bbbb cccc dddd eeee ffff gggg hhhh";
+        let without = |text: String| visible(&text).collect::<String>();
+        assert_eq!(without(fit(coloured, 40)), fit(plain, 40));
+        assert_eq!(fit(plain, 40), "      expected aaaa bbbb cccc dddd eeee\n      ffff gggg hhhh");
+        let word = "x".repeat(90);
+        assert_eq!(fit(&word, 40), word);
+    }
+
+    #[test]
+    fn digests_are_shortened_and_values_to_copy_are_not() {
+        let digest = "ab".repeat(32);
+        let cid = "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq";
+        let text = format!("  integrity  sha256:{digest}, {cid}/agents/card.json\n      fix      sha256:{digest}\n");
+        let expected = format!(
+            "  integrity  sha256:ababababab…ababab, bafkreibm6…hc4yeq/agents/card.json\n      fix      sha256:{digest}\n"
+        );
+        assert_eq!(shortened(&text), expected);
+        let address = "resolver 0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63";
+        assert_eq!(shortened(address), address);
+    }
+}

@@ -1,0 +1,40 @@
+//! `--version -v`: which build this is, and by which rules it judges.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use super::args::OutArgs;
+use super::exit::Exit;
+use super::output::Output;
+use crate::profile::Profiles;
+
+/// The commit that was built, where the build was given it. A packaged source has no repository to ask.
+const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
+
+/// Whether `-v` stands beside `--version`. The parser stops at the first of the two.
+pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {
+    arguments.iter().skip(1).filter_map(|argument| argument.to_str()).any(|argument| {
+        let cluster = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        argument == "--verbose" || cluster.is_some_and(|letters| letters.contains('v'))
+    })
+}
+
+/// Writes version, commit, and every profile and manifest with its digest.
+pub(super) fn write_whole() -> anyhow::Result<Exit> {
+    Output::new(&OutArgs::default())?.write(whole(&Profiles::builtin()).as_bytes())?;
+    Ok(Exit::Trusted)
+}
+
+fn whole(profiles: &Profiles) -> String {
+    let mut text = format!("clresolve {}\ncommit    {}\n", env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or("unknown"));
+    let mut manifests = BTreeMap::new();
+    for profile in profiles.iter() {
+        let _ = writeln!(text, "profile   {:<26} {}", profile.id(), profile.digest());
+        manifests.extend(profile.manifests().map(|manifest| (manifest.id().to_owned(), manifest.digest())));
+    }
+    for (id, digest) in manifests {
+        let _ = writeln!(text, "manifest  {id:<26} {digest}");
+    }
+    text
+}

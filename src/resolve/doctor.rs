@@ -1,0 +1,491 @@
+//! Whether the endpoints and gateways of a configuration are well, and what to change.
+//!
+//! Nothing here is evidence for a verdict. It goes through the same doors as the questions do, and knows each endpoint
+//! and gateway by its label alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{SetupError, setup};
+
+use crate::cid::{Budget, ContentId, ContentPath};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, Demand, Endpoint, Gateway, Hedging};
+use crate::fetch::ipfs::{GatewayFault, IpfsClient, Outcome, Want};
+use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
+use crate::text::excerpt;
+
+/// Longest answer of an endpoint, in bytes: a header with the hashes of a full block's transactions.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// Longest time for one request of the examination. What takes longer is of no use to a question either.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// How far two clocks may be apart before it is worth a word: answers travel, and blocks come every twelve seconds.
+const MAX_SKEW_SECONDS: i64 = 30;
+
+/// The age from which a finalized block is stale, in seconds. Verdicts draw the same line (`chain-behind`).
+const MAX_FINALIZED_AGE: i64 = 45 * 60;
+
+/// A raw block that public gateways hold: the text `hello world`.
+const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e";
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Examination {
+    /// When.
+    pub checked_at: String,
+    /// The chain that the configuration names.
+    pub chain: String,
+    /// The RPC endpoints, in the order of the configuration.
+    pub endpoints: Vec<EndpointHealth>,
+    /// Which endpoints say the same of one finalized block, the largest group first.
+    pub agreement: Option<Agreement>,
+    /// The gateways, in the order of the configuration.
+    pub gateways: Vec<GatewayHealth>,
+    /// What to change; nothing where all is well.
+    pub advice: Vec<String>,
+}
+
+/// What an RPC endpoint answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct EndpointHealth {
+    /// How verdicts and logs call it.
+    pub label: String,
+    /// Whether it answered.
+    pub reachable: bool,
+    /// Why it, or a part of it, gave no answer.
+    pub error: Option<String>,
+    /// Time of one request over an open connection, in milliseconds.
+    pub latency_ms: Option<u64>,
+    /// EIP-155 chain id.
+    pub chain: Option<u64>,
+    /// The newest block.
+    pub latest: Option<BlockSeen>,
+    /// The newest finalized block.
+    pub finalized: Option<BlockSeen>,
+    /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
+    pub clock_ahead_s: Option<i64>,
+}
+
+/// A block, as an endpoint tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BlockSeen {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: String,
+    /// Seconds from its time to this machine's; below zero where it is ahead.
+    pub age_s: i64,
+}
+
+/// What the endpoints say of one finalized block that all of them have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Agreement {
+    /// Its number.
+    pub number: u64,
+    /// Endpoints (labels) by the hash that they give.
+    pub groups: Vec<AgreeingEndpoints>,
+}
+
+/// Endpoints that give the same hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgreeingEndpoints {
+    /// The hash.
+    pub hash: String,
+    /// Their labels.
+    pub endpoints: Vec<String>,
+}
+
+/// What a gateway answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GatewayHealth {
+    /// How reports and logs call it.
+    pub label: String,
+    /// How it did.
+    pub state: GatewayState,
+    /// Why it gave no proven block.
+    pub error: Option<String>,
+    /// Time of the whole retrieval, connection included, in milliseconds.
+    pub latency_ms: u64,
+}
+
+/// How a gateway did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GatewayState {
+    /// It sent the block that was asked for.
+    Proven,
+    /// It answered, without the block. Your own gateway need not hold it.
+    WithoutBlock,
+    /// It sent other bytes than those of the block.
+    WrongBlock,
+    /// It gave no usable answer.
+    Unreachable,
+}
+
+/// Asks every endpoint and gateway of `config`.
+///
+/// # Errors
+/// When the configuration leads to something unusable, such as a trust root that is not PEM.
+pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
+    let egress = setup::egress(config, Arc::new(SystemLookup))?;
+    let limit = config.timeout.min(MAX_REQUEST_TIME);
+    let probes: Vec<Probe<'_>> = config.chain.endpoints.iter().map(|e| Probe::new(e, &egress, limit)).collect();
+    let (endpoints, gateways) = tokio::join!(
+        join_all(probes.iter().map(Probe::health)),
+        join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, limit))),
+    );
+    let agreement = agreement(config, &probes, &endpoints).await;
+    let mut found = Examination {
+        checked_at: SystemClock.now().to_string(),
+        chain: format!("eip155:{}", config.chain.id),
+        endpoints,
+        agreement,
+        gateways,
+        advice: Vec::new(),
+    };
+    found.advice = advice(config, &found);
+    Ok(found)
+}
+
+/// An endpoint and the door to it.
+struct Probe<'e> {
+    endpoint: &'e Endpoint,
+    client: Result<OperatorClient, String>,
+    limit: Duration,
+}
+
+impl<'e> Probe<'e> {
+    fn new(endpoint: &'e Endpoint, egress: &Egress, limit: Duration) -> Self {
+        let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
+        Self { endpoint, client, limit }
+    }
+
+    async fn health(&self) -> EndpointHealth {
+        let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
+        // The first request opens the connection, so that the second measures the endpoint.
+        match self.ask("eth_chainId", json!([])).await {
+            Ok(answer) => health.chain = number(&answer.result),
+            Err(error) => {
+                health.error = Some(error);
+                return health;
+            }
+        }
+        health.reachable = true;
+        let asked = Instant::now();
+        match self.block("latest").await {
+            Ok((block, date)) => {
+                health.latency_ms = u64::try_from(asked.elapsed().as_millis()).ok();
+                health.clock_ahead_s = date.map(|date| -seconds_since(date));
+                health.latest = Some(block);
+            }
+            Err(error) => health.error = Some(error),
+        }
+        match self.block("finalized").await {
+            Ok((block, _)) => health.finalized = Some(block),
+            Err(error) => health.error = Some(error),
+        }
+        health
+    }
+
+    async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), String> {
+        let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
+        let block = block(&answer.result).ok_or_else(|| format!("gives no block for {tag}"))?;
+        Ok((block, answer.date))
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Result<Answer, String> {
+        let client = self.client.as_ref().map_err(Clone::clone)?;
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let (date, bytes) = client
+            .post_json_dated(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut answer: Value = serde_json::from_slice(&bytes).map_err(|_| "the answer is not JSON".to_owned())?;
+        if let Some(message) = answer["error"]["message"].as_str() {
+            return Err(format!("{method}: {}", excerpt(message)));
+        }
+        Ok(Answer { result: answer["result"].take(), date })
+    }
+}
+
+struct Answer {
+    result: Value,
+    date: Option<Timestamp>,
+}
+
+/// A number in the form of JSON-RPC.
+fn number(value: &Value) -> Option<u64> {
+    u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
+}
+
+fn block(value: &Value) -> Option<BlockSeen> {
+    let time = i64::try_from(number(&value["timestamp"])?).ok()?;
+    let hash = value["hash"].as_str().filter(|hash| is_hash(hash))?;
+    let time = Timestamp::from_second(time).ok()?;
+    Some(BlockSeen { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_since(time) })
+}
+
+fn is_hash(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn seconds_since(time: Timestamp) -> i64 {
+    SystemClock.now().as_second() - time.as_second()
+}
+
+/// What the endpoints of the configured chain say of the newest block that all of them have finalized.
+async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHealth]) -> Option<Agreement> {
+    let known = || healths.iter().filter(|health| health.chain == Some(config.chain.id));
+    let number = known().filter_map(|health| Some(health.finalized.as_ref()?.number)).min()?;
+    let tag = format!("{number:#x}");
+    let asked = probes.iter().zip(healths).filter(|(_, health)| health.chain == Some(config.chain.id));
+    let said = join_all(asked.map(async |(probe, health)| {
+        let block = probe.block(&tag).await.ok().map(|(block, _)| block).filter(|block| block.number == number)?;
+        Some((block.hash, health.label.clone()))
+    }));
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (hash, label) in said.await.into_iter().flatten() {
+        groups.entry(hash).or_default().push(label);
+    }
+    let mut groups: Vec<_> =
+        groups.into_iter().map(|(hash, endpoints)| AgreeingEndpoints { hash, endpoints }).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.endpoints.len()));
+    Some(Agreement { number, groups })
+}
+
+async fn gateway_health(gateway: &Gateway, egress: &Egress, limit: Duration) -> GatewayHealth {
+    let asked = Instant::now();
+    let (state, error) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
+        Ok(client) => probed(&client, limit).await,
+        Err(error) => (GatewayState::Unreachable, Some(error.why.to_string())),
+    };
+    let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    GatewayHealth { label: gateway.label.clone(), state, error, latency_ms }
+}
+
+async fn probed(client: &IpfsClient, limit: Duration) -> (GatewayState, Option<String>) {
+    let cid = ContentId::parse(PROBE).expect("the probe is a CID");
+    let path = ContentPath::literal("").expect("an empty path is one");
+    let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
+    let retrieval = client.retrieve(&want, std::time::Instant::now()).await;
+    if matches!(retrieval.outcome, Outcome::Proven(_)) {
+        return (GatewayState::Proven, None);
+    }
+    match retrieval.failures.into_iter().next() {
+        Some((_, fault)) => (state_of(&fault), Some(fault.to_string())),
+        None => (GatewayState::Unreachable, Some("no answer in time".to_owned())),
+    }
+}
+
+fn state_of(fault: &GatewayFault) -> GatewayState {
+    match fault {
+        GatewayFault::WrongBlock(_) => GatewayState::WrongBlock,
+        GatewayFault::Throttled { .. } => GatewayState::WithoutBlock,
+        // What has the status of an answer about content was reached.
+        GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 500 | 502 | 504))) => {
+            GatewayState::WithoutBlock
+        }
+        _ => GatewayState::Unreachable,
+    }
+}
+
+fn advice(config: &Config, found: &Examination) -> Vec<String> {
+    let mut advice: Vec<String> = found.endpoints.iter().filter_map(|health| of_endpoint(config, health)).collect();
+    advice.extend(of_demand(config, found));
+    advice.extend(of_agreement(found));
+    advice.extend(of_clock(found));
+    advice.extend(of_gateways(found));
+    advice
+}
+
+/// The first thing that is wrong with an endpoint.
+fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
+    let label = &health.label;
+    let error = health.error.as_deref().unwrap_or("it gives no answer");
+    if !health.reachable {
+        return Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the endpoints"));
+    }
+    if health.chain != Some(config.chain.id) {
+        let serves = health.chain.map_or_else(|| "no chain id".to_owned(), |id| format!("chain {id}"));
+        return Some(format!("{label} serves {serves}, not chain {}: take it out, or set chain-id", config.chain.id));
+    }
+    let Some(finalized) = &health.finalized else {
+        return Some(format!(
+            "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
+        ));
+    };
+    (finalized.age_s > MAX_FINALIZED_AGE).then(|| {
+        let minutes = finalized.age_s / 60;
+        format!("{label} is behind, its finalized block is {minutes} minutes old: let it finish its synchronisation")
+    })
+}
+
+/// Whether enough operators answer.
+fn of_demand(config: &Config, found: &Examination) -> Option<String> {
+    let needed = match config.chain.demand().ok()? {
+        Demand::SingleRpc => 1,
+        Demand::Quorum(agree) | Demand::StateProof(agree) => agree,
+    };
+    let usable = config.chain.endpoints.iter().zip(&found.endpoints);
+    let usable = usable.filter(|(_, health)| health.chain == Some(config.chain.id) && health.finalized.is_some());
+    let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
+    (operators.len() < needed).then(|| {
+        let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });
+        format!("endpoints of {needed} operator{plural} are needed, and {has} can be used: name more with --rpc")
+    })
+}
+
+fn of_agreement(found: &Examination) -> Option<String> {
+    let agreement = found.agreement.as_ref().filter(|agreement| agreement.groups.len() > 1)?;
+    let groups: Vec<String> = agreement.groups.iter().map(|group| group.endpoints.join(" and ")).collect();
+    Some(format!(
+        "the endpoints give different hashes for the finalized block {}: {}: take out those that are wrong",
+        agreement.number,
+        groups.join(" against ")
+    ))
+}
+
+/// The clock of this machine, held against what most endpoints say.
+fn of_clock(found: &Examination) -> Option<String> {
+    let mut ahead: Vec<i64> = found.endpoints.iter().filter_map(|health| health.clock_ahead_s).collect();
+    ahead.sort_unstable();
+    let by_date = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+    // A block of the future needs a wrong clock even where no endpoint sends a date.
+    let by_block = found.endpoints.iter().filter_map(|health| Some(-health.latest.as_ref()?.age_s)).max().unwrap_or(0);
+    let behind = if by_date.abs() > MAX_SKEW_SECONDS { by_date } else { by_block };
+    if behind > MAX_SKEW_SECONDS || by_date < -MAX_SKEW_SECONDS {
+        let word = if behind > 0 { "behind" } else { "ahead" };
+        let seconds = behind.abs();
+        return Some(format!(
+            "the clock of this machine is {seconds} s {word}: synchronise it, verdicts state its time"
+        ));
+    }
+    None
+}
+
+fn of_gateways(found: &Examination) -> Vec<String> {
+    let one = |health: &GatewayHealth| {
+        let (label, error) = (&health.label, health.error.as_deref().unwrap_or_default());
+        match health.state {
+            GatewayState::Proven | GatewayState::WithoutBlock => None,
+            GatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
+            GatewayState::Unreachable => {
+                Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the gateways"))
+            }
+        }
+    };
+    found.gateways.iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(labels: &[&str]) -> Config {
+        let mut config = Config::default();
+        let endpoint = |label: &&str| format!("https://{label}.example").parse().expect("an endpoint");
+        config.chain.endpoints = labels.iter().map(endpoint).collect();
+        config
+    }
+
+    fn block(age_s: i64) -> Option<BlockSeen> {
+        Some(BlockSeen { number: 7, hash: format!("0x{}", "11".repeat(32)), age_s })
+    }
+
+    fn healthy(label: &str) -> EndpointHealth {
+        EndpointHealth {
+            label: format!("{label}.example"),
+            reachable: true,
+            chain: Some(1),
+            latest: block(5),
+            finalized: block(900),
+            clock_ahead_s: Some(0),
+            ..EndpointHealth::default()
+        }
+    }
+
+    fn found(endpoints: Vec<EndpointHealth>) -> Examination {
+        Examination {
+            checked_at: String::new(),
+            chain: "eip155:1".to_owned(),
+            endpoints,
+            agreement: None,
+            gateways: Vec::new(),
+            advice: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn where_all_is_well_nothing_is_advised() {
+        let config = config(&["a", "b"]);
+        assert_eq!(advice(&config, &found(vec![healthy("a"), healthy("b")])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_of_an_endpoint_has_its_advice() {
+        let down = EndpointHealth { reachable: false, error: Some("timeout".to_owned()), ..healthy("b") };
+        let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
+        let syncing = EndpointHealth { finalized: None, ..healthy("b") };
+        let behind = EndpointHealth { finalized: block(3600), ..healthy("b") };
+        for (health, part) in [
+            (down, "b.example cannot be reached (timeout)"),
+            (other_chain, "b.example serves chain 5, not chain 1"),
+            (syncing, "b.example has no finalized block"),
+            (behind, "its finalized block is 60 minutes old"),
+        ] {
+            let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
+            assert!(advice[0].contains(part), "{advice:?}");
+        }
+    }
+
+    #[test]
+    fn a_quorum_needs_enough_operators() {
+        let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("b") };
+        let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
+        let needed = "endpoints of 2 operators are needed, and 1 can be used: name more with --rpc";
+        assert_eq!(advice[1..], [needed]);
+    }
+
+    #[test]
+    fn different_hashes_name_who_stands_with_whom() {
+        let group = |hash: &str, labels: &[&str]| AgreeingEndpoints {
+            hash: hash.to_owned(),
+            endpoints: labels.iter().map(|label| (*label).to_owned()).collect(),
+        };
+        let groups = vec![group("0x1", &["a", "c"]), group("0x2", &["b"])];
+        let mut found = found(vec![healthy("a"), healthy("b")]);
+        found.agreement = Some(Agreement { number: 7, groups });
+        let expected = "the endpoints give different hashes for the finalized block 7: a and c against b: take out those that are wrong";
+        assert_eq!(advice(&config(&["a", "b"]), &found), [expected]);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_told_by_dates_and_by_blocks_of_the_future() {
+        let clock = |ahead: Option<i64>, age: i64| {
+            let health = EndpointHealth { clock_ahead_s: ahead, latest: block(age), ..healthy("a") };
+            of_clock(&found(vec![health]))
+        };
+        assert_eq!(clock(Some(20), 5), None);
+        assert_eq!(clock(None, 5), None);
+        assert!(clock(Some(90), -80).is_some_and(|advice| advice.contains("90 s behind")));
+        assert!(clock(Some(-90), 95).is_some_and(|advice| advice.contains("90 s ahead")));
+        assert!(clock(None, -60).is_some_and(|advice| advice.contains("60 s behind")));
+    }
+}
