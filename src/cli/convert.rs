@@ -20,7 +20,7 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.output.out)?;
     let name = args.document.display().to_string();
     super::run_async(async move {
-        let world = World::open(&WorldArgs::from(&args.rules)).await?;
+        let world = World::open(&WorldArgs::from(&args.offline)).await?;
         let Some(profile) = world.resolver.profiles().get(&world.config.rules.profile) else {
             bail!("the profile in force is not there");
         };

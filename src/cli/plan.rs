@@ -38,7 +38,7 @@ const MAX_NOTES: usize = 10;
 const RECORD_CHARACTERS: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    if args.rules.depth == Some(DepthArg::Schemas) {
+    if args.offline.rules.depth == Some(DepthArg::Schemas) {
         bail!("--depth schemas: a plan uses no network, so it judges at depth identity only");
     }
     let output = Output::new(&args.output.out)?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
     }
     super::run_async(async move {
-        let world = World::open(&WorldArgs::from(&args.rules)).await?;
+        let world = World::open(&WorldArgs::from(&args.offline)).await?;
         let profiles = world.resolver.profiles();
         let rules = &world.config.rules;
         let profile = profiles.get(&rules.profile).context("the profile in force is not there")?;

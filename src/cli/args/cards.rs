@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::flavour;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
-use super::world::{RulesArgs, WorldArgs};
+use super::world::{OfflineArgs, WorldArgs};
 use crate::flavour::Flavour;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
@@ -116,7 +116,7 @@ pub(in crate::cli) struct ConvertArgs {
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs<ConvertFormat>,
     #[command(flatten)]
-    pub(in crate::cli) rules: RulesArgs,
+    pub(in crate::cli) offline: OfflineArgs,
 }
 
 #[derive(Debug, Args)]
@@ -138,7 +138,7 @@ pub(in crate::cli) struct PlanArgs {
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
-    pub(in crate::cli) rules: RulesArgs,
+    pub(in crate::cli) offline: OfflineArgs,
 }
 
 #[derive(Debug, Args)]

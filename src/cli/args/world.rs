@@ -98,6 +98,23 @@ impl From<&RulesArgs> for WorldArgs {
     }
 }
 
+/// The same, where the rules may be those of the embedded world.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Rules")]
+pub(in crate::cli) struct OfflineArgs {
+    /// Judge by the rules of the embedded world
+    #[arg(long, conflicts_with = "config")]
+    pub(in crate::cli) sandbox: bool,
+    #[command(flatten)]
+    pub(in crate::cli) rules: RulesArgs,
+}
+
+impl From<&OfflineArgs> for WorldArgs {
+    fn from(args: &OfflineArgs) -> Self {
+        Self { sandbox: args.sandbox, ..Self::from(&args.rules) }
+    }
+}
+
 /// What a document that is checked without a network must be about.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Rules")]
