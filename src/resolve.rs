@@ -359,7 +359,7 @@ impl Resolver {
             Err(_) => None,
         };
         let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-        let chain = OfChain { header, witness: recording.and_then(|recording| recording.take()) };
+        let chain = OfChain { header, state_proof: recording.and_then(|recording| recording.take()) };
         Ok(Bundle::pack(&inner.reporter(&profile, &policy), &run, chain, &blocks)?)
     }
 

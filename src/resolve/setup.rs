@@ -79,11 +79,10 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> Result<Arc<dyn Chain>, 
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
-    let demand = settings.demand;
-    let endpoints = RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4)));
-    Ok(match demand {
-        Demand::StateProof(_) => Arc::new(ProvenChain::new(endpoints)),
-        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(endpoints),
+    let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
+    Ok(match settings.demand {
+        Demand::StateProof(_) => Arc::new(ProvenChain::new(settings, &http, gateway)),
+        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(RpcChain::new(settings, &http, gateway)),
     })
 }
 
