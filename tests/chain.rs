@@ -1131,10 +1131,10 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
         let config = ChainConfig { demand, ..config(endpoints.clone()) };
         let last = endpoints[2].url.clone();
         let door = LastLast { door: http(), last, answered: tokio::sync::Semaphore::new(0) };
-        let endpoints = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+        let (door, gateway): (Arc<dyn HttpPost>, _) = (Arc::new(door), Gateway::refusing());
         let reader: Box<dyn Chain> = match demand {
-            Demand::StateProof(_) => Box::new(ProvenChain::new(endpoints)),
-            _ => Box::new(endpoints),
+            Demand::StateProof(_) => Box::new(ProvenChain::new(config, &door, gateway)),
+            _ => Box::new(RpcChain::new(config, &door, gateway)),
         };
         let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 

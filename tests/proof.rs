@@ -19,7 +19,7 @@ use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequ
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
     Answer, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Head, HeaderSource, Holding,
-    ProvenChain, Reading, RpcChain,
+    ProvenChain, QuorumHeaders, Reading, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
@@ -132,27 +132,34 @@ impl World {
             .unwrap_or_else(|_| unreachable!("a proxy for each"))
     }
 
-    fn endpoints(&self, demand: Demand, urls: Vec<Url>) -> RpcChain {
-        self.endpoints_with(demand, urls, Duration::from_secs(60))
+    fn http(&self) -> Arc<dyn HttpPost> {
+        Arc::clone(&self.counted) as _
     }
 
-    fn endpoints_with(&self, demand: Demand, urls: Vec<Url>, hedge_after: Duration) -> RpcChain {
-        let endpoint = |(place, url): (usize, Url)| {
-            let label = format!("endpoint-{place}");
-            Endpoint { operator: label.clone(), label, url, own: false }
-        };
-        let config = ChainConfig {
-            chain_id: CHAIN_ID,
-            genesis: None,
-            contracts: Contracts::default(),
-            endpoints: urls.into_iter().enumerate().map(endpoint).collect(),
-            demand,
-            timeout: Duration::from_secs(60),
-            hedge_after,
-            ccip: true,
-        };
-        let http: Arc<dyn HttpPost> = Arc::clone(&self.counted) as _;
-        RpcChain::new(config, &http, Arc::new(NoGateway))
+    fn stated(&self, demand: Demand, urls: Vec<Url>) -> RpcChain {
+        RpcChain::new(config(demand, urls), &self.http(), Arc::new(NoGateway))
+    }
+
+    fn proven(&self, config: ChainConfig) -> ProvenChain {
+        ProvenChain::new(config, &self.http(), Arc::new(NoGateway))
+    }
+}
+
+/// Endpoints at these URLs, each of an operator of its own.
+fn config(demand: Demand, urls: Vec<Url>) -> ChainConfig {
+    let endpoint = |(place, url): (usize, Url)| {
+        let label = format!("endpoint-{place}");
+        Endpoint { operator: label.clone(), label, url, own: false }
+    };
+    ChainConfig {
+        chain_id: CHAIN_ID,
+        genesis: None,
+        contracts: Contracts::default(),
+        endpoints: urls.into_iter().enumerate().map(endpoint).collect(),
+        demand,
+        timeout: Duration::from_secs(60),
+        hedge_after: Duration::from_secs(60),
+        ccip: true,
     }
 }
 
@@ -185,13 +192,13 @@ impl HeaderSource for KnownHeader {
 async fn another_source_of_headers_takes_the_quorums_place() {
     let world = World::new().await;
     let upstream: Url = world.server.url().parse().unwrap();
-    let head = world.endpoints(Demand::StateProof(1), vec![upstream.clone()]);
-    let head = head.head(BlockSelector::Finalized).await.unwrap();
+    let quorum = QuorumHeaders::new(config(Demand::StateProof(1), vec![upstream.clone()]), &world.http());
+    let head = quorum.head(BlockSelector::Finalized).await.unwrap();
     assert_eq!(head.block, world.chain.finalized());
     let known = Arc::new(KnownHeader(Head { own: true, ..head }));
     let proxy = Proxy::before(upstream, Altered::HeaderHashRemade).await;
-    let endpoints = Arc::new(world.endpoints(Demand::StateProof(1), vec![proxy.url()]));
-    let reading = read(&ProvenChain::with_headers(endpoints, known)).await.unwrap();
+    let proven = world.proven(config(Demand::StateProof(1), vec![proxy.url()])).with_headers(known);
+    let reading = read(&proven).await.unwrap();
     assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
     assert!(!reading.proof.is_one_strangers_word());
 }
@@ -199,9 +206,8 @@ async fn another_source_of_headers_takes_the_quorums_place() {
 #[tokio::test]
 async fn the_cost_of_each_grade_in_requests_and_round_trips() {
     let world = World::new().await;
-    let [single, quorum, proven] = [Demand::SingleRpc, Demand::Quorum(2), Demand::StateProof(2)]
-        .map(|demand| world.endpoints(demand, world.honest()));
-    let proven = ProvenChain::new(proven);
+    let [single, quorum] = [Demand::SingleRpc, Demand::Quorum(2)].map(|demand| world.stated(demand, world.honest()));
+    let proven = world.proven(config(Demand::StateProof(2), world.honest()));
     let grades: [(&str, &dyn Chain, usize); 3] =
         [("single-rpc", &single, 2), ("quorum 2 of 3", &quorum, 2), ("state-proof 2 of 3", &proven, 3)];
     println!("grade, name with its owner: HTTP requests, JSON-RPC requests in them, reply bytes, round trips");
@@ -225,8 +231,8 @@ async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie_and_counted() {
         let _counting = metrics::set_default_local_recorder(&counts);
         let [liar, honest] = world.before([lie, Altered::Nothing]).await;
         // Two endpoints have the header, and the first of them is asked for proofs first.
-        let endpoints = world.endpoints(Demand::StateProof(2), vec![liar.url(), honest.url()]);
-        let reading = read(&ProvenChain::new(endpoints)).await.unwrap();
+        let proven = world.proven(config(Demand::StateProof(2), vec![liar.url(), honest.url()]));
+        let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY));
         let [(label, said)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(label, "endpoint-0");
@@ -247,7 +253,8 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         let proxies = world.before(altered).await;
         // None of those that say nothing is ever given up, so they are waited for in vain.
         let urls = proxies.iter().map(Proxy::url).collect();
-        let chain = ProvenChain::new(world.endpoints_with(Demand::StateProof(2), urls, Duration::from_millis(1)));
+        let hedge_after = Duration::from_millis(1);
+        let chain = world.proven(ChainConfig { hedge_after, ..config(Demand::StateProof(2), urls) });
         let reading = read(&chain).await.unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
         let holding = chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;

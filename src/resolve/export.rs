@@ -34,7 +34,7 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         Err(_) => None,
     };
     let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    let chain = OfChain { header, witness: recording.and_then(|recording| recording.take()) };
+    let chain = OfChain { header, state_proof: recording.and_then(|recording| recording.take()) };
     Ok(Bundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
 }
 

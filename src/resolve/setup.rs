@@ -95,13 +95,12 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
         ccip: config.chain.ccip_read,
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
-    let demand = settings.demand;
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
     let clock = Arc::clone(clock);
-    let endpoints = RpcChain::new(settings, &http, gateway).with_clock(Arc::new(move || clock.now()));
-    Ok(match demand {
-        Demand::StateProof(_) => Arc::new(ProvenChain::new(endpoints)),
-        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(endpoints),
+    let now: chain::Clock = Arc::new(move || clock.now());
+    Ok(match settings.demand {
+        Demand::StateProof(_) => Arc::new(ProvenChain::new(settings, &http, gateway).with_clock(now)),
+        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)),
     })
 }
 

@@ -12,7 +12,7 @@ use super::{BundleError, OfChain, SCHEMA};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks, build};
-use clresolve_state::Witness;
+use clresolve_state::StateProof;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Walked,
@@ -94,7 +94,7 @@ pub(super) enum Backing {
     /// The word of whoever made the bundle.
     Attested,
     /// Proofs of the state that it was computed from.
-    Proven(Box<Witness>),
+    Proven(Box<StateProof>),
 }
 
 /// A [`Reading`].
@@ -114,9 +114,9 @@ pub(super) struct ReadingForm {
 }
 
 impl ReadingForm {
-    fn of(reading: Reading, witness: Option<Witness>) -> Self {
+    fn of(reading: Reading, state_proof: Option<StateProof>) -> Self {
         Self {
-            backing: witness.map_or(Backing::Attested, |witness| Backing::Proven(Box::new(witness))),
+            backing: state_proof.map_or(Backing::Attested, |state_proof| Backing::Proven(Box::new(state_proof))),
             block: reading.block,
             answer: reading.answer,
             latest: reading.latest.map(Outcome::from),
@@ -253,7 +253,7 @@ impl Document {
             question: Question::of(&evidence.name, evidence.block, reporter.profile, reporter.policy),
             run: RunOf { at: evidence.now, world: reporter.world.to_owned(), chain_id: reporter.chain_id },
             header: chain.header.map(|header| Base64(header.0)),
-            reading: evidence.reading.clone().map(|reading| ReadingForm::of(reading, chain.witness)).into(),
+            reading: evidence.reading.clone().map(|reading| ReadingForm::of(reading, chain.state_proof)).into(),
             owner: evidence.owner.clone(),
             https: evidence.https.clone().into(),
             ipfs: walk_form(&evidence.ipfs, cid, blocks),
@@ -268,9 +268,9 @@ impl Document {
 
 impl Document {
     /// What proves the reading, if something does.
-    pub(super) fn witness(&self) -> Option<&Witness> {
+    pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
-            Outcome::Given(ReadingForm { backing: Backing::Proven(witness), .. }) => Some(witness),
+            Outcome::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
             _ => None,
         }
     }

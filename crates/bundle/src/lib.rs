@@ -26,7 +26,7 @@ use clresolve_core::reading::BlockSelector;
 use clresolve_core::text::excerpt;
 use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
-use clresolve_state::{Witness, WitnessError};
+use clresolve_state::{StateProof, StateProofError};
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::seal;
 use clresolve_verdict::seal::{Reporter, Run};
@@ -56,7 +56,7 @@ pub struct OfChain {
     /// The RLP of the header, whose hash the caller compared.
     pub header: Option<alloy_primitives::Bytes>,
     /// The proofs, where the reading was proven.
-    pub witness: Option<Witness>,
+    pub state_proof: Option<StateProof>,
 }
 
 /// A bundle whose verdict follows from its evidence.
@@ -116,7 +116,7 @@ pub enum BundleError {
     Header(&'static str),
     /// The proofs of the state do not show what the evidence says.
     #[error("the proofs are refused: {0}")]
-    Proof(#[from] WitnessError),
+    Proof(#[from] StateProofError),
     /// The blocks do not make up the walk that the records lead to.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {

@@ -16,7 +16,7 @@ use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
 use clresolve_ipfs::car::{CarLimits, CarReader};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Outcome, Walk, build};
-use clresolve_state::{Contracts, Witness, WitnessError};
+use clresolve_state::{Contracts, StateProof, StateProofError};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::continuity::Continuity;
@@ -76,16 +76,16 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
 fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     let (FormOutcome::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
-    let witness = match (&form.backing, reading.proof.grade) {
-        (Backing::Attested, Grade::StateProof) => return Err(WitnessError::Missing.into()),
+    let state_proof = match (&form.backing, reading.proof.grade) {
+        (Backing::Attested, Grade::StateProof) => return Err(StateProofError::Missing.into()),
         (Backing::Attested, _) => return Ok(()),
-        (Backing::Proven(witness), Grade::StateProof) => witness,
+        (Backing::Proven(state_proof), Grade::StateProof) => state_proof,
         (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that needs none")),
     };
     let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
-    let stand = witness.open(&header.0, document.run.chain_id)?;
-    let computed = stand.read(&document.question.name)?;
-    let contradicted = |what| Err(WitnessError::Contradicted(what).into());
+    let replay = state_proof.open(&header.0, document.run.chain_id)?;
+    let computed = replay.read(&document.question.name)?;
+    let contradicted = |what| Err(StateProofError::Contradicted(what).into());
     if computed.answer != reading.answer {
         return contradicted("records");
     }
@@ -94,12 +94,12 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
-        (Some(owner), OwnerEvidence::Read(holding)) if stand.holding(&owner)? != *holding => {
+        (Some(owner), OwnerEvidence::Read(holding)) if replay.holding(&owner)? != *holding => {
             contradicted("words on the owner")
         }
         (_, OwnerEvidence::Read(_)) => Ok(()),
-        _ if witness.owner_look_ups.is_empty() => Ok(()),
-        _ => Err(WitnessError::LookUps("nothing asks for them").into()),
+        _ if state_proof.owner_look_ups.is_empty() => Ok(()),
+        _ => Err(StateProofError::LookUps("nothing asks for them").into()),
     }
 }
 
@@ -278,12 +278,12 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
     if document.header.is_some() {
         proven.push("header: it hashes to the block's hash, and has its number and time".to_owned());
     }
-    if let Some(witness) = document.witness() {
+    if let Some(state_proof) = document.state_proof() {
         let owner = if matches!(evidence.owner, OwnerEvidence::Read(_)) { ", owner" } else { "" };
         proven.push(format!(
             "records, resolver, holder, expiry{owner}: computed here from state that is proven against the header"
         ));
-        if asks_ens(witness, document) {
+        if asks_ens(state_proof, document) {
             proven.push("contracts: the ones asked are those of ENS, as known here".to_owned());
         }
     }
@@ -299,8 +299,8 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
 
 fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     let mut attested = vec![format!("time: that the run was made at {}", document.run.at)];
-    match (&evidence.reading, document.witness()) {
-        (Ok(reading), Some(witness)) => attested.extend(beside_proofs(witness, document, evidence, reading)),
+    match (&evidence.reading, document.state_proof()) {
+        (Ok(reading), Some(state_proof)) => attested.extend(beside_proofs(state_proof, document, evidence, reading)),
         (Ok(reading), None) => {
             let behind = match reading.proof.grade {
                 Grade::SingleRpc => "that one endpoint said so".to_owned(),
@@ -329,16 +329,21 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
 }
 
 /// What proofs leave to the exporter's word.
-fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
+fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
     let (chain, proof) = (document.run.chain_id, reading.proof);
     let mut beside = vec![format!(
         "header: that it is the canonical one of chain eip155:{chain}, and that {} of {} endpoints said so",
         proof.agreed, proof.asked
     )];
-    if !asks_ens(witness, document) {
-        beside.push(format!("contracts: that {} and those beside it are of ENS", witness.contracts.universal_resolver));
+    if !asks_ens(state_proof, document) {
+        beside.push(format!(
+            "contracts: that {} and those beside it are of ENS",
+            state_proof.contracts.universal_resolver
+        ));
     }
-    if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. })) || !witness.owner_look_ups.is_empty() {
+    if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. }))
+        || !state_proof.owner_look_ups.is_empty()
+    {
         beside.push("off-chain records: what gateways answered, as far as the resolver does not check it".to_owned());
     }
     if reading.latest.is_some() {
@@ -354,7 +359,7 @@ fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, re
 }
 
 /// Whether the contracts are those that this program knows of the chain.
-fn asks_ens(witness: &Witness, document: &Document) -> bool {
+fn asks_ens(state_proof: &StateProof, document: &Document) -> bool {
     let is_known = RESERVED_WORLDS.contains(&(document.run.world.as_str(), document.run.chain_id));
-    is_known && witness.contracts == Contracts::default()
+    is_known && state_proof.contracts == Contracts::default()
 }

@@ -13,16 +13,18 @@ use tokio::time::timeout;
 
 pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 
-use super::endpoint::{Failure, eth_call, revert_data};
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Resolved;
 use clresolve_state::{MAX_LOOK_UP_BYTES, MAX_LOOK_UPS};
 
-/// Most gateway requests of one look-up, over all redirects: a few for each text key.
+use crate::failure::Failure;
+use crate::request::{eth_call, revert_data};
+
+/// Most gateway requests of one look-up over all redirects: a few for each text key.
 const MAX_REQUESTS: usize = 100;
 
-/// A look-up takes at most this many request time-outs in all: one for each redirect.
+/// Time limit of a look-up, in time limits of a request: one for each redirect.
 const PATIENCE: u32 = MAX_LOOK_UPS as u32;
 
 /// Follows look-ups.
@@ -44,11 +46,11 @@ impl Lookups {
         Self { client, patience: request_timeout.saturating_mul(PATIENCE) }
     }
 
-    /// What `call` to the Universal Resolver gives at `block` once all look-ups are answered.
+    /// The result of `call` to the Universal Resolver at `block`, once all look-ups are answered.
     ///
     /// # Errors
-    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other,
-    /// [`ChainError::Unproven`] where what they prove does not hold.
+    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other;
+    /// [`ChainError::Unproven`] where their proofs do not hold.
     pub(super) async fn follow(
         &self,
         rpc: &RpcClient,

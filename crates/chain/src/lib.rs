@@ -1,19 +1,31 @@
-//! Reading the chain: everything about a name that one pinned block says.
+//! ENS read through RPC endpoints: everything about a name that one pinned block states.
 //!
-//! [`Chain`] is the face that the walk knows. Absence proven at the block ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered),
+//! [`Chain`] is what the resolver uses. [`RpcChain`] reads what endpoints state, [`ProvenChain`] computes over proven
+//! state. Absence proven at the block ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered),
 //! [`Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
 
+mod answers;
 pub mod ccip;
-mod chorus;
 mod endpoint;
+mod exchange;
+mod failure;
+mod fan_out;
 pub mod gateway;
-mod hedge;
-mod proven;
+mod header;
+mod poll;
+mod pool;
+mod proof_source;
+mod proven_chain;
+mod proven_transport;
 mod prover;
-mod relay;
-mod rpc;
-mod tally;
+mod query;
+mod quorum;
+mod quorum_headers;
+mod quorum_transport;
+mod request;
+mod rpc_chain;
 pub mod transport;
+mod unproven_hints;
 
 use std::sync::Arc;
 
@@ -26,13 +38,16 @@ use clresolve_state::Recording;
 use metrics::counter;
 
 pub use self::endpoint::Endpoint;
-pub use self::proven::{Head, HeaderSource, ProvenChain};
-pub use self::rpc::{ChainConfig, Clock, RpcChain};
+pub use self::header::{Head, HeaderSource};
+pub use self::pool::{ChainConfig, Clock};
+pub use self::proven_chain::ProvenChain;
+pub use self::quorum_headers::QuorumHeaders;
+pub use self::rpc_chain::RpcChain;
 
-/// The counter of answers that proof or the other endpoints contradict, by endpoint.
+/// Name of the counter of answers that a proof or the other endpoints contradict, by endpoint.
 pub const RPC_LIES: &str = "clresolve_rpc_lies_total";
 
-/// A source of readings: RPC endpoints, a proof engine, a script in a test.
+/// A source of readings.
 #[async_trait]
 pub trait Chain: Send + Sync {
     /// Everything about `name` at the block that `block` selects, with the records of the walk.
@@ -40,7 +55,7 @@ pub trait Chain: Send + Sync {
         self.read_keys(name, block, &Key::ALL).await
     }
 
-    /// As [`Chain::read`], with the records of these keys.
+    /// The same with the records of these keys.
     async fn read_keys(
         &self,
         name: &EnsName,
@@ -48,12 +63,12 @@ pub trait Chain: Send + Sync {
         keys: &'static [Key],
     ) -> Result<Reading, ChainError>;
 
-    /// Address and holder of `owner` (the name in `cl.owner`) at the very block of an earlier reading, and from the very
-    /// `endpoints` (labels) that gave it: the word of others would be vouched for by nobody.
+    /// Address and holder of `owner` (the name in `cl.owner`) at the block of an earlier reading, from the `endpoints`
+    /// (labels) that gave it. Other endpoints have not been vouched for.
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
 
-    /// Further text records of `name` at the very block of an earlier reading, as told by the very `endpoints` (labels) that
-    /// gave it: told, also where readings are computed. One answer for each of `keys`.
+    /// Further text records of `name` at the block of an earlier reading, as the `endpoints` (labels) that gave it state
+    /// them. They are not proven, even where readings are computed. One record for each of `keys`.
     async fn texts(
         &self,
         _name: &EnsName,
@@ -64,19 +79,19 @@ pub trait Chain: Send + Sync {
         Err(ChainError::Resolver("this chain reads no further records".to_owned()))
     }
 
-    /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels): its bytes hash to it.
-    /// Nothing, where nobody gives one that does.
+    /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels). `None` where none of them
+    /// gives bytes that have this hash.
     async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
         None
     }
 
-    /// The same chain, taking down what proves its readings. Nothing, where it proves none.
+    /// The same chain, with a recording of the proofs of its readings. `None` where it proves none.
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
         None
     }
 }
 
-/// An endpoint gave an answer that proof or the other endpoints contradict.
+/// Counts an answer that a proof or the other endpoints contradict.
 fn rpc_lied(label: &str) {
     counter!(RPC_LIES, "endpoint" => label.to_owned()).increment(1);
 }

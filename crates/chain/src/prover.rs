@@ -1,11 +1,11 @@
-//! Calls computed in this process over state that is proven against a block header.
+//! Computes calls in this process, over state that is proven against a block header.
 //!
 //! [`Prover::call`] runs a call in a local EVM. Every account, slot and piece of code that it reads was proven by
-//! `eth_getProof` (EIP-1186) to stand under the header's state root; what is not proven yet is fetched and the call is
-//! run again, until a run meets nothing unproven. The endpoint that gives the state is believed in nothing: it can
-//! refuse to answer, but not make a call end otherwise than the chain's own nodes would.
+//! `eth_getProof` (EIP-1186) to stand under the header's state root. What is not proven yet is fetched, and the call runs
+//! again, until a run reads nothing unproven. The endpoint that gives the state is not trusted: it can refuse to answer,
+//! but it cannot change the outcome of a call.
 //!
-//! What is trusted is the header. Whoever says that it is the chain's stands outside this module.
+//! The header is trusted. Its source stands outside this module.
 
 mod code;
 mod hints;
@@ -18,30 +18,30 @@ use std::sync::Arc;
 use alloy_primitives::{Address, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 use clresolve_state::{
-    CALLER, Call, HashedHeader, Kept, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, Outcome, ProofError, Proven, Run,
-    Wanted,
+    CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError,
+    ProofNodes, Proven, Wanted,
 };
 
-pub(crate) use self::source::{Given, RpcSource, StateSource};
+pub(crate) use self::source::{RpcSource, StateItem, StateSource};
 
-use self::code::Codes;
-use self::hints::Hints;
-use crate::endpoint::Failure;
+use self::code::CodeCache;
+use self::hints::HintCache;
+use crate::failure::Failure;
 
-/// Runs calls over proven state. Holds the code of contracts, which never changes under its hash, and what calls read
+/// Runs calls over proven state. It caches the code of contracts, which never changes under its hash, and what calls read
 /// the last time.
 pub(super) struct Prover {
     chain_id: u64,
-    codes: Codes,
-    hints: Hints,
+    codes: CodeCache,
+    hints: HintCache,
 }
 
-/// What is proven of one block so far, and its header. Calls in the same block share it.
+/// A header and what is proven under it so far. Calls in the same block share it.
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,
-    /// The proofs themselves, where they are to be handed on.
-    kept: Option<Kept>,
+    /// The proofs themselves, where they are kept.
+    nodes: Option<ProofNodes>,
 }
 
 /// Why a call could not be computed.
@@ -50,13 +50,13 @@ pub(crate) enum ProverError {
     /// The call or a proof is refused.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// The endpoint gave no answer to work with.
+    /// The endpoint gave no usable response.
     #[error("{0}")]
     Endpoint(Failure),
 }
 
 impl ProverError {
-    /// Whether the endpoint told an untruth, rather than something being impossible or missing.
+    /// Whether the endpoint lied, rather than that something is impossible or missing.
     pub(crate) const fn is_lie(&self) -> bool {
         match self {
             Self::Proof(error) => error.is_lie(),
@@ -67,13 +67,13 @@ impl ProverError {
 
 impl Prover {
     pub(super) fn new(chain_id: u64) -> Self {
-        Self { chain_id, codes: Codes::new(), hints: Hints::new() }
+        Self { chain_id, codes: CodeCache::new(), hints: HintCache::new() }
     }
 
-    /// What `call` does in the session's block, computed over state that `source` gives and nobody has to believe.
+    /// The outcome of `call` in the session's block, computed over state that `source` proves.
     ///
-    /// `told` says what the call is likely to read, besides what it read the last time. Where nothing is told and nothing
-    /// known, the source is asked for it first.
+    /// `hint` is what the call is likely to read, besides what it read the last time. Without a hint, the source is asked
+    /// for one unless the call ran before.
     ///
     /// # Errors
     /// [`ProverError`]. What is proven by then stays in the session.
@@ -82,24 +82,24 @@ impl Prover {
         source: &dyn StateSource,
         session: &mut Session,
         call: &Call,
-        told: Option<AccessList>,
-    ) -> Result<Outcome, ProverError> {
-        let known = match told {
+        hint: Option<AccessList>,
+    ) -> Result<CallOutcome, ProverError> {
+        let known = match hint {
             Some(_) => self.hints.get(call).await,
-            None => Some(self.foresee(source, session.header.id(), call).await),
+            None => Some(self.prefetch(source, session.header.id(), call).await),
         };
-        let hint = known.iter().flat_map(|known| &known.0).chain(told.iter().flat_map(|told| &told.0));
-        let mut wanted = first_wanted(call, &session.header, hint);
+        let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
+        let mut wanted = first_wanted(call, &session.header, items);
         session.proven.without_known(&mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
             self.prove(source, session, wanted).await?;
             match self.run(session, call).await? {
-                Run::Closed { outcome, read } => {
+                Execution::Complete { outcome, read } => {
                     self.hints.learn(call, read).await;
                     return Ok(outcome);
                 }
-                Run::Open { missed, gas } => {
+                Execution::Incomplete { missed, gas } => {
                     gas_left = gas_left.checked_sub(gas).ok_or(ProofError::TooMuchGas)?;
                     wanted = missed;
                 }
@@ -108,14 +108,14 @@ impl Prover {
         Err(ProofError::TooManyRounds.into())
     }
 
-    /// What the call is likely to read: what it read the last time, else what the source says.
-    pub(super) async fn foresee(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
-        // Some nodes answer nothing for a call that reverts. Then the runs find out.
+    /// What the call is likely to read: what it read the last time, else the source's hint.
+    pub(super) async fn prefetch(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
+        // Some nodes give no access list for a call that reverts. Then the runs find out.
         self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
     }
 
-    /// One run, away from the threads that serve connections.
-    async fn run(&self, session: &mut Session, call: &Call) -> Result<Run, ProverError> {
+    /// One run, on a thread that serves no connections.
+    async fn run(&self, session: &mut Session, call: &Call) -> Result<Execution, ProverError> {
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
         let (chain_id, call) = (self.chain_id, call.clone());
         let running = tokio::task::spawn_blocking(move || {
@@ -127,7 +127,7 @@ impl Prover {
         Ok(ran?)
     }
 
-    /// Fetches and checks what is wanted.
+    /// Fetches what is wanted and checks the proofs.
     async fn prove(
         &self,
         source: &dyn StateSource,
@@ -146,19 +146,19 @@ impl Prover {
                 wanted.codes.insert(*address);
             }
         }
-        let given = source.fetch(&wanted, session.header.id()).await?;
+        let items = source.fetch(&wanted, session.header.id()).await?;
         let mut codes = Vec::new();
-        for given in given {
-            match given {
-                Given::Proof(address, slots, answer) => {
-                    let verified = clresolve_state::verify(session.header.state_root(), address, &slots, &answer)
-                        .map_err(ProofError::from)?;
-                    if let Some(kept) = &mut session.kept {
-                        kept.add(address, &slots, &answer);
+        for item in items {
+            match item {
+                StateItem::Proof(address, slots, answer) => {
+                    let root = session.header.state_root();
+                    let verified = clresolve_state::verify_proof(root, address, &slots, &answer)?;
+                    if let Some(nodes) = &mut session.nodes {
+                        nodes.add(address, &slots, &answer);
                     }
                     session.proven.insert(address, verified);
                 }
-                Given::Code(address, code) => codes.push((address, code)),
+                StateItem::Code(address, code) => codes.push((address, code)),
             }
         }
         for (address, code) in codes {
@@ -170,7 +170,7 @@ impl Prover {
         }
         for address in wanted.accounts.keys() {
             if let Some(hash) = session.proven.code_hash(*address) {
-                self.codes.saw(*address, hash).await;
+                self.codes.set_last_of(*address, hash).await;
                 if !session.proven.has_code(hash)
                     && let Some(code) = self.codes.get(hash).await
                 {
@@ -183,28 +183,33 @@ impl Prover {
 }
 
 impl Session {
-    /// Nothing is proven yet of the header's block.
+    /// Begins with nothing proven.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
-        Self { header, proven: Proven::default(), kept: None }
+        Self { header, proven: Proven::default(), nodes: None }
     }
 
-    /// The same; what proves it is kept.
+    /// The same, and keeps the proofs.
     pub(super) fn keeping(header: Arc<HashedHeader>) -> Self {
-        Self { kept: Some(Kept::default()), ..Self::new(header) }
+        Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
     }
 
-    /// What proves what was proven, where that was kept.
-    pub(super) fn kept(&self) -> Option<Kept> {
-        Some(self.kept.clone()?.with_codes_of(&self.proven))
+    /// The block, by its hash.
+    pub(super) fn block(&self) -> BlockId {
+        self.header.id()
+    }
+
+    /// The proofs, where they are kept.
+    pub(super) fn nodes(&self) -> Option<ProofNodes> {
+        Some(self.nodes.clone()?.with_codes_of(&self.proven))
     }
 }
 
-/// Accounts that every call reads, but seldom the code of.
+/// Whether every call reads the account, but seldom its code.
 fn is_unlikely_to_run(address: Address, header: &HashedHeader) -> bool {
     address == CALLER || address == header.beneficiary()
 }
 
-/// What is hinted at, as far as there is room for it, and what every call reads.
+/// What every call reads, and what is hinted at within half of the bounds.
 fn first_wanted<'h>(call: &Call, header: &HashedHeader, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
     for address in [call.to, CALLER, header.beneficiary()] {

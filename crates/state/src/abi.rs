@@ -1,19 +1,19 @@
 //! Bounds on foreign ABI data, checked before anything decodes it.
 //!
 //! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] walks an encoding along a
-//! known [`Shape`] without allocating and refuses what no honest encoder writes. A decoder may then be let loose on it.
+//! known [`Shape`] without allocating and refuses what no honest encoder writes. After that, decoding is safe.
 
 use alloy_primitives::U256;
 
 /// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of one array. The longest that is ever asked for holds one answer per text key.
+/// Most elements of one array. The longest one that is requested holds one element per text key.
 const MAX_ELEMENTS: usize = 64;
 
 /// The type that a value is expected to have.
 pub(crate) enum Shape {
-    /// Anything of one word: integers, `address`, `bool`, `bytesN`.
+    /// A value of one word: an integer, `address`, `bool`, `bytesN`.
     Word,
     /// `bytes` and `string`.
     Bytes,
@@ -35,15 +35,15 @@ pub enum AbiError {
     /// An array is longer than [`MAX_ELEMENTS`].
     #[error("an ABI array has more than {MAX_ELEMENTS} elements")]
     TooMany,
-    /// The parts add up to more than the whole: several offsets share one place.
+    /// The parts are longer than the whole: several offsets lead to one place.
     #[error("parts of the ABI data overlap")]
     Aliased,
-    /// The shape was walked well, and still the decoder refuses the value.
+    /// The offsets are sound, but the decoder refuses the value.
     #[error("the ABI data holds a value that its type does not allow")]
     BadValue,
 }
 
-/// Checks that `data` is an encoding of the parameters `shape` in which nothing is counted twice.
+/// Checks that `data` is an encoding of the parameters `shape` whose parts do not overlap.
 ///
 /// # Errors
 /// [`AbiError`], for the first thing wrong.
@@ -61,7 +61,7 @@ impl Shape {
         }
     }
 
-    /// Bytes that the value takes in the head of what encloses it.
+    /// Length of the value in the head of its parent.
     const fn head_bytes(&self) -> usize {
         match self {
             Self::Tuple(parts) if !any_dynamic(parts) => heads_bytes(parts),
@@ -90,8 +90,8 @@ const fn heads_bytes(parts: &[Shape]) -> usize {
     sum
 }
 
-/// The walk, with what is left of the budget. An encoding without aliases is at least as long as its parts together,
-/// so the budget is the length of the data. The depth of recursion is that of the shape, which is a constant.
+/// A walk, with the rest of its budget. An encoding without overlaps is at least as long as its parts together, so the
+/// budget is the length of the data. The depth of recursion is that of the shape, which is a constant.
 struct Walk {
     left: usize,
 }
@@ -136,7 +136,7 @@ impl Walk {
         self.charge(end)
     }
 
-    /// What an offset leads to.
+    /// The part that an offset leads to.
     fn tail(&mut self, tail: &[u8], shape: &'static Shape) -> Result<(), AbiError> {
         match shape {
             Shape::Word => Ok(()),
@@ -152,7 +152,7 @@ impl Walk {
     }
 }
 
-/// Where the offset at `at` in `region` leads. The first `head` bytes of the region are heads, never a target.
+/// The target of the offset at `at` in `region`. The first `head` bytes of the region are no target.
 fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
     let offset = length(region, at)?;
     if offset < head {
@@ -161,7 +161,7 @@ fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
     region.get(offset..).ok_or(AbiError::Overrun)
 }
 
-/// The word at `at`, which counts bytes or elements.
+/// The word at `at` as a number of bytes or elements.
 fn length(region: &[u8], at: usize) -> Result<usize, AbiError> {
     let word = region.get(at..).and_then(|rest| rest.first_chunk::<WORD>()).ok_or(AbiError::Overrun)?;
     U256::from_be_bytes(*word).try_into().map_err(|_| AbiError::Overrun)

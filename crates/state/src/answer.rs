@@ -1,39 +1,39 @@
-//! From what the contracts said to an answer: the part that asking endpoints and replaying proofs have in common. No I/O.
+//! From what the contracts returned to an answer. Readings from endpoints and replays of proofs share it. No I/O.
 
 use alloy_primitives::Bytes;
 
-use super::contracts::{BadAnswer, Findings, Place, Resolved, decode_address, decode_records, decode_texts};
+use crate::contracts::{BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_records, decode_texts};
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
-/// How far the contracts' word goes.
-pub enum Said<T> {
-    /// This is it.
-    All(T),
+/// The contracts' response.
+pub enum Response<T> {
+    /// The whole answer.
+    Complete(T),
     /// The Universal Resolver returned these bytes.
-    Data(Bytes),
-    /// A look-up off the chain is left to do (EIP-3668).
+    Encoded(Bytes),
+    /// A look-up off the chain remains (EIP-3668).
     OffChain,
 }
 
-/// What the findings say of a name's records.
+/// The response about a name's records.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records_told(findings: &Findings) -> Result<Said<Answer>, ChainError> {
+pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Said::Data(data.clone()),
-        Resolved::Offchain(_) => Said::OffChain,
-        Resolved::NoResolver if findings.registered => Said::All(Answer::NoResolver(None)),
-        Resolved::NoResolver => Said::All(Answer::Unregistered),
-        Resolved::NotContract(resolver) => Said::All(Answer::NoResolver(Some(*resolver))),
-        Resolved::Unsupported => return Err(ChainError::Resolver("it does not know text records".to_owned())),
+        Resolved::Returned(data) => Response::Encoded(data.clone()),
+        Resolved::Offchain(_) => Response::OffChain,
+        Resolved::NoResolver if findings.registered => Response::Complete(Answer::NoResolver(None)),
+        Resolved::NoResolver => Response::Complete(Answer::Unregistered),
+        Resolved::NotContract(resolver) => Response::Complete(Answer::NoResolver(Some(*resolver))),
+        Resolved::Unsupported => return Err(ChainError::Resolver("it does not support text records".to_owned())),
         Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
         Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
 }
 
-/// The records of these keys in what the Universal Resolver returned for them; `offchain` says that look-ups came before.
+/// Decodes the records of these keys from what the Universal Resolver returned. `offchain`: look-ups came before.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -42,17 +42,17 @@ pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -
     if resolver != findings.source.resolver {
         return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
     }
-    let wildcard = match &findings.source.place {
-        Place::Own => None,
-        Place::Ancestor(ancestor) => Some(ancestor.clone()),
-        Place::Nameless => {
-            return Err(ChainError::Resolver("the resolver is that of no name above".to_owned()));
+    let wildcard = match &findings.source.name {
+        ResolverName::Own => None,
+        ResolverName::Ancestor(ancestor) => Some(ancestor.clone()),
+        ResolverName::Invalid => {
+            return Err(ChainError::Resolver("the resolver belongs to no ancestor of the name".to_owned()));
         }
     };
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
 }
 
-/// So many further records in what the Universal Resolver returned for them.
+/// Decodes `count` further records from what the Universal Resolver returned.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -60,23 +60,23 @@ pub fn further_records(data: &[u8], count: usize, offchain: bool) -> Result<Vec<
     decode_records(data, count).map(|(_, records)| records).map_err(|bad| bad_answer(bad, offchain))
 }
 
-/// What the findings say of address and holder of an owner's name.
+/// The response about address and holder of an owner's name.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding_told(findings: &Findings) -> Result<Said<Holding>, ChainError> {
+pub fn holding_response(findings: &Findings) -> Result<Response<Holding>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Said::Data(data.clone()),
-        Resolved::Offchain(_) => Said::OffChain,
+        Resolved::Returned(data) => Response::Encoded(data.clone()),
+        Resolved::Offchain(_) => Response::OffChain,
         Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-            Said::All(Holding { address: None, holder: findings.holder })
+            Response::Complete(Holding { address: None, holder: findings.holder })
         }
         Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
         Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
 }
 
-/// The address in what the Universal Resolver returned, and the holder.
+/// Decodes the address from what the Universal Resolver returned, and adds the holder.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -85,7 +85,7 @@ pub fn holding(findings: &Findings, data: &[u8], offchain: bool) -> Result<Holdi
     Ok(Holding { address, holder: findings.holder })
 }
 
-/// Where a gateway had a hand in it, a revert is the callback's refusal of what the gateway gave.
+/// After a look-up, a revert means that the callback refuses the gateway's response.
 fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
     match bad {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),

@@ -1,4 +1,4 @@
-//! Contract code, checked against the hash that its account is proven to have.
+//! Contract code, checked against the proven code hash of its account.
 
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use revm::state::Bytecode;
@@ -13,13 +13,13 @@ const MAX_CODE_BYTES: usize = 256 << 10;
 /// # Errors
 /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
 pub fn checked_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
-    // The hash first: only what is proven to be the code says something about the contract, anything else is a lie.
+    // The hash is checked first: bytes with another hash are a lie of the endpoint, not a property of the contract.
     if keccak256(&code) != hash {
         return Err(ProofError::Code { address });
     }
     if code.len() > MAX_CODE_BYTES {
         return Err(ProofError::CodeTooLong { address, bytes: code.len() });
     }
-    // What merely begins like a delegation (EIP-7702) is code from before such beginnings were forbidden.
+    // Code that begins like a delegation (EIP-7702) but is none was deployed before that prefix was reserved.
     Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))
 }

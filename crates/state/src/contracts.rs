@@ -1,4 +1,4 @@
-//! The contracts that are read: their addresses, the calls, and the strict decoding of what they return. No I/O.
+//! The contracts: their addresses, the calls, and the strict decoding of their results. No I/O.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use clresolve_core::text::excerpt;
 
 /// The ENS registry on mainnet.
 pub const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
-/// The Universal Resolver's proxy on mainnet, which stays when ENSv2 comes.
+/// The Universal Resolver's proxy on mainnet. ENSv2 keeps this address.
 pub const UNIVERSAL_RESOLVER: Address = alloy_ens::UNIVERSAL_RESOLVER_ADDRESS;
 /// Multicall3, at the same address on most chains.
 pub const MULTICALL3: Address = address!("cA11bde05977b3631167028862bE2a173976CA11");
@@ -26,12 +26,12 @@ pub const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af1
 /// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
 pub const CALL_GAS: u64 = 16_000_000;
 
-/// Where the contracts stand.
+/// The addresses of the contracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Contracts {
     /// The Universal Resolver (ENSIP-23).
     pub universal_resolver: Address,
-    /// Multicall3, whose answer names the block that it ran in.
+    /// Multicall3, whose result names the block that it ran in.
     pub multicall3: Address,
     /// The registry (ENSIP-1).
     pub registry: Address,
@@ -93,7 +93,7 @@ const TEXT: &[Shape] = &[Shape::Bytes];
 const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
 const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
 
-/// A name, as the contracts are asked about it.
+/// The calls that read a name.
 pub struct Subject {
     name: EnsName,
     contracts: Contracts,
@@ -138,7 +138,7 @@ impl Subject {
         resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
     }
 
-    /// The registrar's id of the name's first label. It means something for second-level `.eth` names only.
+    /// The registrar's id of the name's first label. It has a meaning for second-level `.eth` names only.
     fn label_id(&self) -> U256 {
         let label = self.name.labels().next().unwrap_or_default();
         U256::from_be_bytes(keccak256(label).0)
@@ -149,10 +149,10 @@ impl Subject {
         labels.next_back() == Some("eth") && labels.count() == 1
     }
 
-    /// What Multicall3 returned for [`Subject::aggregate`].
+    /// Decodes what Multicall3 returned for [`Subject::aggregate`].
     ///
     /// # Errors
-    /// [`Garbled`] when the answer cannot come from these contracts; it is the endpoint's fault, not the resolver's.
+    /// [`Garbled`] when the result cannot come from these contracts. The endpoint is at fault, not the resolver.
     pub fn decode(&self, data: &[u8]) -> Result<Findings, Garbled> {
         if data.is_empty() {
             return Err(Garbled::NoMulticall);
@@ -173,38 +173,38 @@ impl Subject {
             registered: !owner.is_zero(),
             holder: holder.filter(|holder| !holder.is_zero()),
             expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
-            source: Source::new(&self.name, &found),
+            source: FoundResolver::new(&self.name, &found),
             resolved: Resolved::new(resolved),
         })
     }
 }
 
-/// What the contracts said about a name in one block.
+/// What the contracts state about a name in one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
     /// Height of the block that the calls ran in.
     pub block: u64,
-    /// Whether the registry knows an owner.
+    /// Whether the registry has an owner for the name.
     pub registered: bool,
     /// The address that holds the name.
     pub holder: Option<Address>,
     /// Expiry of the registration, where it can be read.
     pub expiry: Option<Timestamp>,
-    /// Whose resolver answers.
-    pub source: Source,
-    /// What the resolver said.
+    /// The resolver that answers.
+    pub source: FoundResolver,
+    /// What the resolver returned.
     pub resolved: Resolved,
 }
 
 impl Findings {
-    /// Whether the resolver is the same and says the same, whatever the block.
-    pub fn answer_alike(&self, other: &Self) -> bool {
+    /// Whether the resolver and its response are the same, whatever the block.
+    pub fn same_answer(&self, other: &Self) -> bool {
         (self.registered, &self.source, &self.resolved) == (other.registered, &other.source, &other.resolved)
     }
 }
 
 impl fmt::Display for Findings {
-    /// In a few words, by which two findings that differ can be told apart.
+    /// A short form by which two findings that differ can be distinguished.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resolved {
             Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
@@ -229,34 +229,34 @@ pub fn short_digest(data: &[u8]) -> String {
     format!("{}…", alloy_primitives::hex::encode_prefixed(&keccak256(data)[..8]))
 }
 
-/// Which resolver answers for a name.
+/// The resolver that answers for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct FoundResolver {
     /// The resolver's address.
     pub resolver: Address,
-    /// The name that it belongs to.
-    pub place: Place,
+    /// The name that it is set for.
+    pub name: ResolverName,
 }
 
-/// Whose resolver it is.
+/// The name that a resolver is set for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The name's own.
+pub enum ResolverName {
+    /// The name itself.
     Own,
-    /// That of this ancestor (ENSIP-10).
+    /// This ancestor of the name (ENSIP-10).
     Ancestor(EnsName),
-    /// The root's, or at an offset where no label begins.
-    Nameless,
+    /// The root, or an offset at which no label begins.
+    Invalid,
 }
 
-impl Source {
+impl FoundResolver {
     fn new(name: &EnsName, found: &findResolverReturn) -> Self {
-        let place = match usize::try_from(found.offset) {
-            Ok(0) => Place::Own,
-            Ok(offset) => name.ancestor_at(offset).map_or(Place::Nameless, Place::Ancestor),
-            Err(_) => Place::Nameless,
+        let name = match usize::try_from(found.offset) {
+            Ok(0) => ResolverName::Own,
+            Ok(offset) => name.ancestor_at(offset).map_or(ResolverName::Invalid, ResolverName::Ancestor),
+            Err(_) => ResolverName::Invalid,
         };
-        Self { resolver: found.resolver, place }
+        Self { resolver: found.resolver, name }
     }
 }
 
@@ -265,13 +265,13 @@ impl Source {
 pub enum Resolved {
     /// It returned these bytes.
     Returned(Bytes),
-    /// The resolver wants this look-up off the chain (EIP-3668).
+    /// The resolver demands this look-up off the chain (EIP-3668).
     Offchain(Bytes),
-    /// Proven: no resolver for the name, nor an ancestor's that answers for it.
+    /// Proven: neither the name nor an ancestor has a resolver that answers for it.
     NoResolver,
     /// Proven: the resolver is an address without code.
     NotContract(Address),
-    /// Proven: the resolver knows no records of the kind asked for.
+    /// Proven: the resolver does not support the requested records.
     Unsupported,
     /// A CCIP-Read gateway failed.
     Gateway(String),
@@ -302,36 +302,36 @@ impl Resolved {
     }
 }
 
-/// An answer that cannot come from the contracts it was asked of.
+/// A result that cannot come from the called contracts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Garbled {
-    /// No code stands at the address of Multicall3.
+    /// There is no code at the address of Multicall3.
     #[error("there is no Multicall3 at the configured address")]
     NoMulticall,
-    /// No code stands at the address of the registry.
+    /// There is no code at the address of the registry.
     #[error("there is no ENS registry at the configured address")]
     NoRegistry,
-    /// No code stands at the address of the Universal Resolver.
+    /// There is no code at the address of the Universal Resolver.
     #[error("there is no Universal Resolver at the configured address")]
     NoUniversalResolver,
-    /// Multicall3 answered more or fewer calls than it was given.
+    /// Multicall3 returned more or fewer results than it got calls.
     #[error("Multicall3 answered another number of calls")]
     Count,
-    /// The answer is not ABI data of the expected shape.
+    /// The result is not ABI data of the expected type.
     #[error("Multicall3's answer is garbage: {0}")]
     Abi(#[from] AbiError),
 }
 
-/// Why a resolver's answer holds no records.
+/// Why a resolver's response holds no records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {
     /// A gateway failed.
     #[error("{0}")]
     Gateway(String),
-    /// The resolver reverted, or the callback that judges a gateway's answer did.
+    /// The resolver reverted, or the callback that checks a gateway's response did.
     #[error("{0}")]
     Reverted(String),
-    /// The resolver answered what it was not asked, or garbage.
+    /// The response does not match the request, or is malformed.
     #[error("{0}")]
     Garbage(String),
 }
@@ -342,7 +342,7 @@ impl From<AbiError> for BadAnswer {
     }
 }
 
-/// The records in what the Universal Resolver returned for [`Subject::resolve_texts`], and the resolver it names.
+/// Decodes what the Universal Resolver returned for [`Subject::resolve_texts`]: the resolver that it names, and the records.
 ///
 /// # Errors
 /// [`BadAnswer`] for the first of `keys` that was not answered.
@@ -351,7 +351,7 @@ pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), B
     Ok((resolver, keys.iter().copied().zip(records).collect()))
 }
 
-/// As [`decode_texts`], for so many keys of any spelling.
+/// As [`decode_texts`], for `count` keys of any kind.
 ///
 /// # Errors
 /// [`BadAnswer`] for the first key that was not answered.
@@ -366,7 +366,7 @@ pub fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>
     Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
 }
 
-/// The address in what the Universal Resolver returned for [`Subject::resolve_address`]; `None` when it is not set.
+/// Decodes the address that the Universal Resolver returned for [`Subject::resolve_address`]; `None` when it is not set.
 ///
 /// # Errors
 /// [`BadAnswer::Garbage`].
@@ -382,8 +382,8 @@ fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
     Ok((answer.result, answer.resolver))
 }
 
-/// ENSIP-23: an answer whose length is no multiple of 32 is an error. The text is decoded as `bytes`, which have the
-/// same layout, since a decoder of `string` may replace what is not UTF-8.
+/// ENSIP-23: a response whose length is no multiple of 32 is an error. The text is decoded as `bytes`, which has the same
+/// layout, since a decoder of `string` may replace invalid UTF-8.
 fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
     if element.is_empty() {
         return Err(BadAnswer::Reverted(explain(element)));
@@ -422,12 +422,12 @@ fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
     data.first_chunk().copied()
 }
 
-/// Revert data in words. Foreign text in it is cut short.
+/// Describes revert data. Foreign text in it is shortened.
 fn explain(data: &[u8]) -> String {
     let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
     match selector(data) {
         None => "it reverted without a reason, or ran out of gas".to_owned(),
-        Some(UnsupportedResolverProfile::SELECTOR) => "it does not know the records that were asked for".to_owned(),
+        Some(UnsupportedResolverProfile::SELECTOR) => "it does not support the requested records".to_owned(),
         Some(Revert::SELECTOR) => {
             let reason = bytes_argument(arguments).unwrap_or_default();
             format!("it reverted: {}", excerpt(&String::from_utf8_lossy(&reason)))
@@ -441,11 +441,11 @@ fn explain(data: &[u8]) -> String {
     }
 }
 
-/// What is wrong with a look-up that the Universal Resolver hands back instead of following it.
+/// Why the Universal Resolver returns a look-up instead of following it.
 const REFUSED_LOOK_UP: &str = "the look-up was refused: its sender is not the contract that was called";
 
-/// Whether a `ResolverError` stands for a look-up with a wrong sender (EIP-3668 demands that it be refused): Universal
-/// Resolvers put the look-up itself, or these words, into the error.
+/// Whether a `ResolverError` stands for a look-up with a wrong sender, which EIP-3668 refuses. Universal Resolvers put the
+/// look-up itself, or this message, into the error.
 fn refuses_look_up(arguments: &[u8]) -> bool {
     bytes_argument(arguments)
         .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
@@ -477,12 +477,12 @@ fn call(target: Address, data: &impl SolCall) -> Call {
     Call { target, callData: data.abi_encode().into() }
 }
 
-/// What a call with a static return type returned; `None` when it failed or there is no such contract.
+/// The result of a call with a static return type; `None` when it failed or there is no such contract.
 fn value<C: SolCall>(result: &CallResult) -> Option<C::Return> {
     Some(&result.returnData).filter(|_| result.success).and_then(|data| C::abi_decode_returns_validate(data).ok())
 }
 
-/// Seconds since 1970 as a time; `None` for zero (never set) and for what no calendar holds (never expires).
+/// A time from seconds since 1970; `None` for zero (not set) and for a value out of range (never expires).
 fn time(seconds: U256) -> Option<Timestamp> {
     let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds != 0)?;
     Timestamp::from_second(seconds).ok()

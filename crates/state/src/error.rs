@@ -2,13 +2,12 @@
 
 use alloy_primitives::{Address, B256, U256};
 
-use crate::trie::Flaw;
-
-/// Most runs of one call. Each goes at least one read deeper; a name whose resolver is a proxy takes ten without a hint.
+/// Most runs of one call. Each run gets at least one read further; a name whose resolver is a proxy takes ten runs without
+/// a hint.
 pub const MAX_ROUNDS: u32 = 24;
 
-/// Most gas of all runs of one call together: what honest resolvers need in [`MAX_ROUNDS`] runs, many times over. It
-/// bounds the time that a hostile resolver costs this process.
+/// Most gas of all runs of one call together: many times what honest resolvers need in [`MAX_ROUNDS`] runs. It bounds the
+/// time that a hostile resolver costs this process.
 pub const MAX_GAS: u64 = 80_000_000;
 
 /// Most accounts that a call may read. A name takes about ten.
@@ -17,15 +16,22 @@ pub const MAX_ACCOUNTS: usize = 64;
 /// Most slots that a call may read: sixteen records of two thousand bytes each. A name takes about fifty.
 pub const MAX_SLOTS: usize = 1024;
 
+/// Most nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
+pub(crate) const MAX_NODES: usize = 65;
+
+/// Longest node in bytes: a branch with sixteen hashes has 532. A node embedded in its parent has fewer than 32, and each
+/// is shorter than the one around it, so the depth of decoding is bounded too.
+pub(crate) const MAX_NODE_BYTES: usize = 532;
+
 /// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The fields of the header do not have the hash of the block.
     #[error("the header is refused: its fields hash to {observed}, not to {expected}")]
     Header {
-        /// The hash of the block that was wanted.
+        /// The hash of the requested block.
         expected: B256,
-        /// The hash of what was given.
+        /// The hash of the given header.
         observed: B256,
     },
     /// The proof of an account does not hold.
@@ -60,11 +66,11 @@ pub enum ProofError {
         /// Its length.
         bytes: usize,
     },
-    /// The call reads on and on.
-    #[error("the call still reads what is not proven after {MAX_ROUNDS} runs")]
+    /// The call reads something unproven in every run.
+    #[error("the call still reads unproven state after {MAX_ROUNDS} runs")]
     TooManyRounds,
-    /// The runs of the call take too much gas together.
-    #[error("the call takes more than {MAX_GAS} gas in all its runs")]
+    /// The runs of the call use too much gas together.
+    #[error("the call uses more than {MAX_GAS} gas in all its runs")]
     TooMuchGas,
     /// The call reads too many accounts.
     #[error("the call reads more than {MAX_ACCOUNTS} accounts")]
@@ -72,29 +78,62 @@ pub enum ProofError {
     /// The call reads too many slots.
     #[error("the call reads more than {MAX_SLOTS} storage slots")]
     TooManySlots,
-    /// The call asks for the hash of a past block that the state does not hold (EIP-2935).
+    /// The call reads the hash of a past block that the state does not hold (EIP-2935).
     #[error("the hash of block {0} cannot be proven")]
     BlockHash(u64),
-    /// The block is older than the Merge; its rules are not known here.
+    /// The block is older than the Merge. Its rules are not implemented.
     #[error("blocks from before the Merge cannot be computed")]
     TooOld,
-    /// The EVM did not begin, or broke off.
+    /// The EVM did not start, or stopped early.
     #[error("the call cannot be run: {0}")]
     Evm(String),
-    /// A node among proofs that were kept is none.
+    /// A node of recorded proofs is malformed.
     #[error("a node of the proofs is refused: {0}")]
-    Kept(Flaw),
-    /// Kept proofs have nodes or code that nothing leads to.
-    #[error("the proofs hold nodes or code that nothing leads to")]
+    Node(Flaw),
+    /// Recorded proofs have nodes or code that no account or slot needs.
+    #[error("the proofs hold nodes or code that no account or slot needs")]
     LeftOver,
-    /// A call over kept proofs reads what they do not show.
-    #[error("the call reads what the proofs do not show")]
-    NotKept,
+    /// A call over recorded proofs reads what they do not prove.
+    #[error("the call reads state that the proofs do not prove")]
+    NotProven,
 }
 
 impl ProofError {
-    /// Whether the endpoint told an untruth, rather than something being impossible or missing.
+    /// Whether the endpoint lied, rather than that something is impossible or missing.
     pub const fn is_lie(&self) -> bool {
         matches!(self, Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. })
     }
+}
+
+/// What is wrong with a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It has more nodes than a path can have.
+    #[error("it has more than {MAX_NODES} nodes")]
+    TooManyNodes,
+    /// A node is longer than any can be.
+    #[error("a node has more than {MAX_NODE_BYTES} bytes")]
+    NodeTooLong,
+    /// A node does not have the hash that the root or its parent states.
+    #[error("a node does not have the hash that leads to it")]
+    WrongHash,
+    /// A node is no RLP of a branch, an extension or a leaf.
+    #[error("a node is malformed")]
+    Malformed,
+    /// It ends before the key does.
+    #[error("it ends too early")]
+    Truncated,
+    /// Nodes follow after the end of the path.
+    #[error("it has nodes that lead nowhere")]
+    Surplus,
+    /// The leaf holds no account or word.
+    #[error("the value has the wrong type")]
+    BadValue,
+    /// The values that the endpoint states differ from those that its proof proves.
+    #[error("the stated values differ from the proven ones")]
+    OtherValues,
+    /// The proof is for another account or for other slots than requested.
+    #[error("it is for another account or slot")]
+    OtherRequest,
 }

@@ -12,7 +12,7 @@ use super::error::ProofError;
 use super::header::HashedHeader;
 use super::proven::{Proven, View, Wanted};
 
-/// Who calls, as nodes have it where a call does not say.
+/// The caller, as nodes set it where a call names none.
 pub const CALLER: Address = Address::ZERO;
 
 /// A message call that changes nothing.
@@ -20,37 +20,37 @@ pub const CALLER: Address = Address::ZERO;
 pub struct Call {
     /// The contract.
     pub to: Address,
-    /// What it is told.
+    /// The call data.
     pub data: Bytes,
-    /// Most gas that it may use. Never more than the block's limit is given.
+    /// Gas limit. The block's limit applies too.
     pub gas: u64,
 }
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It returned this.
+pub enum CallOutcome {
+    /// It returned this data.
     Returned(Bytes),
-    /// It reverted with this.
+    /// It reverted with this data.
     Reverted(Bytes),
-    /// It ran out of gas, met an invalid instruction, and the like.
+    /// It ran out of gas, met an invalid instruction, or the like.
     Halted(String),
 }
 
-/// What a run came to.
-pub enum Run {
-    /// All that it read was proven: these accounts and slots.
-    Closed {
-        /// What the call did.
-        outcome: Outcome,
+/// The result of a run.
+pub enum Execution {
+    /// Everything that it read was proven.
+    Complete {
+        /// How the call ended.
+        outcome: CallOutcome,
         /// The accounts and slots that it read.
         read: BTreeMap<Address, BTreeSet<U256>>,
     },
-    /// It met what is not proven; its outcome means nothing.
-    Open {
-        /// What it met unproven.
+    /// It read something unproven, so its outcome has no meaning.
+    Incomplete {
+        /// What it read unproven.
         missed: Wanted,
-        /// The gas that the run took.
+        /// The gas that the run used.
         gas: u64,
     },
 }
@@ -59,7 +59,7 @@ pub enum Run {
 ///
 /// # Errors
 /// [`ProofError::TooOld`], [`ProofError::BlockHash`] or [`ProofError::Evm`].
-pub fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &Call) -> Result<Run, ProofError> {
+pub fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &Call) -> Result<Execution, ProofError> {
     let transaction = TxEnv::builder()
         .caller(CALLER)
         .kind(TxKind::Call(call.to))
@@ -79,15 +79,15 @@ pub fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &Call) -
     let View { read, missed, unknown_block, .. } = view;
     let result = executed.map_err(|error| ProofError::Evm(error.to_string()))?.result;
     if !missed.is_empty() {
-        return Ok(Run::Open { missed, gas: result.tx_gas_used() });
+        return Ok(Execution::Incomplete { missed, gas: result.tx_gas_used() });
     }
     if let Some(number) = unknown_block {
         return Err(ProofError::BlockHash(number));
     }
     let outcome = match result {
-        ExecutionResult::Success { output, .. } => Outcome::Returned(output.into_data()),
-        ExecutionResult::Revert { output, .. } => Outcome::Reverted(output),
-        ExecutionResult::Halt { reason, .. } => Outcome::Halted(format!("{reason:?}")),
+        ExecutionResult::Success { output, .. } => CallOutcome::Returned(output.into_data()),
+        ExecutionResult::Revert { output, .. } => CallOutcome::Reverted(output),
+        ExecutionResult::Halt { reason, .. } => CallOutcome::Halted(format!("{reason:?}")),
     };
-    Ok(Run::Closed { outcome, read })
+    Ok(Execution::Complete { outcome, read })
 }

@@ -1,4 +1,4 @@
-//! A block header that this process has hashed itself, and what a call in its block sees of it.
+//! A block header with the hash that this process computed, and the environment of calls in its block.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use revm::primitives::hardfork::SpecId;
 use super::error::ProofError;
 use clresolve_core::reading::Block;
 
-/// When Osaka began, in seconds since 1970, by chain id. It added nothing to the header by which it could be told.
-/// Other chains are taken to have begun with it.
+/// Start of Osaka, in seconds since 1970, by chain id. The header does not show it. Other chains are taken to have
+/// Osaka from their first block.
 const OSAKA: [(u64, u64); 3] = [(1, 1_764_798_551), (11_155_111, 1_760_427_360), (560_048, 1_761_677_592)];
 
-/// A header and its hash, as computed in this process.
+/// A header and its computed hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedHeader {
     header: Header,
@@ -36,7 +36,7 @@ impl HashedHeader {
         Self { hash: header.hash_slow(), header }
     }
 
-    /// The header, if it is the one with the hash `agreed`.
+    /// The header, if its hash is `agreed`.
     ///
     /// # Errors
     /// [`ProofError::Header`].
@@ -49,18 +49,18 @@ impl HashedHeader {
         }
     }
 
-    /// The header that these bytes are, to the last one.
+    /// Decodes a header from its RLP, without trailing bytes.
     pub fn from_rlp(rlp: &[u8]) -> Option<Self> {
         let header: Header = alloy_rlp::decode_exact(rlp).ok()?;
         Some(Self { hash: keccak256(rlp), header })
     }
 
-    /// Its RLP, which has that hash.
+    /// Its RLP, whose hash is the header's.
     pub fn rlp(&self) -> Bytes {
         alloy_rlp::encode(&self.header).into()
     }
 
-    /// The hash, as computed here.
+    /// The computed hash.
     pub const fn hash(&self) -> B256 {
         self.hash
     }
@@ -80,7 +80,7 @@ impl HashedHeader {
         self.header.gas_limit
     }
 
-    /// The block; `None` where the header's time is no time.
+    /// The block; `None` where the timestamp is out of range.
     pub fn block(&self) -> Option<Block> {
         let timestamp = i64::try_from(self.header.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok())?;
         Some(Block { number: self.header.number, hash: self.hash, timestamp })
@@ -91,7 +91,7 @@ impl HashedHeader {
         self.header.number
     }
 
-    /// Hash of the block before.
+    /// Hash of the parent block.
     pub const fn parent_hash(&self) -> B256 {
         self.header.parent_hash
     }
@@ -101,7 +101,7 @@ impl HashedHeader {
         self.header.requests_hash.is_some()
     }
 
-    /// The rules under which the block was made.
+    /// The EVM rules of the block.
     ///
     /// # Errors
     /// [`ProofError::TooOld`] for a block from before the Merge.
@@ -112,7 +112,7 @@ impl HashedHeader {
         Ok(configuration)
     }
 
-    /// The newest fork that the header shows. Each but Osaka added a member to it.
+    /// The newest fork that the header shows. Every fork but Osaka added a member to it.
     fn rules(&self, chain_id: u64) -> Option<SpecId> {
         let header = &self.header;
         let osaka = OSAKA.iter().find(|(chain, _)| *chain == chain_id).map_or(0, |(_, begin)| *begin);
@@ -129,7 +129,7 @@ impl HashedHeader {
         }
     }
 
-    /// The block, as contracts see it. Both base fees are zero, as nodes have it for calls that pay nothing.
+    /// The block as contracts see it. Both base fees are zero, as nodes set them for calls that pay nothing.
     pub fn environment(&self) -> BlockEnv {
         let header = &self.header;
         let excess_blob_gas = header.excess_blob_gas.unwrap_or_default();

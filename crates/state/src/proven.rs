@@ -1,5 +1,5 @@
-//! The state that is proven so far, as the EVM reads it. What is not proven yet is noted and read as nothing, so that
-//! one run finds most of what the next one needs; a run that met such a gap is never an answer.
+//! The state that is proven so far, as the EVM reads it. Unproven state is noted and read as zero, so that one run finds
+//! most of what the next one needs. A run that read unproven state is never an answer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use revm::state::{AccountInfo, Bytecode};
 use super::header::HashedHeader;
 use super::trie::Verified;
 
-/// The contract that keeps the hashes of past blocks (EIP-2935), and how many of them.
+/// The contract that stores the hashes of past blocks (EIP-2935), and their number.
 const HISTORY: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
 const HISTORY_LENGTH: u64 = 8191;
 
@@ -25,7 +25,7 @@ pub struct Proven {
 }
 
 impl Proven {
-    /// Adds what the proof of an account shows.
+    /// Adds an account and its slots.
     pub fn insert(&mut self, address: Address, verified: Verified) {
         self.accounts.insert(address, verified.account);
         self.slots.extend(verified.slots.into_iter().map(|(slot, value)| ((address, slot), value)));
@@ -36,18 +36,18 @@ impl Proven {
         self.codes.insert(hash, code);
     }
 
-    /// The hash of the account's code, when it is proven to have some.
+    /// The hash of the account's code, where the account is proven to have code.
     pub fn code_hash(&self, address: Address) -> Option<B256> {
         let account = self.accounts.get(&address).copied().flatten()?;
         Some(account.code_hash).filter(|hash| *hash != KECCAK_EMPTY)
     }
 
-    /// Whether the code with this hash is in hand.
+    /// Whether the code with this hash is known.
     pub fn has_code(&self, hash: B256) -> bool {
         self.codes.contains_key(&hash)
     }
 
-    /// The code with this hash, as it stands on the chain.
+    /// The code with this hash, as deployed.
     pub fn code(&self, hash: B256) -> Option<Bytes> {
         self.codes.get(&hash).map(Bytecode::original_bytes)
     }
@@ -57,7 +57,7 @@ impl Proven {
         self.accounts.contains_key(&address)
     }
 
-    /// Takes out of what is wanted what is proven already.
+    /// Removes from `wanted` what is proven already.
     pub fn without_known(&self, wanted: &mut Wanted) {
         wanted.accounts.retain(|address, slots| {
             slots.retain(|slot| self.slot(*address, *slot).is_none());
@@ -84,7 +84,7 @@ impl Proven {
     }
 }
 
-/// What has to be proven, or fetched.
+/// State that is to be proven, and code that is to be fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Accounts, each with its slots.
@@ -109,13 +109,13 @@ impl Wanted {
 pub(crate) struct View<'a> {
     proven: &'a Proven,
     header: &'a HashedHeader,
-    /// What the run met and is proven.
+    /// What the run read and is proven.
     pub read: BTreeMap<Address, BTreeSet<U256>>,
-    /// What the run met and is not proven.
+    /// What the run read and is not proven.
     pub missed: Wanted,
     /// A past block whose hash the state does not hold.
     pub unknown_block: Option<u64>,
-    /// The accounts with each code that is missed.
+    /// An account for each code hash.
     owners: HashMap<B256, Address>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
     }
 
     fn read(&mut self, address: Address, slot: U256) -> U256 {
-        // What is nothing in an account without storage needs no proof of its own.
+        // A slot of an account without storage is zero without a proof of its own.
         if self.proven.slots.contains_key(&(address, slot)) {
             self.read.entry(address).or_default().insert(slot);
         }
@@ -179,7 +179,7 @@ impl Database for View<'_> {
         Ok(self.read(address, slot))
     }
 
-    /// The parent's hash stands in the header, those before it in the state, if the chain keeps them there.
+    /// The parent's hash is in the header. Earlier ones are in the state, if the chain stores them there.
     fn block_hash(&mut self, number: u64) -> Result<B256, Infallible> {
         if number.checked_add(1) == Some(self.header.number()) {
             return Ok(self.header.parent_hash());

@@ -1,7 +1,7 @@
 //! Merkle-Patricia proofs (EIP-1186) checked against a root. No I/O; nothing here panics on foreign bytes.
 //!
-//! The nodes are decoded by `alloy_trie`, the walk is ours: that of `alloy_trie::proof::verify_proof` asserts that no
-//! path is longer than a key, and whoever makes up a header makes up such a path with it (see the tests).
+//! `alloy_trie` decodes the nodes. The walk is implemented here: `alloy_trie::proof::verify_proof` asserts that no path is
+//! longer than a key, and the author of a forged header can forge such a path with it (see the tests).
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,127 +11,56 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::nodes::{BranchNode, RlpNode, TrieNode};
 use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, Nibbles, TrieAccount};
 
-use super::error::ProofError;
-
-/// Most nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
-const MAX_NODES: usize = 65;
-
-/// Longest node in bytes: a branch with sixteen hashes has 532. Nodes that stand in their parent's place of a hash
-/// have at most 32, each less than the one around it, so the depth of decoding is bounded too.
-const MAX_NODE_BYTES: usize = 532;
-
-/// What is wrong with a proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Flaw {
-    /// It has more nodes than a path can have.
-    #[error("it has more than {MAX_NODES} nodes")]
-    TooManyNodes,
-    /// A node is longer than any can be.
-    #[error("a node has more than {MAX_NODE_BYTES} bytes")]
-    NodeTooLong,
-    /// A node does not hash to what the root, or the node above, says.
-    #[error("a node does not have the hash that leads to it")]
-    WrongHash,
-    /// A node is no RLP of a branch, an extension or a leaf.
-    #[error("a node is malformed")]
-    Malformed,
-    /// It ends before the key does.
-    #[error("it ends too early")]
-    Truncated,
-    /// Nodes follow after the end of the path.
-    #[error("it has nodes that lead nowhere")]
-    Surplus,
-    /// The leaf holds something else than an account or a word.
-    #[error("the value is not of its type")]
-    BadValue,
-    /// The values that the endpoint names are not those of its own proof.
-    #[error("the values beside it are not the proven ones")]
-    OtherValues,
-    /// The proof is for another account or for other slots than those that were asked for.
-    #[error("it answers another question")]
-    OtherQuestion,
-}
+use super::error::{Flaw, MAX_NODE_BYTES, MAX_NODES, ProofError};
 
 /// An account and some of its slots, proven. `None` for an account that is proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     /// Nonce, balance and the two hashes.
     pub account: Option<TrieAccount>,
-    /// Each slot that was asked for, with its value; zero where nothing stands.
+    /// Each requested slot with its value; zero for an empty slot.
     pub slots: Vec<(U256, U256)>,
 }
 
-/// Checks an answer to `eth_getProof` (EIP-1186) for `address` and `slots` against the root of a state trie. Whatever
-/// else the endpoint says is not believed.
+/// Checks a response to `eth_getProof` (EIP-1186) for `address` and `slots` against the root of a state trie. Nothing else in
+/// the response is trusted.
 ///
 /// # Errors
-/// The first [`Flaw`].
+/// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
 pub fn verify_proof(
     state_root: B256,
     address: Address,
     slots: &[U256],
-    answer: &EIP1186AccountProofResponse,
-) -> Result<Verified, Flaw> {
-    verify(state_root, address, slots, answer).map_err(|refused| refused.flaw)
-}
-
-/// A proof that does not hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    address: Address,
-    /// The slot whose proof it is; none for that of the account.
-    slot: Option<U256>,
-    flaw: Flaw,
-}
-
-impl From<Refused> for ProofError {
-    fn from(Refused { address, slot, flaw }: Refused) -> Self {
-        match slot {
-            Some(slot) => Self::Slot { address, slot, flaw },
-            None => Self::Account { address, flaw },
-        }
+    response: &EIP1186AccountProofResponse,
+) -> Result<Verified, ProofError> {
+    let refused = |flaw| ProofError::Account { address, flaw };
+    if response.address != address || response.storage_proof.len() != slots.len() {
+        return Err(refused(Flaw::OtherRequest));
     }
-}
-
-/// Checks an answer to `eth_getProof` for `address` and `slots` against the root of the state trie.
-///
-/// # Errors
-/// [`Refused`], for the first thing wrong.
-pub fn verify(
-    state_root: B256,
-    address: Address,
-    slots: &[U256],
-    answer: &EIP1186AccountProofResponse,
-) -> Result<Verified, Refused> {
-    let refused = |flaw| Refused { address, slot: None, flaw };
-    if answer.address != address || answer.storage_proof.len() != slots.len() {
-        return Err(refused(Flaw::OtherQuestion));
-    }
-    let account = verify_account(state_root, answer).map_err(refused)?;
+    let account = verify_account(state_root, response).map_err(refused)?;
     let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
-    let proven = slots.iter().zip(&answer.storage_proof).map(|(slot, proof)| {
+    let proven = slots.iter().zip(&response.storage_proof).map(|(slot, proof)| {
         let value = verify_slot(storage_root, *slot, proof);
-        value.map(|value| (*slot, value)).map_err(|flaw| Refused { address, slot: Some(*slot), flaw })
+        value.map(|value| (*slot, value)).map_err(|flaw| ProofError::Slot { address, slot: *slot, flaw })
     });
     Ok(Verified { account, slots: proven.collect::<Result<_, _>>()? })
 }
 
-fn verify_account(state_root: B256, answer: &EIP1186AccountProofResponse) -> Result<Option<TrieAccount>, Flaw> {
+fn verify_account(state_root: B256, response: &EIP1186AccountProofResponse) -> Result<Option<TrieAccount>, Flaw> {
     let claimed = TrieAccount {
-        nonce: answer.nonce,
-        balance: answer.balance,
-        storage_root: answer.storage_hash,
-        code_hash: answer.code_hash,
+        nonce: response.nonce,
+        balance: response.balance,
+        storage_root: response.storage_hash,
+        code_hash: response.code_hash,
     };
-    let proven = look_up(state_root, keccak256(answer.address), &answer.account_proof)?;
+    let proven = look_up(state_root, keccak256(response.address), &response.account_proof)?;
     let account = proven.as_deref().map(|value| decode::<TrieAccount>(value, Flaw::BadValue)).transpose()?;
-    let agrees = account.map_or_else(|| says_absent(&claimed), |account| account == claimed);
+    let agrees = account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
     if agrees { Ok(account) } else { Err(Flaw::OtherValues) }
 }
 
-/// Nodes write the two hashes of an account that is not there as those of nothing, or as zero.
-fn says_absent(claimed: &TrieAccount) -> bool {
+/// Whether the claim is that of an absent account. Nodes state its two hashes as those of empty data, or as zero.
+fn is_absent(claimed: &TrieAccount) -> bool {
     claimed.nonce == 0
         && claimed.balance.is_zero()
         && (claimed.code_hash == KECCAK_EMPTY || claimed.code_hash.is_zero())
@@ -140,14 +69,14 @@ fn says_absent(claimed: &TrieAccount) -> bool {
 
 fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> Result<U256, Flaw> {
     if U256::from_be_bytes(proof.key.as_b256().0) != slot {
-        return Err(Flaw::OtherQuestion);
+        return Err(Flaw::OtherRequest);
     }
     let proven = look_up(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
     let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode(value, Flaw::BadValue))?;
     if value == proof.value { Ok(value) } else { Err(Flaw::OtherValues) }
 }
 
-/// What stands under `key` in the trie with this root; `None` when the proof shows that nothing does.
+/// The value of `key` in the trie with this root; `None` where the proof shows that there is none.
 fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
     if root == EMPTY_ROOT_HASH {
         return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };
@@ -166,23 +95,23 @@ fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Fl
     if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
 }
 
-/// Walks from the root to what stands under `key`; `node_at` gives the node with a hash, which it has checked.
+/// Walks from the root to the value of `key`. `node_at` gives the node with a hash, which it has checked.
 fn walk<'a>(
     root: B256,
     key: B256,
     mut node_at: impl FnMut(B256) -> Result<&'a Bytes, Flaw>,
 ) -> Result<Option<Vec<u8>>, Flaw> {
-    let mut place = Place { hash: root, rest: Nibbles::unpack(key) };
+    let mut position = Position { hash: root, rest: Nibbles::unpack(key) };
     for _ in 0..MAX_NODES {
-        match descend(node_at(place.hash)?, place.rest)? {
-            Step::Down(next) => place = next,
+        match descend(node_at(position.hash)?, position.rest)? {
+            Step::Down(next) => position = next,
             Step::End(value) => return Ok(value),
         }
     }
     Err(Flaw::TooManyNodes)
 }
 
-/// Nodes of tries, each found by its hash, whatever proof it was part of.
+/// Trie nodes by their hash, whatever proof they were part of.
 pub(crate) struct Pool<'a> {
     nodes: HashMap<B256, &'a Bytes>,
     used: HashSet<B256>,
@@ -198,12 +127,12 @@ impl<'a> Pool<'a> {
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
     }
 
-    /// Whether every node led somewhere.
+    /// Whether every node was used.
     pub(crate) fn is_used_up(&self) -> bool {
         self.used.len() == self.nodes.len()
     }
 
-    /// The account and these slots of it, as the nodes show them.
+    /// The account and these slots of it, as the nodes prove them.
     ///
     /// # Errors
     /// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
@@ -238,24 +167,24 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Whether a node of a proof is a node at all: some endpoints prove what is not in an empty trie with one for nothing.
+/// Whether a node of a proof is a node at all. Some endpoints prove absence from an empty trie with one empty string.
 pub(crate) fn is_node(node: &Bytes) -> bool {
     node.as_ref() != [EMPTY_STRING_CODE]
 }
 
-/// A node by its hash, and what is left of the key there.
-struct Place {
+/// A node by its hash, and the rest of the key there.
+struct Position {
     hash: B256,
     rest: Nibbles,
 }
 
 enum Step {
-    Down(Place),
+    Down(Position),
     /// The path ends, at a value or where it leaves the trie.
     End(Option<Vec<u8>>),
 }
 
-/// Walks through one node and those that stand in it in place of a hash.
+/// Walks through one node and the nodes embedded in it.
 fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<Step, Flaw> {
     let mut node = decode::<TrieNode>(bytes, Flaw::Malformed)?;
     loop {
@@ -277,7 +206,7 @@ fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<Step, Flaw> {
             }
         };
         if let Some(hash) = child.as_hash() {
-            return Ok(Step::Down(Place { hash, rest }));
+            return Ok(Step::Down(Position { hash, rest }));
         }
         node = decode::<TrieNode>(&child, Flaw::Malformed)?;
     }
@@ -289,7 +218,7 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
     child.and_then(|(_, child)| child.cloned())
 }
 
-/// The one value that the bytes are, to the last one.
+/// Decodes one value, without trailing bytes.
 fn decode<T: Decodable>(bytes: &[u8], flaw: Flaw) -> Result<T, Flaw> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
 }

@@ -1,4 +1,4 @@
-//! What calls are likely to read. A hint saves exchanges and is believed in nothing.
+//! A cache of what calls are likely to read. A hint saves exchanges and is not trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -10,34 +10,34 @@ use moka::future::Cache;
 
 use clresolve_state::Call;
 
-/// Room for hints, in bytes: those of some thousand names.
-const ROOM_BYTES: u64 = 4 << 20;
+/// Capacity in bytes: the hints of some thousand names.
+const CAPACITY_BYTES: u64 = 4 << 20;
 
-/// What a hint takes beside its slots, in bytes: the key and the entry, and so much for each account.
+/// Memory of a hint beside its slots, in bytes: the key with the entry, and each account.
 const ENTRY_BYTES: usize = 256;
 const ACCOUNT_BYTES: usize = 64;
 
-/// What calls read the last time, or will read as somebody says, by their target and data. Under which block they do is
-/// not part of it: most reads are the same in the next one.
-pub(super) struct Hints(Cache<B256, Arc<AccessList>>);
+/// What calls read the last time, or are said to read, by their target and data. The block is not part of the key: most
+/// reads are the same in the next one.
+pub(super) struct HintCache(Cache<B256, Arc<AccessList>>);
 
-impl Hints {
+impl HintCache {
     pub(super) fn new() -> Self {
         let weigh = |_: &B256, hint: &Arc<AccessList>| u32::try_from(weight(hint)).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(ROOM_BYTES).weigher(weigh).build())
+        Self(Cache::builder().max_capacity(CAPACITY_BYTES).weigher(weigh).build())
     }
 
-    /// What is known of the call.
+    /// The hint for the call, if there is one.
     pub(super) async fn get(&self, call: &Call) -> Option<Arc<AccessList>> {
         self.0.get(&key(call)).await
     }
 
-    /// What is known of the call, else what `asking` gives: asked once, whoever else wants to know.
-    pub(super) async fn get_or(&self, call: &Call, asking: impl Future<Output = AccessList>) -> Arc<AccessList> {
-        self.0.get_with(key(call), async { Arc::new(asking.await) }).await
+    /// The hint for the call, else what `request` gives. Concurrent callers share one request.
+    pub(super) async fn get_or(&self, call: &Call, request: impl Future<Output = AccessList>) -> Arc<AccessList> {
+        self.0.get_with(key(call), async { Arc::new(request.await) }).await
     }
 
-    /// Keeps what the call did read, in place of what was said.
+    /// Replaces the hint by what the call did read.
     pub(super) async fn learn(&self, call: &Call, read: BTreeMap<Address, BTreeSet<U256>>) {
         let item = |(address, slots): (Address, BTreeSet<U256>)| AccessListItem {
             address,

@@ -8,12 +8,12 @@ use std::time::Duration;
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, U256, address, hex, keccak256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId, EIP1186AccountProofResponse, EIP1186StorageProof};
-use alloy_trie::proof::{ProofRetainer, verify_proof};
+use alloy_trie::proof::ProofRetainer;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
 use async_trait::async_trait;
 use proptest::prelude::*;
 
-use clresolve_state::{Flaw, checked_code, verify};
+use clresolve_state::{Flaw, checked_code};
 
 use super::*;
 
@@ -142,7 +142,7 @@ impl Ledger {
 /// An endpoint over a [`Ledger`], which may lie.
 struct Endpoint {
     ledger: Ledger,
-    lie: Box<dyn Fn(&mut Given) + Send + Sync>,
+    lie: Box<dyn Fn(&mut StateItem) + Send + Sync>,
     fetches: AtomicUsize,
     codes: AtomicUsize,
 }
@@ -152,7 +152,7 @@ impl Endpoint {
         Self::lying(ledger, |_| {})
     }
 
-    fn lying(ledger: &Ledger, lie: impl Fn(&mut Given) + Send + Sync + 'static) -> Self {
+    fn lying(ledger: &Ledger, lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> Self {
         let (fetches, codes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { ledger: ledger.clone(), lie: Box::new(lie), fetches, codes }
     }
@@ -164,15 +164,15 @@ impl StateSource for Endpoint {
         Err(ProverError::Endpoint(Failure::Unusable("it has no such method".to_owned())))
     }
 
-    async fn fetch(&self, wanted: &Wanted, _: BlockId) -> Result<Vec<Given>, ProverError> {
+    async fn fetch(&self, wanted: &Wanted, _: BlockId) -> Result<Vec<StateItem>, ProverError> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         self.codes.fetch_add(wanted.codes.len(), Ordering::Relaxed);
         let proofs = wanted.accounts.iter().map(|(address, slots)| {
             let slots: Vec<U256> = slots.iter().copied().collect();
-            Given::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
+            StateItem::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
         });
-        let codes = wanted.codes.iter().map(|address| Given::Code(*address, self.ledger.code(*address)));
-        let mut given: Vec<Given> = proofs.chain(codes).collect();
+        let codes = wanted.codes.iter().map(|address| StateItem::Code(*address, self.ledger.code(*address)));
+        let mut given: Vec<StateItem> = proofs.chain(codes).collect();
         given.iter_mut().for_each(|given| (self.lie)(given));
         Ok(given)
     }
@@ -182,7 +182,7 @@ fn call(to: Address) -> Call {
     Call { to, data: Bytes::new(), gas: 16_000_000 }
 }
 
-async fn run(endpoint: &Endpoint, session: &mut Session) -> Result<Outcome, ProverError> {
+async fn run(endpoint: &Endpoint, session: &mut Session) -> Result<CallOutcome, ProverError> {
     Prover::new(CHAIN).call(endpoint, session, &call(CONTRACT), None).await
 }
 
@@ -205,9 +205,9 @@ async fn a_call_is_run_until_all_that_it_reads_is_proven() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
     let mut session = ledger.session();
-    assert_eq!(run(&endpoint, &mut session).await, Ok(Outcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(run(&endpoint, &mut session).await, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), 3, "the contract, slot 0 with the other account, slot 5");
-    assert_eq!(run(&endpoint, &mut session).await, Ok(Outcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(run(&endpoint, &mut session).await, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
         let endpoint = Endpoint::honest(&ledger);
         let prover = Prover::new(CHAIN);
         let outcome = prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
-        assert_eq!(outcome, Ok(Outcome::Returned(words(&[5, 77, 5]))));
+        assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches);
         // What was read is known from then on, whatever was said of it.
         prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
@@ -247,11 +247,11 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
 async fn absent_accounts_and_slots_are_proven_absent() {
     let ledger = Ledger::of([(CONTRACT, Account::contract(POINTER, &[(3, 9), (4, 9)]))]);
     let outcome = run(&Endpoint::honest(&ledger), &mut ledger.session()).await;
-    assert_eq!(outcome, Ok(Outcome::Returned(words(&[0, 0, 0]))));
+    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[0, 0, 0]))));
 }
 
 /// What becomes of the pointer's call when an endpoint lies in this way.
-async fn told(lie: impl Fn(&mut Given) + Send + Sync + 'static) -> ProofError {
+async fn told(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
     let ledger = pointer();
     let error = run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err();
     assert!(error.is_lie(), "{error}");
@@ -269,7 +269,7 @@ fn refused(error: ProverError) -> ProofError {
 /// Changes the proof of [`CONTRACT`], and leaves others alone.
 async fn told_of_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
     told(move |given| {
-        if let Given::Proof(CONTRACT, _, answer) = given {
+        if let StateItem::Proof(CONTRACT, _, answer) = given {
             lie(answer);
         }
     })
@@ -291,7 +291,7 @@ async fn each_lie_is_refused_by_its_name() {
     let lie = told_of_contract(|answer| answer.code_hash = keccak256([])).await;
     assert_eq!(lie, account_flaw(Flaw::OtherValues));
     let lie = told_of_contract(|answer| answer.address = OTHER).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherQuestion));
+    assert_eq!(lie, account_flaw(Flaw::OtherRequest));
     let lie = told_of_contract(|answer| answer.account_proof.clear()).await;
     assert_eq!(lie, account_flaw(Flaw::Truncated));
     let lie = told_of_contract(|answer| answer.account_proof.push(Bytes::from_static(&[0x80]))).await;
@@ -301,7 +301,7 @@ async fn each_lie_is_refused_by_its_name() {
     let lie = told_of_contract(|answer| answer.account_proof = vec![vec![0; 533].into()]).await;
     assert_eq!(lie, account_flaw(Flaw::NodeTooLong));
     let lie = told_of_contract(|answer| *answer = pointer().prove(OTHER, &[U256::ZERO])).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherQuestion));
+    assert_eq!(lie, account_flaw(Flaw::OtherRequest));
 
     let with_slots = |lie: fn(&mut EIP1186StorageProof)| {
         told_of_contract(move |answer| answer.storage_proof.iter_mut().for_each(lie))
@@ -309,11 +309,11 @@ async fn each_lie_is_refused_by_its_name() {
     assert_eq!(with_slots(|slot| slot.value = U256::from(6)).await, slot_flaw(Flaw::OtherValues));
     assert_eq!(with_slots(|slot| slot.value = U256::ZERO).await, slot_flaw(Flaw::OtherValues));
     assert_eq!(with_slots(|slot| slot.proof.clear()).await, slot_flaw(Flaw::Truncated));
-    assert_eq!(with_slots(|slot| slot.key = B256::with_last_byte(7).into()).await, slot_flaw(Flaw::OtherQuestion));
+    assert_eq!(with_slots(|slot| slot.key = B256::with_last_byte(7).into()).await, slot_flaw(Flaw::OtherRequest));
 
     let code = |lie: fn(Bytes) -> Vec<u8>| {
         told(move |given| {
-            if let Given::Code(CONTRACT, code) = given {
+            if let StateItem::Code(CONTRACT, code) = given {
                 *code = lie(code.clone()).into();
             }
         })
@@ -321,8 +321,8 @@ async fn each_lie_is_refused_by_its_name() {
     assert_eq!(code(|code| [&code[..], &[0]].concat()).await, ProofError::Code { address: CONTRACT });
     assert_eq!(code(|_| Vec::new()).await, ProofError::Code { address: CONTRACT });
     let grown = Endpoint::lying(&pointer(), |given| match given {
-        Given::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
-        Given::Proof(..) => {}
+        StateItem::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
+        StateItem::Proof(..) => {}
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
     assert_eq!(refused(error), ProofError::Code { address: CONTRACT });
@@ -355,9 +355,9 @@ async fn hashes_of_past_blocks_come_from_the_header_or_the_state_or_not_at_all()
         let ledger = Ledger::of([(CONTRACT, ask(n)), (history, Account::contract(&[0], kept))]);
         run(&Endpoint::honest(&ledger), &mut ledger.session()).await
     };
-    assert_eq!(outcome(0, &[]).await, Ok(Outcome::Returned(words(&[0]))));
-    assert_eq!(outcome(1, &[]).await, Ok(Outcome::Returned(Bytes::from(B256::repeat_byte(9)))));
-    assert_eq!(outcome(5, &[(95, 1234)]).await, Ok(Outcome::Returned(words(&[1234]))));
+    assert_eq!(outcome(0, &[]).await, Ok(CallOutcome::Returned(words(&[0]))));
+    assert_eq!(outcome(1, &[]).await, Ok(CallOutcome::Returned(Bytes::from(B256::repeat_byte(9)))));
+    assert_eq!(outcome(5, &[(95, 1234)]).await, Ok(CallOutcome::Returned(words(&[1234]))));
     assert_eq!(outcome(5, &[(94, 1234)]).await, Err(ProofError::BlockHash(95).into()));
 }
 
@@ -367,11 +367,11 @@ async fn reverts_and_halts_are_outcomes() {
         let ledger = Ledger::of([(CONTRACT, Account::contract(code, &[]))]);
         run(&Endpoint::honest(&ledger), &mut ledger.session()).await
     };
-    assert_eq!(outcome(&hex!("602a5f5260205ffd")).await, Ok(Outcome::Reverted(words(&[42]))));
-    assert!(matches!(outcome(&hex!("fe")).await, Ok(Outcome::Halted(_))));
-    assert_eq!(outcome(&[]).await, Ok(Outcome::Returned(Bytes::new())));
+    assert_eq!(outcome(&hex!("602a5f5260205ffd")).await, Ok(CallOutcome::Reverted(words(&[42]))));
+    assert!(matches!(outcome(&hex!("fe")).await, Ok(CallOutcome::Halted(_))));
+    assert_eq!(outcome(&[]).await, Ok(CallOutcome::Returned(Bytes::new())));
     // Code that merely begins like a delegation (EIP-7702).
-    assert!(matches!(outcome(&hex!("ef01")).await, Ok(Outcome::Halted(_))));
+    assert!(matches!(outcome(&hex!("ef01")).await, Ok(CallOutcome::Halted(_))));
 }
 
 #[tokio::test]
@@ -417,20 +417,21 @@ fn paths_longer_than_a_key_are_refused_without_a_panic() {
         ..EIP1186AccountProofResponse::default()
     };
     let root = keccak256(&above);
-    assert!(verify(root, ALICE, &[], &answer).is_ok_and(|verified| verified.account.is_none()));
+    assert!(clresolve_state::verify_proof(root, ALICE, &[], &answer).is_ok_and(|verified| verified.account.is_none()));
     let nodes = [above, below];
-    let theirs = std::panic::catch_unwind(|| verify_proof(root, Nibbles::unpack(path), None, &nodes));
+    let theirs =
+        std::panic::catch_unwind(|| alloy_trie::proof::verify_proof(root, Nibbles::unpack(path), None, &nodes));
     assert!(theirs.is_err(), "alloy_trie can be used as it is by now");
 }
 
 /// Where a byte of what an endpoint gave is to be changed.
-fn flip(given: &mut Given, at: usize, with: u8) -> bool {
+fn flip(given: &mut StateItem, at: usize, with: u8) -> bool {
     let mut places: Vec<&mut Bytes> = match given {
-        Given::Proof(_, _, answer) => {
+        StateItem::Proof(_, _, answer) => {
             let slots = answer.storage_proof.iter_mut().flat_map(|slot| slot.proof.iter_mut());
             answer.account_proof.iter_mut().chain(slots).collect()
         }
-        Given::Code(_, code) => vec![code],
+        StateItem::Code(_, code) => vec![code],
     };
     let total: usize = places.iter().map(|place| place.len()).sum();
     if total == 0 {
@@ -480,13 +481,13 @@ proptest! {
                 return;
             }
             match given {
-                Given::Proof(_, _, answer) if beside => misstate(answer, at, with),
+                StateItem::Proof(_, _, answer) if beside => misstate(answer, at, with),
                 given => { flip(given, at, with); }
             }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(run(&endpoint, &mut ledger.session())) {
-            Ok(outcome) => prop_assert_eq!(outcome, Outcome::Returned(words(&[5, 77, 5]))),
+            Ok(outcome) => prop_assert_eq!(outcome, CallOutcome::Returned(words(&[5, 77, 5]))),
             Err(error) => prop_assert!(error.is_lie(), "{}", error),
         }
     }
@@ -503,11 +504,11 @@ proptest! {
         let ledger = Ledger::of([(CONTRACT, Account::contract(POINTER, &slots))]);
         let asked = U256::from(asked);
         let answer = ledger.prove(CONTRACT, &[asked]);
-        let verified = verify(ledger.root(&[]).0, CONTRACT, &[asked], &answer).unwrap();
+        let verified = clresolve_state::verify_proof(ledger.root(&[]).0, CONTRACT, &[asked], &answer).unwrap();
         let value = answer.storage_proof[0].value;
         prop_assert_eq!(&verified.slots, &[(asked, value)]);
         let expected = (!value.is_zero()).then(|| alloy_rlp::encode(value));
-        let theirs = verify_proof(
+        let theirs = alloy_trie::proof::verify_proof(
             answer.storage_hash, Nibbles::unpack(slot_path(asked)), expected, &answer.storage_proof[0].proof,
         );
         prop_assert_eq!(theirs, Ok(()));
@@ -525,7 +526,7 @@ mod wire {
     use url::Url;
 
     use super::*;
-    use crate::endpoint::eth_call;
+    use crate::request::eth_call;
     use crate::transport::{EndpointTransport, HttpPost, PostError};
     use clresolve_core::name::EnsName;
     use clresolve_sandbox::chain::{ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcServer};
@@ -596,7 +597,7 @@ mod wire {
         }
 
         /// What the proven state says to `data`, and the round trips that it took.
-        async fn computed(&self, name: &str) -> (Result<Outcome, ProverError>, usize) {
+        async fn computed(&self, name: &str) -> (Result<CallOutcome, ProverError>, usize) {
             let explain = |error: &TransportError| Failure::Unusable(error.to_string());
             let source = RpcSource { rpc: &self.rpc, explain: &explain };
             let mut session = Session::new(Arc::clone(&self.header));
@@ -608,11 +609,11 @@ mod wire {
         }
 
         /// What the endpoint says.
-        async fn told(&self, name: &str) -> Outcome {
+        async fn told(&self, name: &str) -> CallOutcome {
             let (to, data) = question(name);
             let call: TransactionRequest = eth_call(to, data);
             let answer: Bytes = self.rpc.request("eth_call", (call, self.header.id())).await.unwrap();
-            Outcome::Returned(answer)
+            CallOutcome::Returned(answer)
         }
     }
 

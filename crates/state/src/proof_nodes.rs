@@ -1,4 +1,4 @@
-//! Proofs that are handed on, and calls computed over them again, without anybody to ask. No I/O.
+//! Recorded proofs, and calls over the state that they prove. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,35 +7,34 @@ use alloy_rpc_types_eth::EIP1186AccountProofResponse;
 
 use super::code::checked_code;
 use super::error::{MAX_ACCOUNTS, MAX_SLOTS, ProofError};
-use super::evm::{self, Run};
-use super::evm::{Call, Outcome};
+use super::evm::{self, Call, CallOutcome, Execution};
 use super::header::HashedHeader;
 use super::proven::Proven;
 use super::trie::{Pool, is_node};
 
-/// Sessions whose proofs stand together: that of the name and that of its owner.
+/// Number of sessions whose proofs are merged: the name's and its owner's.
 const SESSIONS: usize = 2;
 
-/// What was proven in a block, and the bytes that prove it.
+/// What was proven in a block, and the trie nodes and code that prove it. Its member names are part of the bundle format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Kept {
-    /// Accounts, with their slots.
+pub struct ProofNodes {
+    /// The proven accounts, with their slots.
     pub accounts: BTreeMap<Address, BTreeSet<B256>>,
-    /// The nodes on the ways to them in the tries of state and storage, each once.
+    /// The nodes of their paths in the state trie and the storage tries, each once.
     nodes: BTreeSet<Bytes>,
     /// The code of those accounts, each once.
     pub codes: BTreeSet<Bytes>,
 }
 
-impl Kept {
-    /// Adds what an endpoint's proof was found to hold.
+impl ProofNodes {
+    /// Adds a proof that was checked.
     pub fn add(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
         self.accounts.entry(address).or_default().extend(slots.iter().map(|slot| B256::from(*slot)));
         let storage = answer.storage_proof.iter().flat_map(|slot| &slot.proof);
         self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_node(node)).cloned());
     }
 
-    /// The same, with the code of its accounts as far as it is in hand.
+    /// Adds the code of its accounts that `proven` holds.
     #[must_use]
     pub fn with_codes_of(mut self, proven: &Proven) -> Self {
         let hashes = self.accounts.keys().filter_map(|address| proven.code_hash(*address));
@@ -43,7 +42,7 @@ impl Kept {
         self
     }
 
-    /// Adds what was kept in another session of the same block.
+    /// Adds the proofs of another session of the same block.
     pub fn extend(&mut self, other: Self) {
         for (address, slots) in other.accounts {
             self.accounts.entry(address).or_default().extend(slots);
@@ -53,29 +52,29 @@ impl Kept {
     }
 }
 
-/// State that was proven against a header from [`Kept`] proofs.
-pub struct Ground {
+/// State that [`ProofNodes`] prove against a header.
+pub(crate) struct ProvenState {
     header: HashedHeader,
     chain_id: u64,
     proven: Proven,
 }
 
-impl Ground {
-    /// Proves all that is kept, with nothing missing and nothing left over.
+impl ProvenState {
+    /// Checks the proofs. Nothing may be missing and nothing left over.
     ///
     /// # Errors
     /// [`ProofError`], for the first thing wrong.
-    pub fn new(header: HashedHeader, chain_id: u64, kept: &Kept) -> Result<Self, ProofError> {
-        if kept.accounts.len() > SESSIONS * MAX_ACCOUNTS {
+    pub(crate) fn new(header: HashedHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProofError> {
+        if nodes.accounts.len() > SESSIONS * MAX_ACCOUNTS {
             return Err(ProofError::TooManyAccounts);
         }
-        if kept.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * MAX_SLOTS {
+        if nodes.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * MAX_SLOTS {
             return Err(ProofError::TooManySlots);
         }
-        let mut pool = Pool::new(&kept.nodes).map_err(ProofError::Kept)?;
-        let mut codes: HashMap<B256, &Bytes> = kept.codes.iter().map(|code| (keccak256(code), code)).collect();
+        let mut pool = Pool::new(&nodes.nodes).map_err(ProofError::Node)?;
+        let mut codes: HashMap<B256, &Bytes> = nodes.codes.iter().map(|code| (keccak256(code), code)).collect();
         let mut proven = Proven::default();
-        for (address, slots) in &kept.accounts {
+        for (address, slots) in &nodes.accounts {
             let slots = slots.iter().map(|slot| U256::from_be_bytes(slot.0));
             proven.insert(*address, pool.verify(header.state_root(), *address, slots)?);
             if let Some(hash) = proven.code_hash(*address)
@@ -91,19 +90,19 @@ impl Ground {
         }
     }
 
-    /// What the call does, in one run.
+    /// The outcome of the call, in one run.
     ///
     /// # Errors
-    /// [`ProofError::NotKept`] where it reads what is not proven.
-    pub fn call(&self, call: &Call) -> Result<Outcome, ProofError> {
+    /// [`ProofError::NotProven`] where it reads unproven state.
+    pub(crate) fn call(&self, call: &Call) -> Result<CallOutcome, ProofError> {
         match evm::run(&self.proven, &self.header, self.chain_id, call)? {
-            Run::Closed { outcome, .. } => Ok(outcome),
-            Run::Open { .. } => Err(ProofError::NotKept),
+            Execution::Complete { outcome, .. } => Ok(outcome),
+            Execution::Incomplete { .. } => Err(ProofError::NotProven),
         }
     }
 
     /// The block's number.
-    pub const fn number(&self) -> u64 {
+    pub(crate) const fn number(&self) -> u64 {
         self.header.number()
     }
 }

@@ -1,0 +1,266 @@
+//! The exchanges with one endpoint. Each checks what a single response shows: the header hashes to its hash, the call ran
+//! in that block, the chain is the right one.
+
+use alloy_primitives::{B256, Bytes, U64};
+use alloy_rpc_client::{BatchRequest, NoParams, Waiter};
+use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId, BlockNumberOrTag, Header};
+use alloy_transport::TransportError;
+use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_state::HashedHeader;
+use clresolve_state::contracts::Findings;
+use serde::Deserialize;
+
+use crate::endpoint::RpcEndpoint;
+use crate::failure::Failure;
+use crate::header;
+use crate::header::HeaderError;
+use crate::query::{Query, not_before};
+use crate::request::{by_hash, is_compared_with_latest, tag};
+
+/// Hash of block 0 of Ethereum mainnet.
+const MAINNET_GENESIS: B256 =
+    alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
+
+/// Chain id of Ethereum mainnet.
+const MAINNET: u64 = 1;
+
+/// What all endpoints of a chain have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChainIdentity {
+    /// EIP-155 chain id.
+    pub(crate) id: u64,
+    /// Hash of block 0, where it is known.
+    pub(crate) genesis: Option<B256>,
+}
+
+/// What an endpoint states about the pinned block and about the newest one.
+pub(crate) struct Observation<V> {
+    pub(crate) block: Block,
+    pub(crate) pinned: V,
+    /// `None` where the newest block was not requested.
+    pub(crate) latest: Option<Result<V, Failure>>,
+    /// Hash of its block 0, where it was requested and given.
+    pub(crate) genesis: Option<B256>,
+}
+
+/// What an endpoint states about a block that others have finalized.
+pub(crate) enum Attestation<V> {
+    /// It has the same block.
+    Same(V),
+    /// It has this block at that height.
+    Other(Block),
+}
+
+/// What an endpoint states without proof.
+pub(crate) struct Hint {
+    /// What the call is likely to read.
+    pub(crate) touched: Option<AccessList>,
+    /// The result of the call at the newest block. `None` where that was not requested.
+    pub(crate) latest: Option<Result<Findings, Failure>>,
+}
+
+impl RpcEndpoint {
+    /// Requests the header, the call there and the call at `latest`, in one exchange; the first time also what identifies
+    /// the chain.
+    ///
+    /// # Errors
+    /// [`Failure`]; a failure at `latest` alone is part of the observation.
+    pub(crate) async fn observe(
+        &self,
+        query: &Query,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        let tag = tag(selector);
+        let mut batch = self.rpc.new_batch();
+        let chain_id = self.request_chain_id(&mut batch)?;
+        let header =
+            batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
+        let pinned =
+            batch.add_call::<_, Bytes>("eth_call", &(&query.call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
+        let latest = self.request_latest(&mut batch, query, selector)?;
+        let introduction = self.request_genesis(&mut batch, chain_id)?;
+        batch.await.map_err(|e| self.failure(&e))?;
+
+        let genesis = self.identify(introduction, identity).await?;
+        let header = header.await.map_err(|e| self.failure(&e))?;
+        let (_, block) = header::checked(header, selector)?;
+        let mut findings = self.findings(query, pinned.await)?;
+        if findings.block != block.number {
+            findings = self.observe_at(query, &block).await?;
+        }
+        let latest = match latest {
+            Some(response) => Some(self.findings(query, response.await).and_then(|latest| not_before(latest, &block))),
+            None => None,
+        };
+        self.set_identified();
+        Ok(Observation { block, pinned: findings, latest, genesis })
+    }
+
+    /// Requests the header alone.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn observe_header(
+        &self,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<HashedHeader>, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let chain_id = self.request_chain_id(&mut batch)?;
+        let header = batch
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
+            .map_err(|e| self.failure(&e))?;
+        let introduction = self.request_genesis(&mut batch, chain_id)?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let genesis = self.identify(introduction, identity).await?;
+        let (header, block) = header::checked(header.await.map_err(|e| self.failure(&e))?, selector)?;
+        self.set_identified();
+        Ok(Observation { block, pinned: header, latest: None, genesis })
+    }
+
+    /// Requests the block at that height and the call in `block`, in one exchange.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn attest(&self, query: &Query, block: &Block) -> Result<Attestation<Findings>, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let number = BlockNumberOrTag::Number(block.number);
+        let header = batch
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(number, false))
+            .map_err(|e| self.failure(&e))?;
+        let response =
+            batch.add_call::<_, Bytes>("eth_call", &(&query.call, by_hash(block))).map_err(|e| self.failure(&e))?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let header = header.await.map_err(|e| self.failure(&e))?;
+        let (_, observed) = header::checked(header, BlockSelector::Number(block.number))?;
+        if observed != *block {
+            return Ok(Attestation::Other(observed));
+        }
+        self.findings_at(query, block, response.await).map(Attestation::Same)
+    }
+
+    /// Requests the header at that height.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn attest_header(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+        let number = BlockSelector::Number(block.number);
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
+        let (header, observed) = header::checked(header.map_err(|e| self.failure(&e))?, number)?;
+        Ok(if observed == *block { Attestation::Same(header) } else { Attestation::Other(observed) })
+    }
+
+    /// Requests the header with that hash. Any endpoint may give it, since its fields hash to it.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn header_of(&self, hash: B256) -> Result<HashedHeader, Failure> {
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
+        let header = header.map_err(|e| self.failure(&e))?.ok_or(HeaderError::Missing)?;
+        HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
+    }
+
+    /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is proven.
+    ///
+    /// # Errors
+    /// [`Failure`], where no response came at all.
+    pub(crate) async fn hint(&self, query: &Query, selector: BlockSelector) -> Result<Hint, Failure> {
+        let mut batch = self.rpc.new_batch();
+        let touched = batch
+            .add_call::<_, AccessListResult>("eth_createAccessList", &(&query.call, BlockId::from(tag(selector))))
+            .map_err(|e| self.failure(&e))?;
+        let latest = self.request_latest(&mut batch, query, selector)?;
+        batch.await.map_err(|e| self.failure(&e))?;
+        let touched = touched.await.ok().map(|result| result.access_list);
+        let latest = match latest {
+            Some(response) => Some(self.findings(query, response.await)),
+            None => None,
+        };
+        Ok(Hint { touched, latest })
+    }
+
+    /// Adds the call at the newest block to a batch, where the pinned block is compared with it.
+    fn request_latest(
+        &self,
+        batch: &mut BatchRequest<'_>,
+        query: &Query,
+        selector: BlockSelector,
+    ) -> Result<Option<Waiter<Bytes>>, Failure> {
+        let latest = is_compared_with_latest(selector)
+            .then(|| batch.add_call::<_, Bytes>("eth_call", &(&query.call, BlockId::latest())))
+            .transpose();
+        latest.map_err(|e| self.failure(&e))
+    }
+
+    /// Adds the request for the chain id to a batch, where it is not known yet.
+    fn request_chain_id(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, Failure> {
+        let no_params: NoParams = [];
+        let is_new = !self.is_identified();
+        let chain_id = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
+        chain_id.map_err(|e| self.failure(&e))
+    }
+
+    /// Adds the request for block 0 to a batch, where the chain id is requested too.
+    fn request_genesis(
+        &self,
+        batch: &mut BatchRequest<'_>,
+        chain_id: Option<Waiter<U64>>,
+    ) -> Result<Introduction, Failure> {
+        let Some(chain_id) = chain_id else { return Ok(None) };
+        let genesis = (BlockNumberOrTag::Number(0), false);
+        let genesis =
+            batch.add_call::<_, Option<Genesis>>("eth_getBlockByNumber", &genesis).map_err(|e| self.failure(&e))?;
+        Ok(Some((chain_id, genesis)))
+    }
+
+    /// Compares what identifies the chain. Returns the hash of block 0 where it was requested and given.
+    async fn identify(&self, introduction: Introduction, identity: ChainIdentity) -> Result<Option<B256>, Failure> {
+        let Some((chain_id, genesis)) = introduction else { return Ok(None) };
+        let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
+        if observed != identity.id {
+            return Err(Failure::WrongChain(observed));
+        }
+        // A node that has dropped its oldest blocks gives no block 0. The hash of a newer block still identifies the chain.
+        let genesis = genesis.await.ok().flatten().map(|genesis| genesis.hash);
+        self.compare_genesis(genesis, identity)?;
+        Ok(genesis)
+    }
+
+    /// A configured or remembered block 0 binds every endpoint; the known one of mainnet binds public endpoints.
+    fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), Failure> {
+        let known = (identity.id == MAINNET && self.is_public).then_some(MAINNET_GENESIS);
+        match (observed, identity.genesis.or(known)) {
+            (Some(observed), Some(expected)) if observed != expected => Err(Failure::WrongGenesis(observed)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Requests the call in exactly this block, by its hash.
+    async fn observe_at(&self, query: &Query, block: &Block) -> Result<Findings, Failure> {
+        let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, by_hash(block))).await;
+        self.findings_at(query, block, response)
+    }
+
+    fn findings(&self, query: &Query, response: Result<Bytes, TransportError>) -> Result<Findings, Failure> {
+        query.decode(&response.map_err(|e| self.failure(&e))?)
+    }
+
+    fn findings_at(
+        &self,
+        query: &Query,
+        block: &Block,
+        response: Result<Bytes, TransportError>,
+    ) -> Result<Findings, Failure> {
+        query.decode_at(block, &response.map_err(|e| self.failure(&e))?)
+    }
+}
+
+/// The pending responses that identify a chain: its id and its block 0.
+type Introduction = Option<(Waiter<U64>, Waiter<Option<Genesis>>)>;
+
+/// What is read of block 0.
+#[derive(Debug, Deserialize)]
+struct Genesis {
+    hash: B256,
+}

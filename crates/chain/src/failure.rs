@@ -1,0 +1,130 @@
+//! Why an endpoint gave no usable response.
+
+use std::fmt;
+
+use alloy_json_rpc::RpcError;
+use alloy_primitives::B256;
+use alloy_transport::{TransportError, TransportErrorKind};
+use clresolve_core::reading::ChainError;
+use clresolve_core::text::excerpt;
+
+use crate::header::HeaderError;
+use crate::transport::{PostError, TransportFault};
+
+/// Why an endpoint gave no usable response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// No response, or one that cannot be used.
+    Unusable(String),
+    /// The endpoint serves the chain with this id.
+    WrongChain(u64),
+    /// The endpoint's chain begins with this block.
+    WrongGenesis(B256),
+    /// The endpoint does not have the block.
+    NoBlock(String),
+    /// The call ran and failed: too much gas, time or data. The resolver is at fault, as a rule.
+    CallFailed(String),
+    /// Several endpoints got the same request, and too few responses match: each response, by label.
+    Divided(Vec<(String, String)>),
+    /// No endpoint gave a proof that holds: the cause of each, by label.
+    Unproven(Vec<(String, String)>),
+}
+
+impl Failure {
+    /// What an error means. `redact` removes keys from foreign text.
+    pub(crate) fn of(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
+        match error {
+            RpcError::ErrorResp(payload) => {
+                let message = redact(&payload.message);
+                let lower = payload.message.to_ascii_lowercase();
+                if MISSING_BLOCK.iter().any(|phrase| lower.contains(phrase)) {
+                    Self::NoBlock(message)
+                } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|phrase| lower.contains(phrase))
+                {
+                    Self::CallFailed(message)
+                } else {
+                    Self::Unusable(format!("error {}: {message}", payload.code))
+                }
+            }
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
+                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
+                    Self::CallFailed(format!("the answer has more than {cap} bytes"))
+                }
+                Some(TransportFault::Divided(responses)) => Self::Divided(responses.clone()),
+                Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
+                _ => Self::Unusable(redact(&cause.to_string())),
+            },
+            RpcError::DeserError { err, .. } => {
+                Self::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
+            }
+            other => Self::Unusable(redact(&other.to_string())),
+        }
+    }
+
+    /// Whether the endpoint itself is at fault, and not what it was asked for.
+    pub(crate) const fn is_endpoints_fault(&self) -> bool {
+        matches!(self, Self::Unusable(_) | Self::WrongChain(_) | Self::WrongGenesis(_))
+    }
+
+    /// Whether the endpoint serves another chain.
+    pub(crate) const fn is_wrong_chain(&self) -> bool {
+        matches!(self, Self::WrongChain(_) | Self::WrongGenesis(_))
+    }
+
+    /// The failure of the endpoint `label` at `block`; `expected` is the configured chain id.
+    pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
+        match self {
+            Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
+            Self::WrongChain(observed) => ChainError::WrongChain { endpoint: label.to_owned(), expected, observed },
+            Self::WrongGenesis(observed) => ChainError::WrongGenesis { endpoint: label.to_owned(), observed },
+            Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
+            Self::CallFailed(cause) => ChainError::Resolver(cause),
+            Self::Divided(responses) => ChainError::Disagree(responses),
+            Self::Unproven(causes) => ChainError::Unproven(causes),
+        }
+    }
+}
+
+impl From<HeaderError> for Failure {
+    fn from(error: HeaderError) -> Self {
+        match error {
+            HeaderError::Missing => Self::NoBlock(error.to_string()),
+            HeaderError::Hash | HeaderError::Number | HeaderError::Time => Self::Unusable(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(cause) => f.write_str(cause),
+            Self::WrongChain(id) => write!(f, "it serves chain {id}"),
+            Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
+            Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
+            Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
+            Self::Divided(_) => f.write_str("the endpoints contradict each other"),
+            Self::Unproven(_) => f.write_str("no endpoint gave a proof that holds"),
+        }
+    }
+}
+
+/// The error code with which nodes report a revert.
+const EXECUTION_REVERTED: i64 = 3;
+
+/// Phrases with which nodes report a missing block, or that its state is pruned. Lower case.
+const MISSING_BLOCK: [&str; 10] = [
+    "header not found",
+    "unknown block",
+    "block not found",
+    "header for hash not found",
+    "cannot find block",
+    "missing trie node",
+    "historical state",
+    "state not available",
+    "state is not available",
+    "not currently canonical",
+];
+
+/// Phrases with which nodes report that a call exceeded a limit. Lower case.
+const FAILED_CALL: [&str; 5] =
+    ["execution reverted", "execution aborted", "execution timeout", "out of gas", "response size"];

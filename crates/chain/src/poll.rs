@@ -1,0 +1,382 @@
+//! One query to as many endpoints as it takes for enough of them to agree.
+//!
+//! Each endpoint's observation is counted by the [`QuorumCounter`]. An endpoint that is ahead is asked again about the
+//! block of others. The poll ends as soon as enough operators agree.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use async_trait::async_trait;
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Demand, Grade, Proof};
+use clresolve_state::contracts::Findings;
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::endpoint::RpcEndpoint;
+use crate::exchange::{Attestation, ChainIdentity, Observation};
+use crate::failure::Failure;
+use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::pool::{Clock, EndpointPool};
+use crate::query::Query;
+use crate::quorum::{Agreement, QuorumCounter, QuorumStatus, Vote};
+
+/// Asks endpoints until enough of them agree on a block and on its content.
+///
+/// # Errors
+/// [`ChainError`], where too few agree.
+pub(crate) async fn poll<Q: Votable>(
+    pool: &EndpointPool,
+    query: Arc<Q>,
+    selector: BlockSelector,
+) -> Result<Consensus<Q::Vote>, ChainError> {
+    let mut poll = Poll::new(pool, query, selector);
+    poll.run().await;
+    match poll.count.counter.status() {
+        QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.consensus(&agreement)),
+        QuorumStatus::Open { .. } => Err(poll.disagreement()),
+    }
+}
+
+/// What every endpoint is asked. Its answers are counted.
+#[async_trait]
+pub(crate) trait Votable: Send + Sync + 'static {
+    /// What an endpoint states about a block.
+    type Vote: Vote + Clone + fmt::Display + Send + Sync + 'static;
+
+    /// Asks an endpoint about the block that it selects itself.
+    async fn observe(
+        &self,
+        endpoint: &RpcEndpoint,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Self::Vote>, Failure>;
+
+    /// Asks an endpoint about a block of others.
+    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Self::Vote>, Failure>;
+}
+
+#[async_trait]
+impl Votable for Query {
+    type Vote = Findings;
+
+    async fn observe(
+        &self,
+        endpoint: &RpcEndpoint,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        endpoint.observe(self, selector, identity).await
+    }
+
+    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
+        endpoint.attest(self, block).await
+    }
+}
+
+/// What endpoints agreed on.
+pub(crate) struct Consensus<V> {
+    pub(crate) block: Block,
+    pub(crate) pinned: V,
+    pub(crate) latest: Option<Result<V, Failure>>,
+    /// Label of the endpoint that gave `latest`.
+    pub(crate) latest_label: String,
+    /// The endpoints that may be asked further: those that agreed, and those that have not contradicted.
+    pub(crate) members: Vec<Arc<RpcEndpoint>>,
+    /// The endpoints that were not asked.
+    pub(crate) spares: Vec<Arc<RpcEndpoint>>,
+    /// Labels of the endpoints that contradict, with their statement.
+    pub(crate) contradicted_by: Vec<(String, String)>,
+    /// Labels of the endpoints that failed, with the cause.
+    pub(crate) failed: Vec<(String, String)>,
+    asked: Vec<Arc<RpcEndpoint>>,
+    agreed: Vec<Arc<RpcEndpoint>>,
+}
+
+impl<V> Consensus<V> {
+    /// How far the consensus is vouched for.
+    pub(crate) fn proof(&self, demand: Demand) -> Proof {
+        let grade = match demand {
+            Demand::SingleRpc => Grade::SingleRpc,
+            Demand::Quorum(_) => Grade::Quorum,
+            Demand::StateProof(_) => Grade::StateProof,
+        };
+        let own = grade != Grade::Quorum && self.agreed.iter().all(|endpoint| endpoint.own);
+        let asked = if grade == Grade::SingleRpc { 1 } else { operators(&self.asked) };
+        Proof { grade, asked, agreed: operators(&self.agreed), own }
+    }
+
+    /// Labels of the endpoints that agreed.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.agreed.iter().map(|endpoint| endpoint.label.clone()).collect()
+    }
+}
+
+fn operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
+    let operators: HashSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
+    u32::try_from(operators.len()).unwrap_or(u32::MAX)
+}
+
+struct Poll<'p, Q: Votable> {
+    pool: &'p EndpointPool,
+    request: Request<Q>,
+    fan_out: FanOut<JoinHandle<Response<Q::Vote>>>,
+    count: Count<Q::Vote>,
+}
+
+/// The endpoints and what they have answered.
+struct Count<V> {
+    /// The endpoints in the order in which they are asked. An endpoint's index is its place here.
+    order: Vec<Arc<RpcEndpoint>>,
+    counter: QuorumCounter<V>,
+    /// Indices of the endpoints that failed.
+    failures: Vec<(usize, Failure)>,
+    /// Block 0 of the endpoints that gave it.
+    genesis: Vec<(usize, B256)>,
+}
+
+/// A response, with the index of the endpoint that gave it.
+struct Response<V> {
+    endpoint: usize,
+    statement: Statement<V>,
+}
+
+enum Statement<V> {
+    Observed(Box<Result<Observation<V>, Failure>>),
+    /// About a block of others.
+    Attested(Block, Box<Result<Attestation<V>, Failure>>),
+}
+
+impl<'p, Q: Votable> Poll<'p, Q> {
+    fn new(pool: &'p EndpointPool, query: Arc<Q>, selector: BlockSelector) -> Self {
+        let order = pool.in_order();
+        let plan = Plan::new(order.len(), pool.width(), pool.width());
+        Self {
+            pool,
+            request: Request { query, selector, identity: pool.identity(), clock: Arc::clone(&pool.clock) },
+            fan_out: FanOut::new(plan, pool.patience()),
+            count: Count {
+                order,
+                counter: QuorumCounter::new(pool.agree()),
+                failures: Vec::new(),
+                genesis: Vec::new(),
+            },
+        }
+    }
+
+    /// Asks until the count is settled or nothing more can come.
+    async fn run(&mut self) {
+        loop {
+            self.ask_again();
+            let need = self.need();
+            let Self { fan_out, request, count, .. } = self;
+            let ask = |index: usize| request.observe(index, Arc::clone(&count.order[index]));
+            match fan_out.next(need, ask).await {
+                Event::Answer(response) => count.add(response),
+                Event::Stall => match count.counter.status() {
+                    // An endpoint that claims a much newer block does not make an agreement wait for one that stalls.
+                    QuorumStatus::Provisional(..) => break,
+                    _ => count.counter.stop_awaiting(),
+                },
+                Event::Stop => break,
+            }
+        }
+        // Answers come in any order; failures are reported in the order of the endpoints.
+        self.count.failures.sort_by_key(|(endpoint, _)| *endpoint);
+    }
+
+    fn need(&self) -> Need {
+        match self.count.counter.status() {
+            // Under this demand the first endpoint that answers is the only one that is trusted.
+            QuorumStatus::Provisional(..) if self.pool.demand == Demand::SingleRpc => Need::Nothing,
+            _ => self.count.counter.need(),
+        }
+    }
+
+    /// Asks the endpoints that are ahead about the block of others.
+    fn ask_again(&mut self) {
+        let Self { fan_out, request, count, .. } = self;
+        let QuorumStatus::Open { repeats, .. } = count.counter.status() else { return };
+        for (endpoint, block) in repeats {
+            count.counter.asked_again(endpoint, block);
+            fan_out.ask_again(request.attest(endpoint, Arc::clone(&count.order[endpoint]), block));
+        }
+    }
+
+    fn consensus(self, agreement: &Agreement) -> Consensus<Q::Vote> {
+        let Count { order, counter, .. } = &self.count;
+        let Agreement { block, endpoints, latest } = agreement;
+        let (asked, spares) = order.split_at(self.fan_out.asked());
+        let contradictions = self.count.contradictions(agreement);
+        let is_usable = |index: &usize| {
+            let is_contrary = contradictions.iter().any(|(endpoint, _)| endpoint == index);
+            !is_contrary && !self.count.failures.iter().any(|(endpoint, _)| endpoint == index)
+        };
+        let others = (0..asked.len()).filter(|index| !endpoints.contains(index)).filter(is_usable);
+        let of = |index: usize| Arc::clone(&order[index]);
+        let label = |endpoint: usize| self.count.label(endpoint);
+        let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
+        let consensus = Consensus {
+            block: *block,
+            pinned: pinned.expect("an endpoint that agrees has voted"),
+            latest: latest.and_then(|endpoint| counter.latest_vote(endpoint)).cloned(),
+            latest_label: latest.map(label).unwrap_or_default(),
+            members: endpoints.iter().copied().chain(others).map(of).collect(),
+            spares: spares.to_vec(),
+            contradicted_by: contradictions.iter().map(|(index, words)| (label(*index), words.clone())).collect(),
+            failed: self.count.causes(),
+            asked: asked.to_vec(),
+            agreed: endpoints.iter().copied().map(of).collect(),
+        };
+        if self.pool.demand != Demand::SingleRpc {
+            self.remember_genesis(endpoints);
+            self.note_liars(agreement.clone());
+        }
+        consensus
+    }
+
+    /// The error where too few endpoints agree: a contradiction if there is one, else the failures.
+    fn disagreement(&self) -> ChainError {
+        let Count { counter, failures, .. } = &self.count;
+        if counter.is_divided() {
+            return ChainError::Disagree(self.count.statements());
+        }
+        let answered: Vec<String> = counter.endpoints().map(|endpoint| self.count.label(endpoint)).collect();
+        let all_wrong = !failures.is_empty() && failures.iter().all(|(_, failure)| failure.is_wrong_chain());
+        if answered.is_empty() || all_wrong {
+            return self.failure();
+        }
+        ChainError::TooFew { agree: self.pool.agree(), answered, failed: self.count.causes() }
+    }
+
+    /// The error where every endpoint failed. A failed call or a missing block says more than an endpoint that is down.
+    fn failure(&self) -> ChainError {
+        let failures = &self.count.failures;
+        let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
+        let telling = failures.iter().find(|(_, failure)| match failure {
+            Failure::CallFailed(_) => true,
+            failure => all_wrong && failure.is_wrong_chain(),
+        });
+        let telling = telling.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
+        let Some((endpoint, failure)) = telling else { return ChainError::Unreachable(self.count.causes()) };
+        let block = self.request.selector.to_string();
+        failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
+    }
+
+    /// A block 0 that all agreeing endpoints name is compared with that of other endpoints from now on.
+    fn remember_genesis(&self, endpoints: &[usize]) {
+        let genesis = &self.count.genesis;
+        let of = |endpoint: &usize| genesis.iter().find(|(other, _)| other == endpoint).map(|(_, hash)| *hash);
+        let mut hashes = endpoints.iter().map(of);
+        if let Some(Some(first)) = hashes.next()
+            && hashes.all(|hash| hash == Some(first))
+        {
+            self.pool.remember_genesis(first);
+        }
+    }
+
+    /// Counts the endpoints that contradict the agreement, also those that answer late, and lets them rest.
+    fn note_liars(self, agreement: Agreement) {
+        let Self { request, mut fan_out, mut count, .. } = self;
+        let clock = request.clock;
+        tokio::spawn(async move {
+            while let Some(response) = fan_out.drain().await {
+                count.add(response);
+            }
+            for (endpoint, _) in count.counter.against(&agreement) {
+                let liar = &count.order[endpoint];
+                liar.failed(clock());
+                crate::rpc_lied(&liar.label);
+                let block = agreement.block.number;
+                tracing::warn!(endpoint = liar.label, block, "endpoint contradicts the quorum");
+            }
+        });
+    }
+}
+
+impl<V: Vote + fmt::Display> Count<V> {
+    fn add(&mut self, response: Result<Response<V>, JoinError>) {
+        // A join error means that the runtime shuts down or that the task has a bug. The endpoint counts as failed.
+        let Ok(Response { endpoint, statement }) = response else { return };
+        match statement {
+            Statement::Observed(observation) => match *observation {
+                Ok(Observation { block, pinned, latest, genesis }) => {
+                    self.genesis.extend(genesis.map(|hash| (endpoint, hash)));
+                    self.counter.observed(endpoint, &self.order[endpoint].operator, block, pinned, latest);
+                }
+                Err(failure) => self.failures.push((endpoint, failure)),
+            },
+            Statement::Attested(block, attestation) => match *attestation {
+                Ok(Attestation::Same(vote)) => self.counter.attested(endpoint, block, vote),
+                Ok(Attestation::Other(other)) => self.counter.denied(endpoint, other),
+                Err(failure) => {
+                    self.counter.unanswered(endpoint, block);
+                    self.failures.push((endpoint, failure));
+                }
+            },
+        }
+    }
+
+    /// The endpoints that contradict the agreement, with their statement.
+    fn contradictions(&self, agreement: &Agreement) -> Vec<(usize, String)> {
+        let describe = |(endpoint, other): (usize, Block)| {
+            let vote = self.counter.vote(endpoint, &other);
+            (endpoint, vote.map_or_else(|| height(&other), |vote| statement(&other, vote)))
+        };
+        self.counter.against(agreement).into_iter().map(describe).collect()
+    }
+
+    /// The statements of all endpoints that answered.
+    fn statements(&self) -> Vec<(String, String)> {
+        let mut votes: Vec<_> = self.counter.votes().collect();
+        votes.sort_by_key(|(endpoint, ..)| *endpoint);
+        votes.into_iter().map(|(endpoint, block, vote)| (self.label(endpoint), statement(&block, vote))).collect()
+    }
+
+    fn causes(&self) -> Vec<(String, String)> {
+        self.failures.iter().map(|(endpoint, failure)| (self.label(*endpoint), failure.to_string())).collect()
+    }
+
+    fn label(&self, endpoint: usize) -> String {
+        self.order[endpoint].label.clone()
+    }
+}
+
+/// What is sent to every endpoint.
+struct Request<Q> {
+    query: Arc<Q>,
+    selector: BlockSelector,
+    identity: ChainIdentity,
+    clock: Clock,
+}
+
+/// A request is a task of its own. It goes on after the poll has ended, so that its connection stays open and its
+/// endpoint's health is known.
+impl<Q: Votable> Request<Q> {
+    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> JoinHandle<Response<Q::Vote>> {
+        let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
+        let (selector, identity) = (self.selector, self.identity);
+        tokio::spawn(async move {
+            let observation = query.observe(&endpoint, selector, identity).await;
+            endpoint.note(&observation, clock());
+            Response { endpoint: index, statement: Statement::Observed(Box::new(observation)) }
+        })
+    }
+
+    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> JoinHandle<Response<Q::Vote>> {
+        let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
+        tokio::spawn(async move {
+            let attestation = query.attest(&endpoint, &block).await;
+            endpoint.note(&attestation, clock());
+            Response { endpoint: index, statement: Statement::Attested(block, Box::new(attestation)) }
+        })
+    }
+}
+
+fn height(block: &Block) -> String {
+    format!("block {} is {}", block.number, block.hash)
+}
+
+fn statement(block: &Block, vote: &impl fmt::Display) -> String {
+    format!("{}: {vote}", height(block))
+}

@@ -1,0 +1,105 @@
+//! [`ProofSource`]: several endpoints as one source of state. The first response will do, since none is trusted.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use alloy_rpc_types_eth::{AccessList, BlockId};
+use alloy_transport::TransportError;
+use async_trait::async_trait;
+use clresolve_state::{Call, Wanted};
+
+use crate::endpoint::RpcEndpoint;
+use crate::failure::Failure;
+use crate::fan_out::first;
+use crate::pool::Clock;
+use crate::prover::{ProverError, RpcSource, StateItem, StateSource};
+
+/// Endpoints that are asked for state: one at first, others where it stalls or fails.
+pub(crate) struct ProofSource {
+    candidates: Mutex<Candidates>,
+    /// How long an endpoint may stall until the next one is asked too.
+    patience: Duration,
+    clock: Clock,
+}
+
+struct Candidates {
+    /// The endpoints that may be asked. The one that gave the latest response comes first; those that lied or failed are
+    /// removed.
+    endpoints: Vec<Arc<RpcEndpoint>>,
+    /// Labels of the endpoints that failed, with the causes.
+    failures: Vec<(String, String)>,
+}
+
+impl ProofSource {
+    pub(crate) fn new(endpoints: Vec<Arc<RpcEndpoint>>, patience: Duration, clock: Clock) -> Self {
+        Self { candidates: Mutex::new(Candidates { endpoints, failures: Vec::new() }), patience, clock }
+    }
+
+    /// Removes the endpoint that gave the latest response.
+    pub(crate) fn remove_latest(&self) -> Option<Arc<RpcEndpoint>> {
+        let mut candidates = self.candidates();
+        let latest = (!candidates.endpoints.is_empty()).then(|| candidates.endpoints.remove(0))?;
+        latest.failed((self.clock)());
+        Some(latest)
+    }
+
+    /// Labels of the endpoints that gave no proof, with the causes.
+    pub(crate) fn failures(&self) -> Vec<(String, String)> {
+        self.candidates().failures.clone()
+    }
+
+    fn candidates(&self) -> MutexGuard<'_, Candidates> {
+        self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prefer(&self, endpoint: &RpcEndpoint) {
+        let endpoints = &mut self.candidates().endpoints;
+        if let Some(place) = endpoints.iter().position(|other| other.label == endpoint.label) {
+            endpoints[..=place].rotate_right(1);
+        }
+    }
+
+    fn remove_failed(&self, endpoint: &RpcEndpoint, error: &ProverError) {
+        let mut candidates = self.candidates();
+        candidates.endpoints.retain(|other| other.label != endpoint.label);
+        candidates.failures.push((endpoint.label.clone(), format!("it gave no proof: {error}")));
+        endpoint.failed((self.clock)());
+    }
+
+    /// The first success.
+    async fn first<T, F>(&self, ask: impl Fn(Arc<RpcEndpoint>) -> F) -> Result<T, ProverError>
+    where
+        F: Future<Output = Result<T, ProverError>>,
+    {
+        let endpoints = self.candidates().endpoints.clone();
+        let found = first(endpoints.len(), Some(self.patience), |index| ask(Arc::clone(&endpoints[index]))).await;
+        for (index, error) in &found.failures {
+            self.remove_failed(&endpoints[*index], error);
+        }
+        let Some((index, success)) = found.success else {
+            return Err(ProverError::Endpoint(Failure::Unusable("no endpoint is left to ask".to_owned())));
+        };
+        self.prefer(&endpoints[index]);
+        Ok(success)
+    }
+}
+
+#[async_trait]
+impl StateSource for ProofSource {
+    /// The first response, even an error: to do without a hint takes less time than to ask another endpoint.
+    async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError> {
+        let ask = |endpoint: Arc<RpcEndpoint>| async move {
+            let explain = |error: &TransportError| endpoint.failure(error);
+            Ok(RpcSource { rpc: &endpoint.rpc, explain: &explain }.touched(call, block).await)
+        };
+        self.first(ask).await?
+    }
+
+    async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError> {
+        let ask = |endpoint: Arc<RpcEndpoint>| async move {
+            let explain = |error: &TransportError| endpoint.failure(error);
+            RpcSource { rpc: &endpoint.rpc, explain: &explain }.fetch(wanted, block).await
+        };
+        self.first(ask).await
+    }
+}

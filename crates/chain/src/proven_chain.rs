@@ -1,0 +1,234 @@
+//! [`ProvenChain`]: readings that this process computes over proven state.
+//!
+//! A reading has three inputs, and only the first is trusted: a [`HeaderSource`] selects the header, any endpoint proves
+//! the state under it, and endpoints give [`UnprovenHints`].
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes};
+use alloy_rpc_types_eth::{AccessList, BlockId};
+use async_trait::async_trait;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
+use clresolve_core::records::{Key, Record};
+use clresolve_state::contracts::Findings;
+use clresolve_state::{About, CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording};
+use futures_util::future::{OptionFuture, join, try_join};
+use moka::future::Cache;
+
+use crate::Chain;
+use crate::answers::Answers;
+use crate::ccip::CcipReadGateway;
+use crate::failure::Failure;
+use crate::fan_out::first;
+use crate::header::{Head, HeaderSource};
+use crate::pool::{ChainConfig, Clock, EndpointPool};
+use crate::proof_source::ProofSource;
+use crate::proven_transport::{Complaints, ProvenTransport};
+use crate::prover::{Prover, Session};
+use crate::query::Query;
+use crate::quorum_headers::QuorumHeaders;
+use crate::request::{by_hash, is_compared_with_latest};
+use crate::transport::HttpPost;
+use crate::unproven_hints::UnprovenHints;
+
+/// Headers that are remembered for queries about an earlier reading's block.
+const KNOWN_HEADERS: u64 = 64;
+
+/// A [`Chain`] that trusts a header and computes the rest.
+#[derive(Clone)]
+pub struct ProvenChain {
+    pool: Arc<EndpointPool>,
+    contracts: Contracts,
+    answers: Arc<Answers>,
+    headers: Arc<dyn HeaderSource>,
+    prover: Arc<Prover>,
+    known: Cache<B256, Arc<HashedHeader>>,
+    /// Where the proofs of a reading are recorded, if they are.
+    recording: Option<Arc<Recording>>,
+}
+
+impl ProvenChain {
+    /// Trusts the header that the endpoints agree on. Reads through `http`, the door for the operator's URLs, and follows
+    /// look-ups through `gateway`, which must keep to the rules for foreign URLs.
+    pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
+        let (contracts, answers) = (config.contracts, Answers::new(&config, gateway));
+        let pool = Arc::new(EndpointPool::new(config, http));
+        Self {
+            contracts,
+            answers: Arc::new(answers),
+            headers: Arc::new(QuorumHeaders::of(Arc::clone(&pool))),
+            prover: Arc::new(Prover::new(pool.chain_id)),
+            pool,
+            known: Cache::new(KNOWN_HEADERS),
+            recording: None,
+        }
+    }
+
+    /// The same with another clock, trusting the header that the endpoints agree on.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        let pool = Arc::new(self.pool.with_clock(clock));
+        Self { headers: Arc::new(QuorumHeaders::of(Arc::clone(&pool))), pool, ..self }
+    }
+
+    /// Trusts `headers` instead. The endpoints only prove, and give hints.
+    #[must_use]
+    pub fn with_headers(self, headers: Arc<dyn HeaderSource>) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// Asks what the query about the owner will read, while the records are computed, so that it need not be asked then.
+    /// The owner's name is a hint; where it is wrong, the request was in vain.
+    fn prefetch_owner(&self, hints: &UnprovenHints, head: &Head) {
+        let Some(owner) = hints.owner() else { return };
+        let call = self.call_of(&Query::address(&owner, &self.contracts));
+        let (source, prover, block) = (self.source(&head.endpoints), Arc::clone(&self.prover), head.header.id());
+        tokio::spawn(async move { prover.prefetch(&source, block, &call).await });
+    }
+
+    fn call_of(&self, query: &Query) -> Call {
+        let data = query.call.input.input().cloned().unwrap_or_default();
+        Call { to: self.contracts.multicall3, data, gas: CALL_GAS }
+    }
+
+    /// The endpoints as a source of state; those with these labels come first.
+    fn source(&self, labels: &[String]) -> ProofSource {
+        let (firsts, others) = self.pool.split(labels);
+        let endpoints = firsts.into_iter().chain(others).collect();
+        ProofSource::new(endpoints, self.pool.hedge_after, Arc::clone(&self.pool.clock))
+    }
+
+    /// Computes under `header`, over the proofs of endpoints; those with these labels come first.
+    fn transport(&self, header: Arc<HashedHeader>, labels: &[String]) -> ProvenTransport {
+        let session = if self.recording.is_some() { Session::keeping(header) } else { Session::new(header) };
+        ProvenTransport::new(Arc::clone(&self.prover), session, self.source(labels))
+    }
+
+    /// The findings of the query in the transport's block.
+    async fn findings(
+        &self,
+        transport: &ProvenTransport,
+        query: &Query,
+        block: &Block,
+        hint: Option<AccessList>,
+    ) -> Result<Findings, ChainError> {
+        let data = match transport.call(&self.call_of(query), hint).await? {
+            CallOutcome::Returned(data) => data,
+            CallOutcome::Reverted(_) => return Err(ChainError::Resolver("the call reverted".to_owned())),
+            CallOutcome::Halted(cause) => return Err(ChainError::Resolver(cause)),
+        };
+        let explain = |failure: Failure| failure.into_error("proven state", &block.number.to_string(), 0);
+        query.decode_at(block, &data).map_err(explain)
+    }
+
+    /// Records the proofs of the transport's calls, where that is wanted.
+    async fn record(&self, about: About, transport: &ProvenTransport) {
+        let Some(recording) = &self.recording else { return };
+        if let Some((nodes, look_ups)) = transport.proofs().await {
+            recording.add(about, self.contracts, nodes, look_ups);
+        }
+    }
+
+    /// The header of a block of an earlier reading.
+    async fn header_of(&self, block: &Block) -> Result<Arc<HashedHeader>, ChainError> {
+        if let Some(header) = self.known.get(&block.hash).await {
+            return Ok(header);
+        }
+        let endpoints = self.pool.in_order();
+        let ask = |index: usize| endpoints[index].header_of(block.hash);
+        let headers = first(endpoints.len(), self.pool.patience(), ask).await;
+        let cause = |(index, failure): (usize, Failure)| (endpoints[index].label.clone(), failure.to_string());
+        match headers.success {
+            Some((_, header)) => Ok(Arc::new(header)),
+            None => Err(ChainError::Unreachable(headers.failures.into_iter().map(cause).collect())),
+        }
+    }
+
+    /// The answer at the newest block, where it is requested. It is stated, not proven: enough operators must state what
+    /// was computed, or the name is withheld.
+    async fn newest(
+        &self,
+        hints: UnprovenHints,
+        query: &Query,
+        head: &Head,
+        pinned: &Findings,
+    ) -> Result<Answer, ChainError> {
+        let Some(newest) = hints.newest(head, pinned).await else {
+            let few = "too few endpoints say what the newest block holds".to_owned();
+            return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
+        };
+        let explain = |failure: Failure| failure.into_error(&newest.label, "latest", self.pool.chain_id);
+        let findings = newest.findings.map_err(explain)?;
+        let client = self.pool.client(newest.members, newest.spares);
+        self.answers.records(&client, query, &findings, BlockId::latest()).await
+    }
+}
+
+#[async_trait]
+impl Chain for ProvenChain {
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        selector: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        let query = Arc::new(Query::records(name, &self.contracts, keys));
+        let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
+        let (head, mut hints) = try_join(self.headers.head(selector), hints).await?;
+        let header = Arc::new(head.header.clone());
+        self.known.insert(head.block.hash, Arc::clone(&header)).await;
+        self.prefetch_owner(&hints, &head);
+        let transport = self.transport(header, &head.endpoints);
+        // A missing hint costs runs, not an exchange of its own: the endpoints have been asked for it already.
+        let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
+        let client = transport.client();
+        let latest = is_compared_with_latest(selector).then(|| self.newest(hints, &query, &head, &pinned));
+        let answer = self.answers.records(&client, &query, &pinned, by_hash(&head.block));
+        let (answer, latest) = join(answer, OptionFuture::from(latest)).await;
+        let Complaints { lies, failures } = transport.complaints().await;
+        self.record(About::Name, &transport).await;
+        Ok(Reading {
+            block: head.block,
+            answer: answer?,
+            latest,
+            holder: pinned.holder,
+            expiry: pinned.expiry,
+            proof: Proof { grade: Grade::StateProof, asked: head.asked, agreed: head.agreed, own: head.own },
+            endpoints: head.endpoints,
+            contradicted_by: head.contradicted_by.into_iter().chain(lies).collect(),
+            failed_endpoints: head.failed_endpoints.into_iter().chain(failures).collect(),
+        })
+    }
+
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
+        let query = Query::address(owner, &self.contracts);
+        let transport = self.transport(self.header_of(block).await?, endpoints);
+        let findings = self.findings(&transport, &query, block, None).await?;
+        let holding = self.answers.holding(&transport.client(), &query, &findings, by_hash(block)).await?;
+        self.record(About::Owner, &transport).await;
+        Ok(holding)
+    }
+
+    async fn texts(
+        &self,
+        name: &EnsName,
+        block: &Block,
+        endpoints: &[String],
+        keys: &[String],
+    ) -> Result<Vec<Record>, ChainError> {
+        let query = Query::further_records(name, &self.contracts, keys);
+        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
+    }
+
+    fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
+        let recording = Arc::new(Recording::default());
+        let chain = Self { recording: Some(Arc::clone(&recording)), ..self.clone() };
+        Some((Arc::new(chain), recording))
+    }
+
+    async fn header(&self, block: &Block, _endpoints: &[String]) -> Option<Bytes> {
+        Some(self.header_of(block).await.ok()?.rlp())
+    }
+}

@@ -1,0 +1,157 @@
+//! [`ProvenTransport`]: an alloy transport that computes `eth_call` in one block over proven state, and forwards nothing.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use alloy_json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
+use alloy_primitives::{Bytes, TxKind};
+use alloy_rpc_client::RpcClient;
+use alloy_rpc_types_eth::{AccessList, BlockId, TransactionRequest};
+use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
+use clresolve_core::reading::ChainError;
+use clresolve_state::{CALL_GAS, Call, CallOutcome, ProofNodes, callback_answer};
+use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+use tower::Service;
+
+use crate::proof_source::ProofSource;
+use crate::prover::{Prover, ProverError, Session};
+use crate::transport::TransportFault;
+
+/// Computes calls in one block.
+#[derive(Clone)]
+pub(crate) struct ProvenTransport(Arc<Inner>);
+
+struct Inner {
+    prover: Arc<Prover>,
+    block: BlockId,
+    source: ProofSource,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    session: Session,
+    /// The data of the calls of a look-up: the query, then the callbacks with the gateways' answers.
+    calls: Vec<Bytes>,
+    /// Labels of the endpoints whose proofs did not hold, with the causes.
+    lies: Vec<(String, String)>,
+}
+
+/// What went wrong with the endpoints of a transport, by label.
+pub(crate) struct Complaints {
+    /// The endpoints whose proofs did not hold.
+    pub(crate) lies: Vec<(String, String)>,
+    /// The endpoints that gave no proof.
+    pub(crate) failures: Vec<(String, String)>,
+}
+
+impl ProvenTransport {
+    /// Computes in the session's block, over what `source` proves.
+    pub(crate) fn new(prover: Arc<Prover>, session: Session, source: ProofSource) -> Self {
+        let block = session.block();
+        let progress = Mutex::new(Progress { session, calls: Vec::new(), lies: Vec::new() });
+        Self(Arc::new(Inner { prover, block, source, progress }))
+    }
+
+    pub(crate) fn client(&self) -> RpcClient {
+        RpcClient::new(self.clone(), true)
+    }
+
+    /// The outcome of the call, over the proofs of an endpoint whose proofs hold.
+    ///
+    /// # Errors
+    /// [`ChainError::Resolver`] where the call cannot be computed, [`ChainError::Unreachable`] or
+    /// [`ChainError::Unproven`] where no endpoint proves what it reads.
+    pub(crate) async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<CallOutcome, ChainError> {
+        let Inner { prover, source, .. } = &*self.0;
+        let mut progress = self.0.progress.lock().await;
+        let Progress { session, lies, .. } = &mut *progress;
+        loop {
+            let error = match prover.call(source, session, call, hint.clone()).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(error) => error,
+            };
+            match error {
+                ProverError::Endpoint(_) => break,
+                error if !error.is_lie() => return Err(ChainError::Resolver(error.to_string())),
+                lie => {
+                    let Some(liar) = source.remove_latest() else { break };
+                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {lie}");
+                    crate::rpc_lied(&liar.label);
+                    lies.push((liar.label.clone(), lie.to_string()));
+                }
+            }
+        }
+        let all = lies.iter().cloned().chain(source.failures()).collect();
+        Err(if lies.is_empty() { ChainError::Unreachable(all) } else { ChainError::Unproven(all) })
+    }
+
+    /// What went wrong so far.
+    pub(crate) async fn complaints(&self) -> Complaints {
+        Complaints { lies: self.0.progress.lock().await.lies.clone(), failures: self.0.source.failures() }
+    }
+
+    /// The proofs that the calls used and the gateways' answers, where the session keeps them.
+    pub(crate) async fn proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
+        let progress = self.0.progress.lock().await;
+        let look_ups = progress.calls.iter().skip(1).filter_map(|call| callback_answer(call)).collect();
+        Some((progress.session.nodes()?, look_ups))
+    }
+
+    async fn respond(&self, request: SerializedRequest) -> Result<Response, TransportError> {
+        let call = self
+            .requested_call(&request)
+            .ok_or_else(|| TransportErrorKind::custom_str("the request is no call in the proven block"))?;
+        self.0.progress.lock().await.calls.push(call.data.clone());
+        let failure = |code, message: String, data| {
+            ResponsePayload::Failure(ErrorPayload { code, message: message.into(), data })
+        };
+        let payload = match self.call(&call, None).await {
+            Ok(CallOutcome::Returned(data)) => ResponsePayload::Success(json(&data)?),
+            Ok(CallOutcome::Reverted(data)) => failure(3, "execution reverted".to_owned(), Some(json(&data)?)),
+            Ok(CallOutcome::Halted(cause)) => failure(-32000, cause, None),
+            Err(ChainError::Unproven(causes)) => {
+                return Err(TransportErrorKind::custom(TransportFault::Unproven(causes)));
+            }
+            Err(error) => return Err(TransportErrorKind::custom_str(&error.to_string())),
+        };
+        Ok(Response { id: request.id().clone(), payload })
+    }
+
+    /// The call of a request, if it is a call in this block.
+    fn requested_call(&self, request: &SerializedRequest) -> Option<Call> {
+        if request.method() != "eth_call" {
+            return None;
+        }
+        let parameters: Vec<serde_json::Value> = serde_json::from_str(request.params()?.get()).ok()?;
+        let block: BlockId = serde_json::from_value(parameters.get(1)?.clone()).ok()?;
+        let call: TransactionRequest = serde_json::from_value(parameters.first()?.clone()).ok()?;
+        let Some(TxKind::Call(to)) = call.to else { return None };
+        let gas = call.gas.unwrap_or(CALL_GAS);
+        (block == self.0.block).then(|| Call { to, data: call.input.into_input().unwrap_or_default(), gas })
+    }
+}
+
+impl Service<RequestPacket> for ProvenTransport {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> Self::Future {
+        let transport = self.clone();
+        Box::pin(async move {
+            match packet {
+                RequestPacket::Single(request) => transport.respond(request).await.map(ResponsePacket::Single),
+                RequestPacket::Batch(_) => Err(TransportErrorKind::custom_str("a batch is not computed")),
+            }
+        })
+    }
+}
+
+fn json(data: &Bytes) -> Result<Box<RawValue>, TransportError> {
+    serde_json::value::to_raw_value(data).map_err(TransportError::ser_err)
+}

@@ -1,0 +1,82 @@
+//! A query about a name, ready to be sent, and the decoding of its result.
+
+use alloy_primitives::Bytes;
+use alloy_rpc_types_eth::TransactionRequest;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Block;
+use clresolve_core::records::Key;
+use clresolve_state::Contracts;
+use clresolve_state::contracts::{Findings, Subject};
+
+use crate::failure::Failure;
+use crate::request::eth_call;
+
+/// A query about a name.
+pub(crate) struct Query {
+    subject: Subject,
+    /// The records that are read; empty where it is the address.
+    pub(crate) keys: &'static [Key],
+    /// The call of the Universal Resolver, which a look-up repeats.
+    pub(crate) resolve: Bytes,
+    /// The call of Multicall3, which holds all other calls.
+    pub(crate) call: TransactionRequest,
+}
+
+impl Query {
+    /// The text records of these keys.
+    pub(crate) fn records(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
+        let subject = Subject::new(name, contracts);
+        let resolve = subject.resolve_texts(keys.iter().map(|key| key.as_str()));
+        Self::new(subject, contracts, resolve, keys)
+    }
+
+    /// Text records of keys that are not part of the walk.
+    pub(crate) fn further_records(name: &EnsName, contracts: &Contracts, keys: &[String]) -> Self {
+        let subject = Subject::new(name, contracts);
+        let resolve = subject.resolve_texts(keys.iter().map(String::as_str));
+        Self::new(subject, contracts, resolve, &[])
+    }
+
+    /// The address.
+    pub(crate) fn address(name: &EnsName, contracts: &Contracts) -> Self {
+        let subject = Subject::new(name, contracts);
+        let resolve = subject.resolve_address();
+        Self::new(subject, contracts, resolve, &[])
+    }
+
+    fn new(subject: Subject, contracts: &Contracts, resolve: Bytes, keys: &'static [Key]) -> Self {
+        let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
+        Self { subject, keys, resolve, call }
+    }
+
+    /// Decodes the result of the call.
+    ///
+    /// # Errors
+    /// [`Failure::Unusable`].
+    pub(crate) fn decode(&self, data: &[u8]) -> Result<Findings, Failure> {
+        self.subject.decode(data).map_err(|garbled| Failure::Unusable(garbled.to_string()))
+    }
+
+    /// Decodes the result of the call in a block that was named by its hash.
+    ///
+    /// # Errors
+    /// [`Failure::Unusable`], also where the result names another block.
+    pub(crate) fn decode_at(&self, block: &Block, data: &[u8]) -> Result<Findings, Failure> {
+        let findings = self.decode(data)?;
+        if findings.block != block.number {
+            return Err(Failure::Unusable("a call by block hash ran in another block".to_owned()));
+        }
+        Ok(findings)
+    }
+}
+
+/// The findings, unless the newest block that they are from is older than the pinned one.
+///
+/// # Errors
+/// [`Failure::Unusable`].
+pub(crate) fn not_before(latest: Findings, block: &Block) -> Result<Findings, Failure> {
+    if latest.block < block.number {
+        return Err(Failure::Unusable("the newest block is older than the block that was read".to_owned()));
+    }
+    Ok(latest)
+}

@@ -1,0 +1,352 @@
+//! Counting what endpoints state: which block, and which vote about it, enough operators share. No I/O.
+//!
+//! Honest endpoints straddle epochs, so the highest block that enough of them have finalized counts. An endpoint that is
+//! ahead is asked again about that block. A vote counts once per operator.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use clresolve_core::reading::Block;
+use clresolve_state::HashedHeader;
+use clresolve_state::contracts::Findings;
+use jiff::SignedDuration;
+
+use crate::failure::Failure;
+use crate::fan_out::Need;
+
+/// How far apart the finalized blocks of honest endpoints are, at most: three epochs. An agreement on an older block
+/// waits for the endpoints that have not answered yet, so that one that is stuck does not hold the others back.
+const STRADDLE: SignedDuration = SignedDuration::from_mins(20);
+
+/// How often one endpoint is asked again about a block of others. Two are enough for honest ones; more only serve an
+/// endpoint that makes up blocks.
+const MAX_REPEATS: usize = 4;
+
+/// What an endpoint states about a block.
+pub(crate) trait Vote: PartialEq {
+    /// Whether the name's resolver and its response are the same, whatever the block.
+    fn same_answer(&self, other: &Self) -> bool;
+}
+
+impl Vote for Findings {
+    fn same_answer(&self, other: &Self) -> bool {
+        self.same_answer(other)
+    }
+}
+
+/// Where the rest is computed from proven state, the header is the whole vote.
+impl Vote for HashedHeader {
+    fn same_answer(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+/// Counts votes until enough operators agree.
+pub(crate) struct QuorumCounter<V> {
+    /// Number of operators that must agree.
+    agree: usize,
+    ballots: Vec<Ballot<V>>,
+}
+
+/// The votes of one endpoint.
+struct Ballot<V> {
+    /// The endpoint's index.
+    endpoint: usize,
+    operator: String,
+    /// Its newest block of the requested kind.
+    head: Block,
+    votes: Vec<(Block, V)>,
+    /// Blocks that it has in place of blocks that it was asked about.
+    others: Vec<Block>,
+    /// Blocks of other endpoints that it was asked about.
+    repeats: Vec<Block>,
+    /// Those of them for which no answer is expected any more.
+    unanswered: Vec<Block>,
+    latest: Option<Result<V, Failure>>,
+}
+
+/// A block and a vote that enough operators share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    pub(crate) block: Block,
+    /// Indices of the endpoints that agree.
+    pub(crate) endpoints: Vec<usize>,
+    /// The endpoint whose vote on the newest block counts: enough endpoints share it, or it is an objection. `None` where
+    /// the newest block was not requested.
+    pub(crate) latest: Option<usize>,
+}
+
+/// The result of the count so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum QuorumStatus {
+    /// No further answer can give a better agreement.
+    Settled(Agreement),
+    /// An agreement that stands unless an answer under way gives a better one.
+    Provisional(Agreement, Lacking),
+    /// No agreement yet.
+    Open {
+        /// Largest number of operators that share a vote.
+        most: usize,
+        /// Endpoints to ask again, about these blocks.
+        repeats: Vec<(usize, Block)>,
+    },
+}
+
+/// What a provisional agreement lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// A recent block: an endpoint has finalized a much newer one.
+    RecentBlock,
+    /// A clear vote on the newest block.
+    Latest,
+}
+
+impl<V: Vote> QuorumCounter<V> {
+    pub(crate) const fn new(agree: usize) -> Self {
+        Self { agree, ballots: Vec::new() }
+    }
+
+    /// An endpoint's first answer.
+    pub(crate) fn observed(
+        &mut self,
+        endpoint: usize,
+        operator: &str,
+        head: Block,
+        vote: V,
+        latest: Option<Result<V, Failure>>,
+    ) {
+        self.ballots.push(Ballot {
+            endpoint,
+            operator: operator.to_owned(),
+            head,
+            votes: vec![(head, vote)],
+            others: Vec::new(),
+            repeats: Vec::new(),
+            unanswered: Vec::new(),
+            latest,
+        });
+    }
+
+    /// An endpoint is asked again, about a block of others.
+    pub(crate) fn asked_again(&mut self, endpoint: usize, block: Block) {
+        self.update(endpoint, |ballot| ballot.repeats.push(block));
+    }
+
+    /// The endpoint has that block too, and this is its vote.
+    pub(crate) fn attested(&mut self, endpoint: usize, block: Block, vote: V) {
+        self.update(endpoint, |ballot| ballot.votes.push((block, vote)));
+    }
+
+    /// The endpoint has another block at that height.
+    pub(crate) fn denied(&mut self, endpoint: usize, other: Block) {
+        self.update(endpoint, |ballot| ballot.others.push(other));
+    }
+
+    /// The endpoint gave no answer about that block.
+    pub(crate) fn unanswered(&mut self, endpoint: usize, block: Block) {
+        self.update(endpoint, |ballot| ballot.unanswered.push(block));
+    }
+
+    /// Expects no answer any more from the endpoints that were asked again, so that a lower block may do. An answer that
+    /// comes nevertheless is counted.
+    pub(crate) fn stop_awaiting(&mut self) {
+        for ballot in &mut self.ballots {
+            let awaited: Vec<Block> = ballot.awaited().copied().collect();
+            ballot.unanswered.extend(awaited);
+        }
+    }
+
+    fn update(&mut self, endpoint: usize, change: impl FnOnce(&mut Ballot<V>)) {
+        if let Some(ballot) = self.ballots.iter_mut().find(|ballot| ballot.endpoint == endpoint) {
+            change(ballot);
+        }
+    }
+
+    /// The result of the count so far.
+    pub(crate) fn status(&self) -> QuorumStatus {
+        let groups = self.groups();
+        let Some(group) = self.winner(&groups) else {
+            let most = groups.iter().map(|group| self.operators(&group.endpoints)).max().unwrap_or(0);
+            return QuorumStatus::Open { most, repeats: self.repeats(&groups) };
+        };
+        let (latest, is_clear) = self.latest(group);
+        let agreement = Agreement { block: group.block, endpoints: group.endpoints.clone(), latest };
+        if self.is_old(&group.block) {
+            return QuorumStatus::Provisional(agreement, Lacking::RecentBlock);
+        }
+        if is_clear { QuorumStatus::Settled(agreement) } else { QuorumStatus::Provisional(agreement, Lacking::Latest) }
+    }
+
+    /// What the count leaves open.
+    pub(crate) fn need(&self) -> Need {
+        match self.status() {
+            QuorumStatus::Settled(_) => Need::Nothing,
+            QuorumStatus::Provisional(_, Lacking::RecentBlock) => Need::AnswersOrStall { in_sight: 1 },
+            QuorumStatus::Provisional(_, Lacking::Latest) => Need::Confirmation,
+            QuorumStatus::Open { most, .. } if self.awaits() => Need::AnswersOrStall { in_sight: most },
+            QuorumStatus::Open { most, .. } => Need::Answers { in_sight: most },
+        }
+    }
+
+    /// The endpoint's vote about the block.
+    pub(crate) fn vote(&self, endpoint: usize, block: &Block) -> Option<&V> {
+        self.ballot(endpoint)?.vote(block)
+    }
+
+    /// The endpoint's vote about the newest block.
+    pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, Failure>> {
+        self.ballot(endpoint)?.latest.as_ref()
+    }
+
+    /// The endpoint whose vote on the newest block differs from `vote`, or that failed there, where too few endpoints
+    /// answered.
+    pub(crate) fn objection(&self, vote: &V) -> Option<usize> {
+        let of = |objects: fn(&Result<V, Failure>, &V) -> bool| {
+            let ballot = self.ballots.iter().find(|b| b.latest.as_ref().is_some_and(|latest| objects(latest, vote)));
+            ballot.map(|ballot| ballot.endpoint)
+        };
+        of(|latest, vote| latest.as_ref().is_ok_and(|latest| !latest.same_answer(vote)))
+            .or_else(|| of(|latest, _| latest.is_err()))
+    }
+
+    /// The endpoints that have answered.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = usize> {
+        self.ballots.iter().map(|ballot| ballot.endpoint)
+    }
+
+    /// All votes, by endpoint and block.
+    pub(crate) fn votes(&self) -> impl Iterator<Item = (usize, Block, &V)> {
+        self.ballots.iter().flat_map(|ballot| ballot.votes.iter().map(|(block, vote)| (ballot.endpoint, *block, vote)))
+    }
+
+    /// Whether any two endpoints contradict each other.
+    pub(crate) fn is_divided(&self) -> bool {
+        let groups = self.groups();
+        let has_two_votes =
+            groups.iter().enumerate().any(|(i, a)| groups[..i].iter().any(|b| a.block.number == b.block.number));
+        has_two_votes || self.ballots.iter().any(|ballot| !ballot.others.is_empty())
+    }
+
+    /// The endpoints that contradict the agreement, and the block that they have at its height. An endpoint that agrees
+    /// late is not among them.
+    pub(crate) fn against(&self, agreement: &Agreement) -> Vec<(usize, Block)> {
+        let agreed = agreement.endpoints.first().and_then(|endpoint| self.vote(*endpoint, &agreement.block));
+        let contradiction = |ballot: &Ballot<V>| {
+            let votes = ballot.votes.iter().filter(|(block, vote)| *block != agreement.block || Some(vote) != agreed);
+            let denials = ballot.others.iter().filter(|block| **block != agreement.block);
+            let mut others = votes.map(|(block, _)| block).chain(denials);
+            let other = others.find(|block| block.number == agreement.block.number)?;
+            Some((ballot.endpoint, *other))
+        };
+        self.ballots.iter().filter_map(contradiction).collect()
+    }
+
+    /// Whether an answer about a block of others is expected.
+    fn awaits(&self) -> bool {
+        self.ballots.iter().any(|ballot| ballot.awaited().next().is_some())
+    }
+
+    /// Every block and vote, with the endpoints that share it.
+    fn groups(&self) -> Vec<AgreementGroup<'_, V>> {
+        let mut groups: Vec<AgreementGroup<'_, V>> = Vec::new();
+        for ballot in &self.ballots {
+            for (block, vote) in &ballot.votes {
+                match groups.iter_mut().find(|group| group.block == *block && group.vote == vote) {
+                    Some(group) => group.endpoints.push(ballot.endpoint),
+                    None => groups.push(AgreementGroup { block: *block, vote, endpoints: vec![ballot.endpoint] }),
+                }
+            }
+        }
+        groups
+    }
+
+    /// The group with the highest block among those that are large enough; `None` where two of them contradict each
+    /// other.
+    fn winner<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
+        let mut large = groups.iter().filter(|group| self.operators(&group.endpoints) >= self.agree);
+        let first = large.next()?;
+        let winner =
+            large.clone().fold(first, |best, group| if group.block.number > best.block.number { group } else { best });
+        let rivals =
+            std::iter::once(first).chain(large).filter(|group| group.block.number == winner.block.number).count();
+        (rivals == 1).then_some(winner)
+    }
+
+    /// Where endpoints that are ahead may bring a group to a sufficient size: those that were not asked yet, about the
+    /// highest such block.
+    fn repeats(&self, groups: &[AgreementGroup<'_, V>]) -> Vec<(usize, Block)> {
+        let mut by_height: Vec<&AgreementGroup<'_, V>> = groups.iter().collect();
+        by_height.sort_by_key(|group| std::cmp::Reverse(group.block.number));
+        let target = by_height.into_iter().find(|group| {
+            let may_join = self.ballots.iter().filter(|ballot| ballot.may_join(&group.block)).map(|b| b.endpoint);
+            self.operators(&group.endpoints.iter().copied().chain(may_join).collect::<Vec<_>>()) >= self.agree
+        });
+        let Some(AgreementGroup { block, .. }) = target else { return Vec::new() };
+        let unasked = |ballot: &&Ballot<V>| ballot.may_join(block) && !ballot.repeats.contains(block);
+        self.ballots.iter().filter(unasked).map(|ballot| (ballot.endpoint, *block)).collect()
+    }
+
+    /// The endpoint whose vote on the newest block counts, and whether that is clear. A change counts unless enough
+    /// operators state that there is none: the newest block may only downgrade, but one endpoint alone cannot withhold a
+    /// name by it.
+    fn latest(&self, group: &AgreementGroup<'_, V>) -> (Option<usize>, bool) {
+        let of = |wanted: fn(&Result<V, Failure>, &V) -> bool| -> Vec<usize> {
+            let is_one = |b: &&Ballot<V>| b.latest.as_ref().is_some_and(|latest| wanted(latest, group.vote));
+            self.ballots.iter().filter(is_one).map(|ballot| ballot.endpoint).collect()
+        };
+        let same = of(|latest, vote| latest.as_ref().is_ok_and(|latest| latest.same_answer(vote)));
+        let changed = of(|latest, vote| latest.as_ref().is_ok_and(|latest| !latest.same_answer(vote)));
+        let failed = of(|latest, _| latest.is_err());
+        if self.operators(&same) >= self.agree {
+            return (same.first().copied(), true);
+        }
+        let is_clear = self.operators(&changed) >= self.agree || same.len() + changed.len() + failed.len() == 0;
+        (changed.first().or_else(|| failed.first()).or_else(|| same.first()).copied(), is_clear)
+    }
+
+    fn is_old(&self, block: &Block) -> bool {
+        self.ballots.iter().any(|ballot| ballot.head.timestamp.duration_since(block.timestamp) > STRADDLE)
+    }
+
+    fn operators(&self, endpoints: &[usize]) -> usize {
+        let operator = |endpoint: &usize| self.ballot(*endpoint).map(|ballot| ballot.operator.as_str());
+        endpoints.iter().filter_map(operator).collect::<BTreeSet<_>>().len()
+    }
+
+    fn ballot(&self, endpoint: usize) -> Option<&Ballot<V>> {
+        self.ballots.iter().find(|ballot| ballot.endpoint == endpoint)
+    }
+}
+
+/// The endpoints that share a vote about a block.
+struct AgreementGroup<'b, V> {
+    block: Block,
+    vote: &'b V,
+    endpoints: Vec<usize>,
+}
+
+impl<V> Ballot<V> {
+    fn vote(&self, block: &Block) -> Option<&V> {
+        self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
+    }
+
+    /// Blocks of others that it was asked about, and about which an answer is expected.
+    fn awaited(&self) -> impl Iterator<Item = &Block> {
+        self.repeats.iter().filter(|block| {
+            let is_denied = self.others.iter().any(|other| other.number == block.number);
+            self.vote(block).is_none() && !is_denied && !self.unanswered.contains(block)
+        })
+    }
+
+    /// Whether it is ahead and may yet vouch for `block`.
+    fn may_join(&self, block: &Block) -> bool {
+        let is_asked = self.repeats.contains(block);
+        self.head.number > block.number
+            && self.vote(block).is_none()
+            && !self.unanswered.contains(block)
+            && !self.others.iter().any(|other| other.number == block.number)
+            && (is_asked || self.repeats.len() < MAX_REPEATS)
+    }
+}

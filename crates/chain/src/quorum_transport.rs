@@ -1,0 +1,168 @@
+//! [`QuorumTransport`]: several endpoints as one alloy transport, whose response is the one that enough of them give.
+//!
+//! Requests at a pinned block after the first exchange go through it: those about the owner, and the steps of a look-up off
+//! the chain. The caller does not see how many endpoints stand behind a call.
+//! [`ProvenTransport`](crate::proven_transport::ProvenTransport) takes its place where calls are computed.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use alloy_json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload};
+use alloy_primitives::Bytes;
+use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
+use clresolve_state::contracts::short_digest;
+use serde_json::value::RawValue;
+use tower::Service;
+
+use crate::endpoint::RpcEndpoint;
+use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::transport::TransportFault;
+
+/// Endpoints that get the same request at the same time.
+#[derive(Clone)]
+pub(crate) struct QuorumTransport(Arc<Quorum>);
+
+struct Quorum {
+    /// The members, then the spares, which are asked where members stall, fail or contradict each other.
+    endpoints: Vec<Arc<RpcEndpoint>>,
+    members: usize,
+    /// Number of operators that must agree.
+    agree: usize,
+    /// How long endpoints may stall until the next spare is asked.
+    patience: Duration,
+}
+
+impl QuorumTransport {
+    pub(crate) fn new(
+        members: Vec<Arc<RpcEndpoint>>,
+        spares: Vec<Arc<RpcEndpoint>>,
+        agree: usize,
+        patience: Duration,
+    ) -> Self {
+        let count = members.len();
+        let endpoints = members.into_iter().chain(spares).collect();
+        Self(Arc::new(Quorum { endpoints, members: count, agree, patience }))
+    }
+}
+
+impl Service<RequestPacket> for QuorumTransport {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> Self::Future {
+        let quorum = Arc::clone(&self.0);
+        Box::pin(async move { quorum.ask(packet).await })
+    }
+}
+
+/// The part of a response that is compared. Error messages differ from program to program and are no part of it.
+#[derive(PartialEq)]
+enum Comparable {
+    Result(String),
+    Reverted(Bytes),
+}
+
+impl Comparable {
+    fn of(response: &Response) -> Option<Self> {
+        match &response.payload {
+            ResponsePayload::Success(result) => Some(Self::Result(result.get().to_ascii_lowercase())),
+            ResponsePayload::Failure(error) => error.as_revert_data().map(Self::Reverted),
+        }
+    }
+}
+
+impl fmt::Display for Comparable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Result(result) => write!(f, "an answer {}", short_digest(result.as_bytes())),
+            Self::Reverted(data) => write!(f, "a revert {}", short_digest(data)),
+        }
+    }
+}
+
+impl Quorum {
+    /// The response that enough operators give. Where there is none: their contradiction, else the first failure.
+    async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
+        let plan = Plan::new(self.endpoints.len(), self.members, self.agree);
+        let mut fan_out = FanOut::new(plan, Some(self.patience));
+        let ask = |index: usize| {
+            let (mut transport, packet) = (self.endpoints[index].transport.clone(), packet.clone());
+            async move { (index, transport.call(packet).await) }
+        };
+        let mut responses: Vec<(usize, Comparable)> = Vec::new();
+        let mut failure = None;
+        loop {
+            let need = Need::Answers { in_sight: self.most_alike(&responses) };
+            let Event::Answer((index, answer)) = fan_out.next(need, ask).await else { break };
+            let response = match answer {
+                Ok(ResponsePacket::Single(response)) => redacted(&self.endpoints[index], response),
+                Ok(ResponsePacket::Batch(_)) => return Err(unusable("a batch has no single answer")),
+                Err(error) => {
+                    failure.get_or_insert(Err(error));
+                    continue;
+                }
+            };
+            let Some(comparable) = Comparable::of(&response) else {
+                failure.get_or_insert(Ok(ResponsePacket::Single(response)));
+                continue;
+            };
+            responses.push((index, comparable));
+            let (_, latest) = &responses[responses.len() - 1];
+            if self.operators(&responses, latest) >= self.agree {
+                if is_about_one_block(&packet) {
+                    let others = responses.iter().filter(|(_, other)| other != latest);
+                    others.for_each(|(index, _)| accuse(&self.endpoints[*index]));
+                }
+                return Ok(ResponsePacket::Single(response));
+            }
+        }
+        if responses.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+            let label = |index: usize| self.endpoints[index].label.clone();
+            let statements = responses.iter().map(|(index, response)| (label(*index), response.to_string())).collect();
+            return Err(TransportErrorKind::custom(TransportFault::Divided(statements)));
+        }
+        failure.unwrap_or_else(|| Err(unusable("too few endpoints answered")))
+    }
+
+    /// Largest number of operators that give the same response.
+    fn most_alike(&self, responses: &[(usize, Comparable)]) -> usize {
+        responses.iter().map(|(_, response)| self.operators(responses, response)).max().unwrap_or(0)
+    }
+
+    /// Number of operators that give this response.
+    fn operators(&self, responses: &[(usize, Comparable)], response: &Comparable) -> usize {
+        let alike = responses.iter().filter(|(_, other)| other == response);
+        alike.map(|(index, _)| self.endpoints[*index].operator.as_str()).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// Whether the request names a block by its hash. At the newest block honest endpoints may differ.
+fn is_about_one_block(packet: &RequestPacket) -> bool {
+    let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
+    matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
+}
+
+fn accuse(endpoint: &RpcEndpoint) {
+    crate::rpc_lied(&endpoint.label);
+    tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
+}
+
+/// The response without what may be a key in an error message.
+fn redacted(endpoint: &RpcEndpoint, mut response: Response) -> Response {
+    if let ResponsePayload::Failure(error) = &mut response.payload {
+        error.message = endpoint.redact(&error.message).into();
+    }
+    response
+}
+
+fn unusable(cause: &str) -> TransportError {
+    TransportErrorKind::custom_str(cause)
+}

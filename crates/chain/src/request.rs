@@ -1,0 +1,38 @@
+//! Parameters of the JSON-RPC requests that are sent.
+
+use alloy_primitives::{Address, Bytes};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, RpcBlockHash, TransactionInput, TransactionRequest};
+use alloy_transport::TransportError;
+use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_state::CALL_GAS;
+
+/// A call with [`CALL_GAS`].
+pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
+    let input = TransactionInput { data: Some(data), input: None };
+    TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
+}
+
+/// The revert data that an error carries.
+pub(crate) fn revert_data(error: &TransportError) -> Option<Bytes> {
+    error.as_error_resp()?.as_revert_data()
+}
+
+/// The block by its hash (EIP-1898), so that a reorganisation cannot replace it.
+pub(crate) const fn by_hash(block: &Block) -> BlockId {
+    BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
+}
+
+/// The block by tag or number.
+pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
+    match selector {
+        BlockSelector::Finalized => BlockNumberOrTag::Finalized,
+        BlockSelector::Safe => BlockNumberOrTag::Safe,
+        BlockSelector::Latest => BlockNumberOrTag::Latest,
+        BlockSelector::Number(number) => BlockNumberOrTag::Number(number),
+    }
+}
+
+/// Whether the block is compared with the newest one.
+pub(crate) const fn is_compared_with_latest(selector: BlockSelector) -> bool {
+    matches!(selector, BlockSelector::Finalized | BlockSelector::Safe)
+}

@@ -1,0 +1,109 @@
+//! [`RpcChain`]: readings as the endpoints state them.
+//!
+//! With [`Demand::SingleRpc`](clresolve_core::reading::Demand::SingleRpc) one endpoint is enough, and the endpoints are
+//! asked one after another. Otherwise several are asked at the same time, until enough operators agree.
+
+use std::sync::Arc;
+
+use alloy_primitives::Bytes;
+use alloy_rpc_types_eth::BlockId;
+use async_trait::async_trait;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
+use clresolve_core::records::{Key, Record};
+use clresolve_state::Contracts;
+use futures_util::future::{OptionFuture, join};
+
+use crate::Chain;
+use crate::answers::Answers;
+use crate::ccip::CcipReadGateway;
+use crate::fan_out::first;
+use crate::poll::{Consensus, poll};
+use crate::pool::{ChainConfig, Clock, EndpointPool};
+use crate::query::Query;
+use crate::request::by_hash;
+use crate::transport::HttpPost;
+
+/// A [`Chain`] over JSON-RPC. Its readings are those of the endpoints that agreed.
+pub struct RpcChain {
+    pool: EndpointPool,
+    contracts: Contracts,
+    answers: Answers,
+}
+
+impl RpcChain {
+    /// Reads through `http`, the door for the operator's URLs, and follows look-ups through `gateway`, which must
+    /// keep to the rules for foreign URLs.
+    pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
+        Self {
+            contracts: config.contracts,
+            answers: Answers::new(&config, gateway),
+            pool: EndpointPool::new(config, http),
+        }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.pool.clock = clock;
+        self
+    }
+}
+
+#[async_trait]
+impl Chain for RpcChain {
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        block: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        let query = Arc::new(Query::records(name, &self.contracts, keys));
+        let consensus = poll(&self.pool, Arc::clone(&query), block).await?;
+        let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
+        let Consensus { block, pinned, latest, .. } = &consensus;
+        let at_latest = latest.as_ref().map(async |findings| {
+            let findings =
+                findings.clone().map_err(|f| f.into_error(&consensus.latest_label, "latest", self.pool.chain_id))?;
+            self.answers.records(&client, &query, &findings, BlockId::latest()).await
+        });
+        let answer = self.answers.records(&client, &query, pinned, by_hash(block));
+        let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
+        Ok(Reading {
+            block: *block,
+            answer: answer?,
+            latest,
+            holder: pinned.holder,
+            expiry: pinned.expiry,
+            proof: consensus.proof(self.pool.demand),
+            endpoints: consensus.labels(),
+            contradicted_by: consensus.contradicted_by,
+            failed_endpoints: consensus.failed,
+        })
+    }
+
+    async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
+        let query = Query::address(owner, &self.contracts);
+        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        self.answers.holding(&client, &query, &findings, by_hash(block)).await
+    }
+
+    async fn texts(
+        &self,
+        name: &EnsName,
+        block: &Block,
+        endpoints: &[String],
+        keys: &[String],
+    ) -> Result<Vec<Record>, ChainError> {
+        let query = Query::further_records(name, &self.contracts, keys);
+        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
+    }
+
+    /// A header of a fork that adds members unknown to this program has another hash here, and counts as missing.
+    async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
+        let (members, _) = self.pool.split(endpoints);
+        let headers = first(members.len(), self.pool.patience(), |index| members[index].header_of(block.hash)).await;
+        headers.success.map(|(_, header)| header.rlp())
+    }
+}

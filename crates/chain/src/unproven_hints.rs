@@ -1,0 +1,143 @@
+//! [`UnprovenHints`]: what endpoints state without proof, beside a reading that is computed.
+//!
+//! Two things are taken from them: what the call is likely to read, which saves exchanges, and whether the newest block
+//! differs, which may only downgrade.
+
+use std::sync::Arc;
+
+use alloy_rpc_types_eth::AccessList;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::records::Key;
+use clresolve_state::contracts::{Findings, Resolved, decode_texts};
+use tokio::task::{JoinError, JoinHandle};
+
+use crate::endpoint::RpcEndpoint;
+use crate::exchange::Hint;
+use crate::failure::Failure;
+use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::header::Head;
+use crate::pool::EndpointPool;
+use crate::query::{Query, not_before};
+use crate::quorum::{QuorumCounter, QuorumStatus};
+
+/// The hints of endpoints, and the requests that are still under way.
+pub(crate) struct UnprovenHints {
+    query: Arc<Query>,
+    selector: BlockSelector,
+    /// Number of operators that must agree on the newest block.
+    agree: usize,
+    /// The endpoints in the order in which they are asked.
+    order: Vec<Arc<RpcEndpoint>>,
+    /// A request is a task of its own, so that it goes on while the answer is computed.
+    fan_out: FanOut<JoinHandle<Response>>,
+    touched: Option<AccessList>,
+    /// Indices of the endpoints that gave a hint, with the findings at the newest block.
+    latest: Vec<(usize, Result<Findings, Failure>)>,
+    /// Number of endpoints that gave a hint.
+    received: usize,
+}
+
+/// The index of an endpoint, and its hint.
+type Response = (usize, Result<Hint, Failure>);
+
+/// The findings at the newest block that count.
+pub(crate) struct Newest {
+    /// Label of the endpoint that gave them.
+    pub(crate) label: String,
+    pub(crate) findings: Result<Findings, Failure>,
+    /// The endpoints that were asked, without those that contradict the header.
+    pub(crate) members: Vec<Arc<RpcEndpoint>>,
+    /// The same for the endpoints that were not asked.
+    pub(crate) spares: Vec<Arc<RpcEndpoint>>,
+}
+
+impl UnprovenHints {
+    /// The hints of as many endpoints as must agree.
+    pub(crate) async fn gather(pool: &EndpointPool, query: Arc<Query>, selector: BlockSelector) -> Self {
+        let order = pool.in_order();
+        let plan = Plan::new(order.len(), pool.width(), pool.width());
+        let mut hints = Self {
+            query,
+            selector,
+            agree: pool.agree(),
+            order,
+            fan_out: FanOut::new(plan, pool.patience()),
+            touched: None,
+            latest: Vec::new(),
+            received: 0,
+        };
+        while hints.received < hints.agree && hints.receive(Need::Answers { in_sight: hints.received }).await {}
+        hints
+    }
+
+    /// Takes what the call is likely to read.
+    pub(crate) fn take_touched(&mut self) -> AccessList {
+        self.touched.take().unwrap_or_default()
+    }
+
+    /// The owner that an endpoint names at the newest block. A wrong name only costs a request.
+    pub(crate) fn owner(&self) -> Option<EnsName> {
+        let texts = self.latest.iter().find_map(|(_, latest)| match &latest.as_ref().ok()?.resolved {
+            Resolved::Returned(data) => decode_texts(data, &Key::ALL).ok(),
+            _ => None,
+        });
+        EnsName::parse(texts?.1.text(Key::Owner)?.trim()).ok()
+    }
+
+    /// The findings at the newest block: enough operators must state what was computed, else an objection counts. `None`
+    /// where too few endpoints answer.
+    pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<Newest> {
+        let mut counter = QuorumCounter::new(self.agree);
+        let mut counted = 0;
+        loop {
+            for (index, latest) in &self.latest[counted..] {
+                let endpoint = &self.order[*index];
+                let latest = latest.clone().and_then(|latest| not_before(latest, &head.block));
+                if !head.excludes(&endpoint.label) {
+                    counter.observed(*index, &endpoint.operator, head.block, pinned.clone(), Some(latest));
+                }
+            }
+            counted = self.latest.len();
+            if !self.receive(counter.need()).await {
+                break;
+            }
+        }
+        let index = match counter.status() {
+            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest,
+            QuorumStatus::Open { .. } => counter.objection(pinned),
+        }?;
+        let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
+        let (asked, others) = self.order.split_at(self.fan_out.asked());
+        Some(Newest {
+            label: self.order[index].label.clone(),
+            findings: counter.latest_vote(index)?.clone(),
+            members: asked.iter().filter(counts).cloned().collect(),
+            spares: others.iter().filter(counts).cloned().collect(),
+        })
+    }
+
+    /// Waits for the next response. Returns whether one came.
+    async fn receive(&mut self, need: Need) -> bool {
+        let Self { fan_out, order, query, selector, .. } = self;
+        let ask = |index: usize| {
+            let (endpoint, query, selector) = (Arc::clone(&order[index]), Arc::clone(query), *selector);
+            tokio::spawn(async move { (index, endpoint.hint(&query, selector).await) })
+        };
+        match fan_out.next(need, ask).await {
+            Event::Answer(response) => {
+                self.add(response);
+                true
+            }
+            Event::Stall | Event::Stop => false,
+        }
+    }
+
+    fn add(&mut self, response: Result<Response, JoinError>) {
+        if let Ok((index, Ok(Hint { touched, latest }))) = response {
+            self.received += 1;
+            self.touched = self.touched.take().or(touched);
+            self.latest.extend(latest.map(|latest| (index, latest)));
+        }
+    }
+}
