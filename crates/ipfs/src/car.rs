@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use bytes::{Buf, Bytes, BytesMut};
 use multihash::Multihash;
 
+use super::budget::{Bound, Budget};
+use super::error::WalkError;
 use super::id::{ContentId, MAX_DIGEST_BYTES, Parts};
 use super::path::ContentPath;
 use super::protobuf::set_once;
 use super::varint::{self, VarintError};
-use super::walk::{Bound, Budget, Proven, Walk, WalkError};
+use super::walk::{Proven, Walk};
 
 /// Reads the file at `path` below `root` out of a whole CAR.
 ///

@@ -4,10 +4,10 @@
 //! entry, or a shard of the next level. Readers differ in what they go by, the bitfield or the prefixes of the link
 //! names, so a shard in which these two disagree is refused.
 
+use super::budget::Bound;
 use super::dagpb::{Link, Node};
 use super::path::check_name;
 use super::unixfs::UnixFs;
-use super::walk::Bound;
 
 /// Multihash code of the only hash in use, the first 64 bits of MurmurHash3 x64 128.
 pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;

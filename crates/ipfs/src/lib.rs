@@ -44,7 +44,9 @@
 pub mod build;
 pub mod car;
 
+mod budget;
 mod dagpb;
+mod error;
 mod hamt;
 mod id;
 mod outcome;
@@ -54,8 +56,10 @@ mod unixfs;
 mod varint;
 mod walk;
 
+pub use budget::{Bound, Budget};
 pub use car::{CarFeed, Progress, cat_car};
+pub use error::WalkError;
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
 pub use outcome::Outcome;
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
-pub use walk::{Bound, Budget, Proven, Walk, WalkError, WalkedBlocks};
+pub use walk::{Proven, Walk, WalkedBlocks};

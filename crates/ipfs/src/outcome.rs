@@ -1,6 +1,8 @@
 //! How a walk ended, as its callers tell endings apart.
 
-use super::walk::{Bound, Proven, WalkError};
+use super::budget::Bound;
+use super::error::WalkError;
+use super::walk::Proven;
 
 /// The result of a walk. All but [`Outcome::Unproven`] follow from hashed blocks and the request alone.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,16 @@
 //! [`Walk`]: from a root and a path to the bytes of a file, over blocks that somebody else fetches.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 
 use bytes::Bytes;
 use multihash::Multihash;
 
+use super::budget::{Bound, Budget};
 use super::dagpb::Node;
+use super::error::WalkError;
 use super::hamt::{Bucket, HashPath, Shard, ShardError};
 use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
-use super::path::{ContentPath, PathError};
+use super::path::ContentPath;
 use super::unixfs::{Kind, UnixFs, find_entry};
 
 /// A walk from a root along a path to a file. Either it wants a block, or it is over.
@@ -381,216 +382,6 @@ pub struct Proven {
     pub visits: usize,
 }
 
-/// How much a walk may cost. Reaching a bound is an error, never a shorter answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Different blocks.
-    pub blocks: usize,
-    /// Bytes of one block. The specifications ask publishers to stay within 2 MiB.
-    pub block_size: usize,
-    /// Bytes of all blocks together, and of the part of a CAR that has to be read for them.
-    pub dag_bytes: usize,
-    /// Bytes of the file.
-    pub total_bytes: usize,
-    /// Levels of nodes below the root of the file.
-    pub depth: usize,
-    /// Visits to nodes, and sections read of a CAR. Only this bound stops a graph that is small, repeats itself
-    /// without end and holds no bytes.
-    pub visits: usize,
-}
-
-impl Budget {
-    /// Largest block that the trustless gateway specification lets a client expect.
-    pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; narrow
-    /// trees of small chunks need a few more.
-    pub const MAX_DEPTH: usize = 32;
-
-    /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
-    pub const fn card() -> Self {
-        Self {
-            blocks: 1024,
-            block_size: Self::MAX_BLOCK_BYTES,
-            dag_bytes: 8 << 20,
-            total_bytes: 256 << 10,
-            depth: Self::MAX_DEPTH,
-            visits: 4096,
-        }
-    }
-
-    /// For `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
-    pub const fn cat() -> Self {
-        Self {
-            blocks: 1 << 17,
-            block_size: Self::MAX_BLOCK_BYTES,
-            dag_bytes: 128 << 20,
-            total_bytes: 64 << 20,
-            depth: Self::MAX_DEPTH,
-            visits: 1 << 17,
-        }
-    }
-}
-
-/// A bound that was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Bound {
-    /// [`Budget::block_size`].
-    BlockSize,
-    /// [`Budget::blocks`].
-    Blocks,
-    /// The header of a CAR, which may have 32 KiB.
-    CarHeader,
-    /// [`Budget::dag_bytes`].
-    DagBytes,
-    /// [`Budget::depth`].
-    Depth,
-    /// A shard wider than 1024 buckets.
-    Fanout,
-    /// An identity CID above [`MAX_DIGEST_BYTES`].
-    InlineContent,
-    /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
-    Path,
-    /// Shards below each other after all bits of the hash are used.
-    ShardDepth,
-    /// [`Budget::visits`].
-    Visits,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BlockSize => f.write_str("the size of one block"),
-            Self::Blocks => f.write_str("the number of blocks"),
-            Self::CarHeader => f.write_str("the size of a header"),
-            Self::DagBytes => f.write_str("the size of all blocks"),
-            Self::Depth => f.write_str("the depth of the file"),
-            Self::Fanout => f.write_str("the width of a sharded directory"),
-            Self::InlineContent => write!(f, "the {MAX_DIGEST_BYTES} bytes that a CID may hold inline"),
-            Self::Path => f.write_str("the length of the path"),
-            Self::ShardDepth => f.write_str("the depth of a sharded directory"),
-            Self::Visits => f.write_str("the number of visits"),
-        }
-    }
-}
-
-/// Why a walk gives no bytes.
-///
-/// Two kinds must be kept apart, see [`WalkError::is_final`]: what follows from the request and hashed blocks, and what
-/// only says that one source was no use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WalkError {
-    /// The source sent something that is not a CAR.
-    #[error("not a CAR: {0}")]
-    BadCar(&'static str),
-    /// A block is not strict dag-pb.
-    #[error("{cid} is not valid dag-pb: {why}")]
-    BadDagPb {
-        /// The block.
-        cid: Box<ContentId>,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The path cannot be one.
-    #[error("{0}")]
-    BadPath(PathError),
-    /// A node breaks the rules of UnixFS.
-    #[error("{cid} is not valid UnixFS: {why}")]
-    BadUnixfs {
-        /// The node.
-        cid: Box<ContentId>,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The source sent a CAR with more in it than the walk can have a use for.
-    #[error("the CAR goes beyond {0}")]
-    CarLimit(Bound),
-    /// The source sent other bytes than those of the wanted block.
-    #[error("the bytes sent for {cid} are not its content")]
-    HashMismatch {
-        /// The wanted block.
-        cid: Box<ContentId>,
-    },
-    /// A link on the way has a hash that proves nothing.
-    #[error("a link on the way proves nothing: {0}")]
-    HashNotAllowed(String),
-    /// The source ended, whole or cut, without a block that is needed.
-    #[error("the block {cid} is missing")]
-    Incomplete {
-        /// The wanted block.
-        cid: Box<ContentId>,
-    },
-    /// The path ends at a directory.
-    #[error("the path ends at a directory, not at a file")]
-    IsADirectory,
-    /// A bound of the budget or of the format is reached, other than the size of the file.
-    #[error("the content goes beyond {0}")]
-    Limit(Bound),
-    /// The path goes on below a file.
-    #[error("\"{below}\" lies below a file")]
-    NotADirectory {
-        /// Beginning of the first name below the file, escaped.
-        below: String,
-    },
-    /// A directory on the path was read and has no such entry.
-    #[error("no entry is named \"{name}\"")]
-    NotFound {
-        /// Beginning of the name, escaped.
-        name: String,
-    },
-    /// The file is larger than [`Budget::total_bytes`], as its own root says.
-    #[error("the file has {size} bytes, more than {limit}")]
-    TooLarge {
-        /// Bytes of the file.
-        size: u64,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// A block on the way is neither raw nor dag-pb.
-    #[error("the codec 0x{0:x} is not one of files and directories")]
-    UnsupportedCodec(u64),
-    /// A symlink, metadata, or a type or hash of sharded directories that is not known, by its code.
-    #[error("UnixFS has no file or directory of the type or hash 0x{0:x}")]
-    UnsupportedType(u64),
-}
-
-impl WalkError {
-    /// The stable name of the kind of error, for machines.
-    pub fn class(&self) -> &'static str {
-        match self {
-            Self::BadCar(_) => "bad-car",
-            Self::BadDagPb { .. } => "bad-dag-pb",
-            Self::BadPath(_) => "bad-path",
-            Self::BadUnixfs { .. } => "bad-unixfs",
-            Self::CarLimit(_) | Self::Limit(_) | Self::TooLarge { .. } => "limit",
-            Self::HashMismatch { .. } => "hash-mismatch",
-            Self::HashNotAllowed(_) => "hash-not-allowed",
-            Self::Incomplete { .. } => "incomplete",
-            Self::IsADirectory => "is-a-directory",
-            Self::NotADirectory { .. } => "not-a-directory",
-            Self::NotFound { .. } => "not-found",
-            Self::UnsupportedCodec(_) => "unsupported-codec",
-            Self::UnsupportedType(_) => "unsupported-type",
-        }
-    }
-
-    /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
-    /// blocks. The others are the fault of one source, and the next may do better.
-    pub fn is_final(&self) -> bool {
-        !matches!(self, Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. })
-    }
-}
-
-impl From<PathError> for WalkError {
-    fn from(error: PathError) -> Self {
-        match error {
-            PathError::TooLong | PathError::TooManySegments => Self::Limit(Bound::Path),
-            error => Self::BadPath(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::varint;
@@ -654,7 +445,7 @@ mod tests {
         add(blocks, links, &[0x08, 1])
     }
 
-    fn is_bad_unixfs<T: fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
+    fn is_bad_unixfs<T: std::fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
         match outcome {
             Err(WalkError::BadUnixfs { why, .. }) => assert_eq!(why, expected),
             other => panic!("{other:?}"),
@@ -914,19 +705,6 @@ mod tests {
         let root = add_directory(&mut blocks, &[("l", link)]);
         assert_eq!(cat(root, "l", &blocks), Err(WalkError::UnsupportedType(4)));
         assert_eq!(cat(root, "l/x", &blocks), Err(WalkError::UnsupportedType(4)));
-    }
-
-    #[test]
-    fn only_the_fault_of_a_source_leaves_hope() {
-        let cid = Box::new(ContentId::raw_of(b""));
-        assert!(!WalkError::HashMismatch { cid: cid.clone() }.is_final());
-        assert!(!WalkError::Incomplete { cid }.is_final());
-        assert!(!WalkError::CarLimit(Bound::Visits).is_final());
-        assert!(!WalkError::BadCar("").is_final());
-        assert!(WalkError::Limit(Bound::Visits).is_final());
-        assert!(WalkError::IsADirectory.is_final());
-        assert_eq!(WalkError::from(PathError::TooManySegments).class(), "limit");
-        assert_eq!(WalkError::from(PathError::DotSegment).class(), "bad-path");
     }
 
     proptest::proptest! {

@@ -9,6 +9,7 @@ mod ca;
 pub mod chain;
 mod discovery;
 mod gateway;
+mod published;
 mod schemas;
 pub mod spec;
 mod web;

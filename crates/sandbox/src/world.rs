@@ -14,9 +14,10 @@ use super::ca;
 use super::chain::{BuildError, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain};
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
+use super::published::{CARDS_HOST, Published};
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
-use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
+use super::spec::{Agent, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 
