@@ -1,8 +1,8 @@
 //! Finished verdicts, kept for as long as they are fresh.
 //!
-//! Trusted verdicts, other verdicts and failures live in three pools, so that unknown names cannot push good ones out
-//! and a failure never evicts a verdict. One flight per key: a run belongs to the cache and not to the caller that came
-//! first, so a caller that gives up cancels nothing.
+//! Trusted verdicts, other verdicts and failures have a pool each: unknown names cannot push good ones out, and a
+//! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
+//! so a caller that gives up cancels nothing.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,14 +26,16 @@ use crate::telemetry::{self, Eviction, Pool};
 use crate::verdict::{Depth, Resolution, Served, State};
 use clresolve_core::freshness::*;
 
-/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its own.
+/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
+/// own.
 const MEMORY_PER_JSON_BYTE: usize = 3;
-/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's own.
+/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
+/// own.
 const ENTRY_BYTES: usize = 1024;
 
 /// Everything that an answer depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct CacheKey {
     /// The name in normal form.
     pub name: EnsName,
     /// The block that is asked for.
@@ -46,31 +48,31 @@ pub struct Key {
     pub world: Arc<str>,
 }
 
-impl Hash for Key {
-    /// Of the name and the depth: keys that differ in the rest alone are few, and are told apart by `Eq`.
+impl Hash for CacheKey {
+    /// Hashes name and depth. Keys that differ only in the rest are few, and `Eq` tells them apart.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
         self.depth.hash(state);
     }
 }
 
-/// What an answer would take.
+/// What the cache holds under a key.
 #[derive(Clone, Debug)]
-pub enum Standing {
-    /// Nothing: this is known.
-    Known(Resolution),
-    /// A wait for the run that is under way.
+pub enum CacheStatus {
+    /// A fresh verdict.
+    Fresh(Resolution),
+    /// No fresh verdict, but a run for one is under way.
     UnderWay,
-    /// A run.
-    Unknown,
+    /// Neither: an answer takes a run.
+    Missing,
 }
 
 /// The cache of finished verdicts.
 pub struct VerdictCache {
-    trusted: Cache<Key, Arc<Entry>>,
-    other: Cache<Key, Arc<Entry>>,
-    failures: Cache<Key, Arc<Entry>>,
-    flights: Arc<Mutex<HashMap<Key, Flight>>>,
+    trusted: Cache<CacheKey, Arc<Entry>>,
+    other: Cache<CacheKey, Arc<Entry>>,
+    failures: Cache<CacheKey, Arc<Entry>>,
+    flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
@@ -85,7 +87,7 @@ struct Entry {
     failures: u32,
     /// How long the entry is kept at all.
     keep: Duration,
-    /// What it takes in memory, in bytes, as far as that can be told.
+    /// An estimate of what it takes in memory, in bytes.
     bytes: usize,
 }
 
@@ -96,11 +98,16 @@ impl VerdictCache {
             let count = move |_, _, cause| count_eviction(pool, cause);
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
-            let weigh = move |_: &Key, entry: &Arc<Entry>| {
+            let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
                 u32::try_from(share.max(u64::try_from(entry.bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
             let capacity = share.saturating_mul(entries).min(config.verdict_bytes);
-            Cache::builder().max_capacity(capacity).weigher(weigh).expire_after(Keep).eviction_listener(count).build()
+            Cache::builder()
+                .max_capacity(capacity)
+                .weigher(weigh)
+                .expire_after(EntryExpiry)
+                .eviction_listener(count)
+                .build()
         };
         Self {
             trusted: pool(Pool::Trusted, config.trusted),
@@ -111,12 +118,12 @@ impl VerdictCache {
         }
     }
 
-    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` is told how many failures in a row
-    /// came before it.
+    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` gets the number of
+    /// failures in a row before it.
     ///
     /// # Panics
     /// When the run panicked.
-    pub async fn get_or_run<F, Run>(self: &Arc<Self>, key: Key, now: Timestamp, run: F) -> Resolution
+    pub async fn get_or_run<F, Run>(self: &Arc<Self>, key: CacheKey, now: Timestamp, run: F) -> Resolution
     where
         F: FnOnce(u32) -> Run + Send + 'static,
         Run: Future<Output = Resolution> + Send + 'static,
@@ -128,11 +135,11 @@ impl VerdictCache {
         self.flight(key, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The verdict of a new run, whatever is fresh; of the run that is under way, if one is.
+    /// The verdict of a new run, or of the run that is under way. A fresh verdict is not used.
     ///
     /// # Panics
     /// When the run panicked.
-    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: Key, run: F) -> Resolution
+    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Resolution
     where
         F: FnOnce(u32) -> Run + Send + 'static,
         Run: Future<Output = Resolution> + Send + 'static,
@@ -140,18 +147,18 @@ impl VerdictCache {
         self.flight(key, run).await.expect("a run of the walk does not panic")
     }
 
-    /// What an answer under `key` would take at `now`.
-    pub async fn standing(&self, key: &Key, now: Timestamp) -> Standing {
+    /// What the cache holds under `key` at `now`.
+    pub async fn status(&self, key: &CacheKey, now: Timestamp) -> CacheStatus {
         if let Some(resolution) = self.fresh(key, now).await {
-            return Standing::Known(resolution);
+            return CacheStatus::Fresh(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.contains_key(key) { Standing::UnderWay } else { Standing::Unknown }
+        if flights.contains_key(key) { CacheStatus::UnderWay } else { CacheStatus::Missing }
     }
 
-    /// How long ago the latest run for `key` was, whatever came of it: also one whose failure left an answer in place.
+    /// The time since the latest run for `key`, whatever its result: a failed run counts that left a verdict in place.
     /// [`Duration::MAX`] where none is remembered.
-    pub async fn since_run(&self, key: &Key, now: Timestamp) -> Duration {
+    pub async fn since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.other, &self.failures] {
             if let Some(entry) = pool.get(key).await {
@@ -162,7 +169,7 @@ impl VerdictCache {
     }
 
     /// The verdict under `key` that is fresh at `now`, if there is one.
-    pub async fn fresh(&self, key: &Key, now: Timestamp) -> Option<Resolution> {
+    pub async fn fresh(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
         let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
         for ((pool, entries), hits) in pools.into_iter().zip(&self.hits) {
             if let Some(entry) = entries.get(key).await.filter(|entry| now < entry.fresh_until) {
@@ -174,7 +181,7 @@ impl VerdictCache {
     }
 
     /// Joins the run that is under way for `key`, or starts one.
-    fn flight<F, Run>(self: &Arc<Self>, key: Key, run: F) -> Flight
+    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Flight
     where
         F: FnOnce(u32) -> Run + Send + 'static,
         Run: Future<Output = Resolution> + Send + 'static,
@@ -183,14 +190,14 @@ impl VerdictCache {
         if let Some(flight) = flights.get(&key) {
             return flight.clone();
         }
-        let landing = Landing { key: key.clone(), flights: Arc::clone(&self.flights) };
+        let guard = FlightGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
         let task = tokio::spawn(async move {
-            let _landing = landing;
-            let key = _landing.key.clone();
+            let key = guard.key.clone();
             let failures = cache.failures.get(&key).await.map_or(0, |entry| entry.failures);
             let resolution = run(failures).await;
             cache.insert(key, &resolution, failures).await;
+            drop(guard);
             resolution
         });
         let flight = task.map(Result::ok).boxed().shared();
@@ -198,7 +205,7 @@ impl VerdictCache {
         flight
     }
 
-    async fn insert(&self, key: Key, resolution: &Resolution, failures_before: u32) {
+    async fn insert(&self, key: CacheKey, resolution: &Resolution, failures_before: u32) {
         let state = resolution.verdict.state;
         let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
         let Ok(fresh_until) = resolution.verdict.freshness.fresh_until.parse() else { return };
@@ -250,7 +257,7 @@ impl ContentCache {
     }
 }
 
-/// Counts what a pool dropped by itself; what was taken out on purpose is none of it.
+/// Counts the entries that a pool dropped by itself, but not those that were removed on purpose.
 fn count_eviction(pool: Pool, cause: RemovalCause) {
     match cause {
         RemovalCause::Expired => telemetry::cache_evicted(pool, Eviction::Expired),
@@ -272,27 +279,33 @@ fn served_from_cache(resolution: &Resolution) -> Resolution {
     Resolution { verdict: Arc::new(verdict), card: resolution.card.clone() }
 }
 
-/// Takes the flight off the board when its task ends, also by a panic.
-struct Landing {
-    key: Key,
-    flights: Arc<Mutex<HashMap<Key, Flight>>>,
+/// Removes the flight when its task ends, also by a panic.
+struct FlightGuard {
+    key: CacheKey,
+    flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
 }
 
-impl Drop for Landing {
+impl Drop for FlightGuard {
     fn drop(&mut self) {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 
-/// Lets moka drop entries that can no longer be served.
-struct Keep;
+/// Lets moka drop entries that are no longer served.
+struct EntryExpiry;
 
-impl moka::Expiry<Key, Arc<Entry>> for Keep {
-    fn expire_after_create(&self, _: &Key, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
+impl moka::Expiry<CacheKey, Arc<Entry>> for EntryExpiry {
+    fn expire_after_create(&self, _: &CacheKey, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
         Some(entry.keep)
     }
 
-    fn expire_after_update(&self, _: &Key, entry: &Arc<Entry>, _: Instant, _: Option<Duration>) -> Option<Duration> {
+    fn expire_after_update(
+        &self,
+        _: &CacheKey,
+        entry: &Arc<Entry>,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
         Some(entry.keep)
     }
 }
@@ -304,16 +317,50 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
-    use crate::resolve::testing::resolution;
+    use crate::verdict::{Freshness, Name, ProfileUsed, SCHEMA, Tool, Verdict};
 
-    fn key(name: &str) -> Key {
-        Key {
+    fn key(name: &str) -> CacheKey {
+        CacheKey {
             name: EnsName::parse(name).expect("a good name"),
             block: BlockSelector::Finalized,
             depth: Depth::Identity,
             rules: Digest::of(b"rules"),
             world: "world".into(),
         }
+    }
+
+    /// A resolution without evidence, made at `now` after `failures` failures in a row.
+    fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
+        let fresh = fresh_for(state, failures);
+        let freshness = Freshness {
+            checked_at: now.to_string(),
+            fresh_until: (now + fresh).to_string(),
+            retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
+            served: Served::Fresh,
+        };
+        let profile = ProfileUsed {
+            id: String::new(),
+            depth: Depth::Identity,
+            digest: String::new(),
+            manifests: Vec::new(),
+            near_misses: Vec::new(),
+        };
+        let verdict = Verdict {
+            schema: SCHEMA.to_owned(),
+            id: String::new(),
+            conclusion: String::new(),
+            name: Name { input: String::new(), normalized: None, node: None },
+            state,
+            summary: String::new(),
+            reasons: Vec::new(),
+            identity: None,
+            anchor: None,
+            profile,
+            steps: Vec::new(),
+            freshness,
+            tool: Tool::default(),
+        };
+        Resolution { verdict: Arc::new(verdict), card: None }
     }
 
     fn cache() -> Arc<VerdictCache> {
@@ -389,17 +436,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_answer_would_take_is_told_without_a_run() {
+    async fn the_status_is_reported_without_a_run() {
         let cache = cache();
-        assert!(matches!(cache.standing(&key("a.eth"), START).await, Standing::Unknown));
+        assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::Missing));
         let never = std::future::pending::<Resolution>;
         let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, move |_| never()));
         assert!(futures_util::poll!(&mut asked).is_pending());
-        assert!(matches!(cache.standing(&key("a.eth"), START).await, Standing::UnderWay));
+        assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::UnderWay));
 
         cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
         let later = START + 9.seconds();
-        assert!(matches!(cache.standing(&key("b.eth"), later).await, Standing::Known(_)));
+        assert!(matches!(cache.status(&key("b.eth"), later).await, CacheStatus::Fresh(_)));
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0).await;
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");

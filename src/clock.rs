@@ -1,4 +1,7 @@
-//! Where the time comes from: an argument, so that tests never sleep.
+//! The clock: injected, so that tests set the time and never sleep.
+//!
+//! A [`Resolver`](crate::Resolver) has one, and hands it to everything that asks for the date. Durations within a run
+//! (deadlines, pauses) are measured by tokio.
 
 use jiff::Timestamp;
 
@@ -8,7 +11,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// The time of the machine.
+/// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -12,58 +12,58 @@
 //! | `GET /.well-known/agent-card.json`, `/v1/agent-systems/{name}/.well-known/agent-card.json` | Orloj's agent cards, where resources are configured |
 //! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
 //!
-//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate knows 200 and 403 only:
-//! behind a proxy that fails open a 5xx or a 429 would let the request through.
+//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
+//! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request
+//! gets a bare 4xx.
 //!
-//! Everything is asked through [`Resolver`]; nothing here reaches the chain or the web.
+//! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
 
+mod admission;
 mod agents;
-mod answer;
 mod body;
+mod caching;
 mod cards;
-mod desk;
+mod client_limits;
+mod connection;
+mod counters;
 mod discover;
-mod front;
+mod face;
+mod fallback;
 mod gate;
-mod head;
+mod gate_response;
+mod keys;
 mod lint;
 mod listen;
+mod log;
 mod metrics;
 mod negotiate;
+mod path;
 mod problem;
 mod registries;
-mod shares;
-mod signed;
-mod stall;
+mod rendered;
+mod request;
+mod router;
+mod signatures;
+mod state;
+mod system_cards;
 mod systems;
 mod verdicts;
+mod write_timeout;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
-use axum::http::Uri;
-use axum::routing::{any, get};
-use moka::future::Cache;
-use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
-use crate::config::{BlockSelector, Config, ConfigError, GateConfig, HttpConfig};
+use crate::config::{BlockSelector, Config, ConfigError};
 use crate::resolve::{Resolver, SetupError};
 use crate::sign::{self, KeyFileError};
 
-use self::desk::Desk;
-use self::metrics::Counters;
-use self::signed::Signatures;
+use self::signatures::Signatures;
+use self::state::AppState;
 use self::systems::Systems;
 pub use self::systems::SystemsError;
-use self::verdicts::Rendered;
-
-/// Most bytes of JSON kept; a verdict has a few thousand, so this is one for each of some thousand names.
-const RENDERED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// `anchor.world` of the embedded world.
 const SANDBOX: &str = "sandbox";
@@ -72,27 +72,7 @@ const SANDBOX: &str = "sandbox";
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<Shared>,
-}
-
-/// What all requests share.
-struct Shared {
-    resolver: Resolver,
-    desk: Desk,
-    http: HttpConfig,
-    gate: GateConfig,
-    default_profile: String,
-    requests: Arc<Semaphore>,
-    /// Apart from the others, so that whoever keeps the report face busy does not close the gate.
-    gate_requests: Arc<Semaphore>,
-    /// Verdicts that were served from the cache, as they are sent, by id.
-    rendered: Cache<String, Rendered>,
-    /// What signs verdicts, where a key is configured.
-    signatures: Option<Signatures>,
-    /// Orloj's agent cards, where resources are configured.
-    systems: Option<Systems>,
-    counters: Counters,
-    draining: AtomicBool,
+    state: Arc<AppState>,
 }
 
 /// Why the daemon does not start.
@@ -100,12 +80,14 @@ struct Shared {
 #[non_exhaustive]
 pub enum ServeError {
     /// The configured block is a number.
-    #[error("block: expected finalized, safe or latest; the daemon offers no numbered block, whose verdicts never age")]
+    #[error(
+        "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
+    )]
     NumericBlock,
-    /// The embedded world is to be offered beyond this machine.
-    #[error("http.listen: {0} is beyond loopback, and the sandbox never is: its verdicts prove nothing")]
+    /// The configuration offers the embedded world beyond this machine.
+    #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
     SandboxBeyondLoopback(SocketAddr),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("http.listen: {address}: {detail}")]
     Listen {
         /// The address.
@@ -113,8 +95,8 @@ pub enum ServeError {
         /// What the system says.
         detail: String,
     },
-    /// The embedded world is to be signed for.
-    #[error("sign.key: the sandbox signs nothing: its verdicts prove nothing")]
+    /// The configuration signs verdicts of the embedded world.
+    #[error("sign.key: the sandbox signs nothing, because its verdicts prove nothing")]
     SandboxSigns,
     /// The key to sign with, or one to publish, cannot be used.
     #[error(transparent)]
@@ -122,7 +104,7 @@ pub enum ServeError {
     /// The resources of `[orloj]` make no cards.
     #[error("orloj.resources: {0}")]
     Systems(#[from] SystemsError),
-    /// The gate cannot be kept.
+    /// The gate cannot enforce its configuration.
     #[error(transparent)]
     Gate(#[from] ConfigError),
     /// The resolver cannot be built.
@@ -130,8 +112,8 @@ pub enum ServeError {
     Setup(#[from] SetupError),
 }
 
-/// Whether the daemon could serve under `config`. Nothing is bound; the keys of `[sign]` and the resources of `[orloj]` are
-/// read.
+/// Checks that the daemon could serve under `config`. Reads the keys of `[sign]` and the resources of `[orloj]`, and
+/// binds nothing.
 ///
 /// # Errors
 /// Says which key of the configuration forbids it.
@@ -153,11 +135,11 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Binds the configured address and builds the resolver. Counts go to the recorder of the process (of the crate
-    /// `metrics`), for which one is installed unless the program has done so. The resolver's doors never lead back to this listener.
+    /// Binds the configured address and builds the resolver. Counts go to the process's recorder (of the crate
+    /// `metrics`); one is installed unless the program has its own. The resolver never connects to this listener.
     ///
     /// # Errors
-    /// When the address cannot be had or must not be, or the resolver cannot be built.
+    /// When the address cannot or must not be bound, or the resolver cannot be built.
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
         let (listener, address) = listen(config.http.listen).await?;
@@ -167,11 +149,11 @@ impl Server {
         Self::over(listener, address, resolver, &config)
     }
 
-    /// Binds the configured address for a resolver that exists: one under another clock, or shared with other faces.
-    /// Its doors may lead to this listener.
+    /// Binds the configured address for an existing resolver: one under another clock, or shared with other faces. It
+    /// may connect to this listener.
     ///
     /// # Errors
-    /// When the address cannot be had or must not be.
+    /// When the address cannot or must not be bound.
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
         let (listener, address) = listen(config.http.listen).await?;
@@ -185,36 +167,21 @@ impl Server {
         config: &Config,
     ) -> Result<Self, ServeError> {
         let signatures = sign::open(&config.sign)?.map(Signatures::new);
-        let resolver_time = resolver.now();
-        let shared = Shared {
-            desk: Desk::new(resolver.clone(), config),
-            resolver,
-            http: config.http,
-            gate: config.gate.clone(),
-            default_profile: config.rules.profile.clone(),
-            requests: Arc::new(Semaphore::new(config.http.requests)),
-            gate_requests: Arc::new(Semaphore::new(config.http.requests)),
-            rendered: Cache::builder()
-                .max_capacity(RENDERED_BYTES)
-                .weigher(|_, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX))
-                .build(),
-            systems: Systems::open(&config.orloj, resolver_time)?,
-            signatures,
-            counters: Counters::new(),
-            draining: AtomicBool::new(false),
-        };
-        Ok(Self { listener, address, shared: Arc::new(shared) })
+        let systems = Systems::open(&config.orloj, resolver.now())?;
+        let state = Arc::new(AppState::new(resolver, config, signatures, systems));
+        Ok(Self { listener, address, state })
     }
 
-    /// Where it listens: the configured address, with the port that the system chose if that was 0.
+    /// The address it listens on. Where port 0 is configured it has the port that the system chose.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `stop` ends. Then drains: `readyz` says 503 and the gate 403 while new connections are still
-    /// answered for the announced time; then no new ones, and those with a request in work may finish within the limit.
+    /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
+    /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        listen::run(self.listener, self.shared, stop).await;
+        let router = router::router(Arc::clone(&self.state));
+        listen::run(self.listener, router, self.state, stop).await;
     }
 }
 
@@ -225,70 +192,9 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeE
     Ok((listener, bound))
 }
 
-impl Shared {
-    fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-}
-
-/// The table of routes.
-fn router(shared: Arc<Shared>) -> Router {
-    let gate = any(gate::of_name);
-    let gate_for_verb = any(gate::of_verb);
-    let mut router = Router::new();
-    if shared.signatures.is_some() {
-        router = router.route("/.well-known/jwks.json", get(signed::key_set));
-    }
-    if shared.systems.is_some() {
-        router = router
-            .route("/.well-known/agent-card.json", get(systems::root))
-            .route("/v1/agent-systems/{name}/.well-known/agent-card.json", get(systems::one));
-    }
-    if shared.http.discover {
-        router = router.route("/v1/discover", get(discover::host));
-    }
-    router
-        .route("/v1/verdicts", axum::routing::post(verdicts::batch))
-        .route("/v1/verdicts/", get(verdicts::one))
-        .route("/v1/verdicts/{name}", get(verdicts::one))
-        .route("/v1/gate/", gate.clone())
-        .route("/v1/gate/{name}", gate)
-        .route("/v1/gate/{name}/{verb}", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}/", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}/{*ignored}", gate_for_verb)
-        .route("/v1/cards/", get(cards::one))
-        .route("/v1/cards/{name}", get(cards::one))
-        .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))
-        .route("/v1/lint", axum::routing::post(lint::card))
-        .route("/v1/reasons", get(registries::reasons))
-        .route("/v1/profiles", get(registries::profiles))
-        .route("/livez", get(registries::livez))
-        .route("/readyz", get(registries::readyz))
-        .route("/metrics", get(metrics::all))
-        .fallback(problem::no_route)
-        .method_not_allowed_fallback(problem::no_method)
-        .with_state(shared)
-}
-
-/// The segment of the path after `/v1/{face}`, percent-decoded once. What is not UTF-8 becomes U+FFFD, which is in no
-/// name: it is for the resolver to say so.
-fn segment(uri: &Uri, number: usize) -> String {
-    let segment = uri.path().split('/').nth(3 + number).unwrap_or_default();
-    percent_decode_str(segment).decode_utf8_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn segments_are_decoded_once() {
-        let uri: Uri = "/v1/gate/a%2525%2Fb.eth/sum%6Darize?x=1".parse().unwrap();
-        assert_eq!((segment(&uri, 0), segment(&uri, 1)), ("a%25/b.eth".to_owned(), "summarize".to_owned()));
-        assert_eq!(segment(&"/v1/gate/%ff".parse().unwrap(), 0), "\u{fffd}");
-        assert_eq!(segment(&"/v1/verdicts/".parse().unwrap(), 0), "");
-    }
 
     #[test]
     fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {

@@ -1,10 +1,10 @@
-//! Counts of what goes on, for whoever watches: each call below adds one to a counter of the process.
+//! Counters of the process, for monitoring. Each function below counts one event.
 //!
-//! They go through the facade `metrics`, so a program that embeds the crate may have them in a recorder of its own. The
-//! daemon installs [`exposition`], which its `/metrics` prints. Without either a call costs next to nothing.
+//! They use the facade `metrics`, so a program that embeds the crate may install a recorder of its own. The daemon
+//! installs [`exposition()`], which `/metrics` prints. Without a recorder a call costs next to nothing.
 //!
-//! No label is foreign text: endpoints and gateways go by the labels of the configuration, all else by words that stand
-//! here.
+//! No label is foreign text: endpoints and gateways have the labels of the configuration, and all other labels are
+//! words from this file.
 
 mod exposition;
 
@@ -19,9 +19,9 @@ pub use exposition::{Exposition, exposition};
 /// What kind of metric a family is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A number that only grows.
     Counter,
-    /// It goes up and down.
+    /// A number that goes up and down.
     Gauge,
 }
 
@@ -54,12 +54,12 @@ pub const FAMILIES: [Family; 13] = [
     Family {
         name: HTTP_HEADS_REFUSED,
         kind: Kind::Counter,
-        help: "Heads of requests refused before any route, by face.",
+        help: "Heads of requests refused before any route: malformed or too large.",
     },
     Family {
         name: HTTP_CONNECTIONS_REFUSED,
         kind: Kind::Counter,
-        help: "Connections closed at once since their client has too many.",
+        help: "Connections closed at once because their client has too many.",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -70,12 +70,12 @@ pub const FAMILIES: [Family; 13] = [
     Family {
         name: CACHE_EVICTIONS,
         kind: Kind::Counter,
-        help: "Entries that the cache dropped, by pool and cause: expired, or size (there was no room).",
+        help: "Entries that the cache dropped, by pool and cause: expired, or size (no room left).",
     },
     Family {
         name: UPSTREAM_REQUESTS,
         kind: Kind::Counter,
-        help: "Requests to the outside, by kind, label of the endpoint (foreign: whatever a name chose) and outcome.",
+        help: "Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.",
     },
     Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
     Family {
@@ -101,37 +101,37 @@ pub enum Pool {
 /// A cache as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// That of verdicts, which has three pools.
+    /// The cache of verdicts, which has three pools.
     Verdicts,
-    /// That of content.
+    /// The cache of content.
     Content,
 }
 
 /// Why the cache dropped an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// Its time was over.
+    /// The entry expired.
     Expired,
-    /// There was no room.
+    /// The pool had no room left.
     Size,
 }
 
-/// The counter of requests to a route of the daemon that were answered with a class of status (`2xx`).
+/// The counter of requests to a route that were answered with this class of status (`2xx`).
 pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
 
-/// The head of a request was refused before any route; `face` is `gate` or `report`.
-pub fn head_refused(face: &'static str) {
-    counter!(HTTP_HEADS_REFUSED, "face" => face).increment(1);
+/// The head of a request was refused before any route.
+pub fn head_refused() {
+    counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
-/// A connection was closed at once, since its client has too many.
+/// A connection was closed at once because its client has too many.
 pub fn connection_refused() {
     counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
 }
 
-/// The counter of decisions of the gate: `allow`, or the code of what speaks against it.
+/// The counter of the gate's decisions: `allow`, or the code of the objection.
 pub fn gate_decisions(code: &'static str) -> Counter {
     counter!(GATE_DECISIONS, "code" => code)
 }
@@ -151,7 +151,7 @@ pub fn cache_hit(pool: Pool) {
     cache_hits(pool).increment(1);
 }
 
-/// The counter of answers from a pool, for where looking it up would cost more than the answer.
+/// The counter of answers from a pool, for callers to which a look-up would cost more than the answer.
 pub fn cache_hits(pool: Pool) -> Counter {
     counter!(CACHE_HITS, "pool" => pool.as_str())
 }

@@ -42,7 +42,8 @@ pub struct HttpConfig {
     /// How long a connection may idle before a request. A proxy in front must give up idle connections sooner, or it
     /// meets one that is being closed.
     pub idle_timeout: Duration,
-    /// Longest time from the first byte of a request's head to its last.
+    /// Longest time for a request's head to arrive, after [`HttpConfig::idle_timeout`]: one timer counts both from the
+    /// end of the last answer.
     pub head_timeout: Duration,
     /// Longest time that the body of a request may take to arrive, and how long a reader may take nothing.
     pub read_timeout: Duration,
@@ -229,7 +230,7 @@ fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Err
 /// Bytes of a head: a proxy's own headers and a name fit in the least, and no server in front passes on the most.
 const HEAD_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
-/// Headers of a request; the daemon's parser has room for the most.
+/// Headers of a request. No proxy sends as many as the most.
 const HEADERS: RangeInclusive<usize> = 1..=MAX_HEADERS;
 
 fn head_bytes<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {

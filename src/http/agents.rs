@@ -1,4 +1,5 @@
-//! `GET /v1/agents/{name}/.well-known/agent-card.json`: a trusted agent as an A2A card, for clients that look for one there.
+//! `GET /v1/agents/{name}/.well-known/agent-card.json`: a trusted agent as an A2A card, for clients that look for one
+//! there.
 
 use std::sync::Arc;
 
@@ -8,27 +9,29 @@ use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 
-use super::answer::Noted;
-use super::shares::Client;
-use super::verdicts::{Lease, is_known_to_client, not_modified};
-use super::{Shared, problem, segment};
+use super::caching::{Lease, is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::path::segment;
+use super::problem;
+use super::state::AppState;
 use crate::digest::Digest;
 use crate::project::signed_a2a_card;
 use crate::resolve::Question;
 
 pub(super) async fn card(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let served = match shared.desk.ask(client, Question::new(segment(&uri, 0))).await {
-        Ok(served) => served,
+    let answered = match state.admission.ask(client, Question::new(segment(&uri, 0))).await {
+        Ok(answered) => answered,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let verdict = &served.resolution.verdict;
-    let signer = shared.signatures.as_ref().map(|signatures| signatures.signer().key());
-    let card = match signed_a2a_card(&served.resolution, &shared.gate, signer) {
+    let verdict = &answered.resolution.verdict;
+    let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
+    let card = match signed_a2a_card(&answered.resolution, &state.gate, signer) {
         Ok(card) => card,
         Err(code) => return problem::objected(verdict, code),
     };
@@ -41,8 +44,8 @@ pub(super) async fn card(
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
-    Lease::of(&verdict.freshness).declare(response.headers_mut(), served.how, shared.resolver.now());
+    Lease::of(&verdict.freshness).declare(response.headers_mut(), answered.cache_use, state.resolver.now());
     response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
-    response.extensions_mut().insert(Noted::verdict(verdict));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
     response
 }

@@ -1,6 +1,7 @@
 //! The body of a request: JSON, within a limit of bytes and of time.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
@@ -9,44 +10,67 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::{Shared, problem};
+use super::problem;
 use crate::reason::Refusal;
 
-/// A refusal, with what to say beyond its title.
-pub(super) type Refused = (Refusal, Option<String>);
-
-/// The answer to a request whose body may be unread: the connection ends with it, and says so, lest a client send the next
-/// request into a connection that is about to close.
-pub(super) fn refused((refusal, detail): Refused) -> Response {
-    let mut response = problem::refused(refusal, detail.map(Cow::Owned));
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
+/// Why a request with a body is refused.
+#[derive(Debug)]
+pub(super) struct RequestError {
+    refusal: Refusal,
+    /// What the refusal's title does not say.
+    detail: Option<String>,
 }
 
-/// The whole body as it was sent. What stands in it is for the caller to judge.
-pub(super) async fn json(request: Request, limit: usize, shared: &Shared) -> Result<Vec<u8>, Refused> {
-    let read = timeout(shared.http.read_timeout, whole(request, limit)).await;
-    read.unwrap_or(Err((Refusal::RequestTimeout, None)))
+impl RequestError {
+    /// The request is not what its route expects.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self { refusal: Refusal::RequestMalformed, detail: Some(detail.into()) }
+    }
+
+    /// The profile that the request names does not exist.
+    pub(super) fn unknown_profile(id: String) -> Self {
+        Self { refusal: Refusal::ProfileUnknown, detail: Some(id) }
+    }
+
+    fn too_large(limit: usize) -> Self {
+        Self { refusal: Refusal::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
+    }
+
+    /// The answer. Part of the body may be unread, so the connection ends with it and says so: otherwise a client could
+    /// send its next request into a connection that is being closed.
+    pub(super) fn into_response(self) -> Response {
+        let mut response = problem::refused(self.refusal, self.detail.map(Cow::Owned));
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
 }
 
-async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, Refused> {
+impl From<Refusal> for RequestError {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, detail: None }
+    }
+}
+
+/// The whole body, as it was sent. The caller judges its content.
+pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
+    timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
+}
+
+async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
-        return Err((Refusal::MediaTypeUnsupported, None));
+        return Err(Refusal::MediaTypeUnsupported.into());
     }
     let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    let too_large = || (Refusal::BodyTooLarge, Some(format!("a body has at most {limit} bytes")));
     if announced.is_some_and(|length| length > limit) {
-        return Err(too_large());
+        return Err(RequestError::too_large(limit));
     }
     let mut bytes = Vec::new();
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| {
-            (Refusal::RequestMalformed, Some("the body is cut off, or its chunks are malformed".to_owned()))
-        })?;
+        let chunk = chunk.map_err(|_| RequestError::malformed("the body is cut off, or its chunks are malformed"))?;
         if bytes.len() + chunk.len() > limit {
-            return Err(too_large());
+            return Err(RequestError::too_large(limit));
         }
         bytes.extend_from_slice(&chunk);
     }

@@ -10,10 +10,12 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::answer::Noted;
-use super::shares::Client;
-use super::verdicts::{Lease, is_known_to_client, not_modified};
-use super::{Shared, problem, segment};
+use super::caching::{Lease, is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::path::segment;
+use super::problem;
+use super::state::AppState;
 use crate::digest::Digest;
 use crate::resolve::Question;
 
@@ -21,16 +23,18 @@ use crate::resolve::Question;
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(super) async fn one(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let served = match shared.desk.ask(client, Question::new(segment(&uri, 0))).await {
-        Ok(served) => served,
+    let answered = match state.admission.ask(client, Question::new(segment(&uri, 0))).await {
+        Ok(answered) => answered,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let Some(card) = served.resolution.card.clone() else { return problem::not_trusted(&served.resolution.verdict) };
+    let Some(card) = answered.resolution.card.clone() else {
+        return problem::not_trusted(&answered.resolution.verdict);
+    };
     let digest = Digest::of(&card);
     let tag = format!("\"{}\"", digest.hex());
     let mut response = if is_known_to_client(&headers, &tag) {
@@ -42,10 +46,10 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    let lease = Lease::of(&served.resolution.verdict.freshness);
-    lease.declare(response.headers_mut(), served.how, shared.resolver.now());
+    let lease = Lease::of(&answered.resolution.verdict.freshness);
+    lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(Noted::verdict(&served.resolution.verdict));
+    response.extensions_mut().insert(LogEntry::of_verdict(&answered.resolution.verdict));
     response
 }
 

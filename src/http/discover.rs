@@ -1,4 +1,4 @@
-//! `GET /v1/discover`: the cards of a host that the client names. There is no such route unless `http.discover` is on.
+//! `GET /v1/discover`: the cards of a host that the client names. The route exists only where `http.discover` is on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
-use super::shares::Client;
-use super::{Shared, problem};
+use super::client_limits::Client;
+use super::problem;
+use super::state::AppState;
 use crate::discover::{Question, SystemName, Target, discover};
 use crate::flavour::Flavour;
 use crate::reason::Refusal;
 
 pub(super) async fn host(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
@@ -25,13 +26,13 @@ pub(super) async fn host(
         Ok(question) => question,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
     };
-    let Some(profile) = shared.resolver.profiles().get(&shared.default_profile) else {
+    let Some(profile) = state.resolver.profiles().get(&state.default_profile) else {
         return problem::refused(Refusal::ProfileUnknown, None);
     };
-    let resolver = shared.resolver.clone();
+    let resolver = state.resolver.clone();
     let work = async move { discover(&resolver, &question, &profile).await };
-    match shared.desk.admitted(client, work).await {
-        // Cards may be computed on request: what was true a minute ago is not served again.
+    match state.admission.admitted(client, work).await {
+        // Hosts may compute cards on request, so an old answer is not served again.
         Ok(found) => ([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(found)).into_response(),
         Err(refusal) => problem::refused(refusal, None),
     }

@@ -7,8 +7,8 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
-use super::Shared;
-use super::body::{self, Refused};
+use super::body::{self, RequestError};
+use super::state::AppState;
 use crate::card::Limits;
 use crate::flavour::{Flavour, Rules};
 use crate::lint::judge;
@@ -16,40 +16,39 @@ use crate::profile::Profile;
 use crate::reason::Refusal;
 
 /// What a query asks for.
-struct Asked {
+struct Choice {
     flavour: Option<Flavour>,
     profile: Arc<Profile>,
 }
 
-pub(super) async fn card(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    judged(&shared, request).await.unwrap_or_else(body::refused)
+pub(super) async fn card(State(state): State<Arc<AppState>>, request: Request) -> Response {
+    judged(&state, request).await.unwrap_or_else(RequestError::into_response)
 }
 
-async fn judged(shared: &Shared, request: Request) -> Result<Response, Refused> {
-    let Asked { flavour, profile } = asked(request.uri().query().unwrap_or_default(), shared)?;
-    let bytes = body::json(request, Limits::CARD.bytes, shared).await?;
-    // A card of the greatest size takes some milliseconds, which other requests are not to wait for.
-    let resolver = shared.resolver.clone();
+async fn judged(state: &AppState, request: Request) -> Result<Response, RequestError> {
+    let Choice { flavour, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
+    let bytes = body::json(request, Limits::CARD.bytes, state.http.read_timeout).await?;
+    // The largest card takes some milliseconds, for which other requests must not wait.
+    let resolver = state.resolver.clone();
     let work = move || judge(&bytes, flavour, &Rules::of(&profile), resolver.profiles());
     let judgement = tokio::task::spawn_blocking(work).await;
-    Ok(Json(judgement.map_err(|_| (Refusal::InternalError, None))?).into_response())
+    Ok(Json(judgement.map_err(|_| RequestError::from(Refusal::InternalError))?).into_response())
 }
 
-fn asked(query: &str, shared: &Shared) -> Result<Asked, Refused> {
-    let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
+fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
     let (mut flavour, mut profile) = (None, None);
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         let place = match &*key {
             "as" => &mut flavour,
             "profile" => &mut profile,
-            _ => return Err(malformed(format!("expected as or profile, found the parameter {key}"))),
+            _ => return Err(RequestError::malformed(format!("expected as or profile, found the parameter {key}"))),
         };
         if place.replace(value.into_owned()).is_some() {
-            return Err(malformed(format!("{key} is given twice")));
+            return Err(RequestError::malformed(format!("{key} is given twice")));
         }
     }
-    let id = profile.unwrap_or_else(|| shared.default_profile.clone());
-    let Some(profile) = shared.resolver.profiles().get(&id) else { return Err((Refusal::ProfileUnknown, Some(id))) };
+    let id = profile.unwrap_or_else(|| state.default_profile.clone());
+    let Some(profile) = state.resolver.profiles().get(&id) else { return Err(RequestError::unknown_profile(id)) };
     let flavour = flavour.map(|slug| slug.parse::<Flavour>()).transpose();
-    Ok(Asked { flavour: flavour.map_err(|error| malformed(error.to_string()))?, profile })
+    Ok(Choice { flavour: flavour.map_err(|error| RequestError::malformed(error.to_string()))?, profile })
 }

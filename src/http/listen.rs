@@ -1,77 +1,66 @@
-//! Connections: accepted up to a limit, cut when they stall, drained at the end.
+//! Connections: accepted up to a limit, and drained at the end.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use super::front::Front;
-use super::shares::{Client, Shares};
-use super::stall::StallGuard;
-use super::{Shared, answer, router};
+use super::client_limits::{Client, ClientLimits};
+use super::state::AppState;
+use super::{connection, request};
 use crate::telemetry;
-
-/// The least that hyper accepts as the size of its buffer, in bytes.
-const LEAST_BUFFER: usize = 8 * 1024;
 
 /// Pause after a connection could not be accepted (no file descriptors are left): trying at once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` ends, then drains.
-pub(super) async fn run(listener: TcpListener, shared: Arc<Shared>, stop: impl Future<Output = ()>) {
+pub(super) async fn run(listener: TcpListener, router: Router, state: Arc<AppState>, stop: impl Future<Output = ()>) {
     let (end, ended) = watch::channel(false);
-    let mut floor = Floor {
-        router: router(Arc::clone(&shared)),
-        slots: Arc::new(Semaphore::new(shared.http.connections)),
-        shares: Shares::new(shared.http.connections_per_client),
-        connections: JoinSet::new(),
+    let mut connections = ConnectionSet {
+        router,
+        slots: Arc::new(Semaphore::new(state.http.connections)),
+        per_client: ClientLimits::new(state.http.connections_per_client),
+        open: JoinSet::new(),
         ended,
-        shared: Arc::clone(&shared),
+        state: Arc::clone(&state),
     };
-    floor.accept_until(&listener, stop).await;
+    connections.accept_until(&listener, stop).await;
 
     tracing::info!("draining");
-    shared.draining.store(true, Ordering::Relaxed);
-    floor.accept_until(&listener, sleep(shared.http.drain_notice)).await;
+    state.drain();
+    connections.accept_until(&listener, sleep(state.http.drain_notice)).await;
     drop(listener);
     end.send_replace(true);
-    let all_done = async { while floor.connections.join_next().await.is_some() {} };
-    if timeout(shared.http.drain, all_done).await.is_err() {
-        tracing::warn!(cut = floor.connections.len(), "the time for draining is over");
+    let all_done = async { while connections.open.join_next().await.is_some() {} };
+    if timeout(state.http.drain, all_done).await.is_err() {
+        tracing::warn!(cut = connections.open.len(), "the time for draining is over");
     }
 }
 
-/// The connections, and what a new one needs.
-struct Floor {
+/// The open connections, and what a new one needs.
+struct ConnectionSet {
     router: Router,
     slots: Arc<Semaphore>,
-    shares: Shares,
-    connections: JoinSet<()>,
+    per_client: ClientLimits,
+    open: JoinSet<()>,
     ended: watch::Receiver<bool>,
-    shared: Arc<Shared>,
+    state: Arc<AppState>,
 }
 
-impl Floor {
+impl ConnectionSet {
     async fn accept_until(&mut self, listener: &TcpListener, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => return,
-                Some(_) = self.connections.join_next() => {}
+                Some(_) = self.open.join_next() => {}
                 accepted = accept(listener, &self.slots) => match accepted {
                     Ok((stream, client, slot)) => self.start(stream, client, slot),
                     Err(error) => {
@@ -84,15 +73,15 @@ impl Floor {
     }
 
     fn start(&mut self, stream: TcpStream, client: Client, slot: OwnedSemaphorePermit) {
-        let Some(share) = self.shares.take(client) else {
+        let Some(permit) = self.per_client.take(client) else {
             telemetry::connection_refused();
             tracing::debug!(client = %client.0, "a connection was closed: its client has too many");
             return;
         };
-        let (router, shared, ended) = (self.router.clone(), Arc::clone(&self.shared), self.ended.clone());
-        self.connections.spawn(async move {
-            connection(stream, client, router, shared, ended).await;
-            drop((share, slot));
+        let (router, state, ended) = (self.router.clone(), Arc::clone(&self.state), self.ended.clone());
+        self.open.spawn(async move {
+            serve(stream, client, router, state, ended).await;
+            drop((permit, slot));
         });
     }
 }
@@ -107,34 +96,21 @@ async fn accept(
     Ok((stream, peer.ip().into(), slot))
 }
 
-async fn connection(
-    stream: TcpStream,
-    client: Client,
-    router: Router,
-    shared: Arc<Shared>,
-    mut ended: watch::Receiver<bool>,
-) {
+async fn serve(stream: TcpStream, client: Client, router: Router, state: Arc<AppState>, ended: watch::Receiver<bool>) {
+    // Without it small answers may wait for the client's acknowledgement; they arrive all the same.
     let _ = stream.set_nodelay(true);
     let _open = telemetry::connection_opens();
-    let limits = shared.http;
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (router, shared) = (router.clone(), Arc::clone(&shared));
-        async move {
-            let started = Instant::now();
-            let response = answer::answer(&shared, router, client, request.map(Body::new), started).await;
-            Ok::<Response<Body>, Infallible>(response)
+    let limits = state.http;
+    let handle = |received: hyper::Request<hyper::body::Incoming>| {
+        let (router, state) = (router.clone(), Arc::clone(&state));
+        async move { request::answer(&state, router, client, received.map(Body::new)).await }
+    };
+    match connection::serve(stream, &limits, handle, ended).await {
+        Err(error) if error.is_parse() => {
+            telemetry::head_refused();
+            tracing::info!(%error, client = %client.0, "the head of a request was refused");
         }
-    });
-    let mut http = http1::Builder::new();
-    // Heads are judged, and timed, before they come here. A client that has sent all that it will still gets its answer.
-    http.header_read_timeout(None).max_headers(limits.headers).half_close(true);
-    http.max_buf_size(limits.head_bytes.max(LEAST_BUFFER));
-    let front = Front::new(StallGuard::new(stream, limits.read_timeout), client, limits);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(front), service));
-    // An error here is the client's: it went away, or was too slow.
-    tokio::select! {
-        _ = &mut serving => return,
-        _ = ended.wait_for(|ended| *ended) => serving.as_mut().graceful_shutdown(),
+        // Any other error means that the client was too slow or went away.
+        Ok(()) | Err(_) => {}
     }
-    let _ = serving.await;
 }

@@ -5,13 +5,13 @@ use axum::http::header::ACCEPT;
 
 use crate::sign::MEDIA_TYPE;
 
-/// Most media ranges that are looked at; browsers send ten.
+/// Most media ranges that are read; browsers send ten.
 const MAX_RANGES: usize = 32;
 
-/// In which form a verdict is asked for.
+/// The form in which a request wants a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As JSON. So is what asks for neither form.
+    /// As JSON. Also the form for a request that asks for neither.
     Plain,
     /// Signed, and nothing else will do.
     Signed,
@@ -23,8 +23,8 @@ pub(super) enum Form {
 type Fit = (u16, u8);
 
 impl Form {
-    /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is named
-    /// more exactly.
+    /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is
+    /// named more exactly.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
         let (mut plain, mut signed): (Fit, Fit) = ((0, 0), (0, 0));
         let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signed_form_is_for_whoever_names_it() {
+    fn the_signed_form_is_for_clients_that_name_it() {
         for (accept, form) in [
             ("", Form::Plain),
             ("*/*", Form::Plain),

@@ -1,56 +1,26 @@
-//! Problems (RFC 9457): what the report face says where it has no verdict to give.
+//! Problems (RFC 9457): what the report face answers instead of a verdict.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::Shared;
-use super::answer::{self, Noted};
+use super::log::LogEntry;
 use crate::reason::{Code, Refusal};
 use crate::text::Foreign;
 use crate::verdict::Verdict;
 
-/// Seconds after which a client that was refused for its number of requests may ask again: the quota's window.
+/// Seconds after which a client that is over its quota may ask again: the quota's window.
 const QUOTA_PAUSE: &str = "60";
 
-/// The same for a daemon that has too much to do; runs take seconds.
+/// Seconds after which a client of an overloaded or draining daemon may ask again; runs take seconds.
 const OVERLOAD_PAUSE: &str = "1";
 
-/// No route, or none of the gate's: 404, or 403 below the gate's paths.
-pub(super) async fn no_route(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
-    match switch(uri.path(), &shared) {
-        Some(switch) => {
-            let detail =
-                format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
-            refused(Refusal::RouteUnknown, Some(detail.into()))
-        }
-        None => answer::refused(&uri, Refusal::RouteUnknown),
-    }
-}
-
-/// What of the configuration switches on a route that is not there.
-fn switch(path: &str, shared: &Shared) -> Option<&'static str> {
-    let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
-    match path {
-        "/v1/discover" if !shared.http.discover => Some("http.discover"),
-        "/.well-known/jwks.json" if shared.signatures.is_none() => Some("sign.key"),
-        _ if is_of_systems && shared.systems.is_none() => Some("[orloj]"),
-        _ => None,
-    }
-}
-
-/// The route exists, but not for this method.
-pub(super) async fn no_method() -> Response {
-    refused(Refusal::MethodUnsupported, None)
-}
-
-/// A problem, with what exactly is wrong where that is more than the title says.
+/// A problem, with what the title does not say.
 pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
     let body = document(refusal, detail);
     let mut response = response(status(refusal), &body);
@@ -62,7 +32,7 @@ pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Respons
     if let Some(pause) = pause {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(pause));
     }
-    response.extensions_mut().insert(Noted::refusal(refusal));
+    response.extensions_mut().insert(LogEntry::of_refusal(refusal));
     response
 }
 
@@ -80,13 +50,13 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
     body
 }
 
-/// There is no card to hand out, since the name is not trusted (CL-66).
+/// The name is not trusted, so there is no card to hand out (CL-66).
 pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
     objected(verdict, code)
 }
 
-/// There is nothing to hand out, for this reason.
+/// There is nothing to hand out, for the reason of this code.
 pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
     let (uri, title) = match Code::from_slug(code) {
@@ -111,7 +81,7 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
-    response.extensions_mut().insert(Noted::verdict(verdict).because(Some(code)));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(Some(code)));
     response
 }
 
@@ -144,15 +114,11 @@ fn response(status: StatusCode, body: &Value) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gate;
     use super::*;
 
     #[test]
-    fn the_gate_says_403_to_everything_and_the_report_face_says_what_it_is() {
+    fn only_what_is_broken_or_overloaded_is_a_server_error() {
         for refusal in Refusal::ALL {
-            let closed = gate::refused(refusal);
-            assert_eq!(closed.status(), StatusCode::FORBIDDEN);
-            assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
             let problem = refused(refusal, None);
             assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
             let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue | Refusal::ResourcesUnreadable);

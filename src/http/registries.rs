@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use super::{Shared, problem};
+use super::problem;
+use super::state::AppState;
 use crate::reason::{Code, Refusal};
 
-/// Every code: those of verdicts, and those of what the daemon refuses.
+/// Every code: those of verdicts, and those of refusals.
 pub(super) async fn reasons() -> Json<Value> {
     let reason = |code: &Code| {
         let mut entry = serde_json::to_value(code.entry()).unwrap_or_default();
@@ -26,8 +27,8 @@ pub(super) async fn reasons() -> Json<Value> {
 }
 
 /// Every profile that a question may name.
-pub(super) async fn profiles(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    let profiles: Vec<Value> = shared
+pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Json<Value> {
+    let profiles: Vec<Value> = state
         .resolver
         .profiles()
         .iter()
@@ -37,7 +38,7 @@ pub(super) async fn profiles(State(shared): State<Arc<Shared>>) -> Json<Value> {
                 "id": profile.id(),
                 "title": profile.title(),
                 "digest": profile.digest().to_string(),
-                "default": profile.id() == shared.default_profile,
+                "default": profile.id() == state.default_profile,
                 "manifests": manifests.collect::<Vec<_>>(),
             })
         })
@@ -50,9 +51,9 @@ pub(super) async fn livez() -> &'static str {
     "live\n"
 }
 
-/// The process wants requests.
-pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
-    if shared.is_draining() {
+/// The daemon takes requests.
+pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
+    if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
     }
     (StatusCode::OK, "ready\n").into_response()

@@ -6,37 +6,38 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use jiff::Timestamp;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::answer::{InWork, Noted};
-use super::body::{self, Refused};
-use super::desk::{How, Served};
+use super::admission::Answered;
+use super::body::{self, RequestError};
+use super::caching::{is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
 use super::negotiate::Form;
-use super::shares::Client;
-use super::{Shared, problem, segment};
+use super::path::segment;
+use super::problem;
+use super::rendered::Rendered;
+use super::request::RequestPermit;
+use super::state::AppState;
 use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::sign;
 use crate::text::Foreign;
-use crate::verdict::{self, Depth, Freshness, Verdict};
+use crate::verdict::{Depth, Verdict};
 
-/// RFC 9211.
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-
-/// Most names in one request: what a runtime needs to know before it starts, not an audit.
+/// Most names in one request: enough for a runtime that starts, too few for an audit.
 const MAX_NAMES: usize = 100;
 
-/// Names of one request that are asked at the same time, so that one request does not take every run.
+/// Names of one request that are resolved at the same time, so that one request does not take every run.
 const AT_ONCE: usize = 8;
 
-/// Headers of a verdict's answer, those that every answer has among them.
+/// Headers of a verdict's answer, with those that every answer has.
 const HEADERS: usize = 11;
 
 /// Longest query, in parameters; there are two.
@@ -44,7 +45,7 @@ const MAX_PARAMETERS: usize = 8;
 
 /// `GET /v1/verdicts/{name}`
 pub(super) async fn one(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     uri: Uri,
@@ -55,12 +56,12 @@ pub(super) async fn one(
     };
     let profile = question.profile.clone();
     let answer = if demands_run(&headers) {
-        shared.desk.ask_anew(client, question).await
+        state.admission.ask_anew(client, question).await
     } else {
-        shared.desk.ask(client, question).await
+        state.admission.ask(client, question).await
     };
     let mut response = match answer {
-        Ok(served) => described(&shared, &served, &headers).await,
+        Ok(answered) => described(&state, &answered, &headers).await,
         Err(refusal) => {
             problem::refused(refusal, profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
         }
@@ -71,30 +72,30 @@ pub(super) async fn one(
 
 /// `POST /v1/verdicts`
 pub(super) async fn batch(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    Extension(in_work): Extension<InWork>,
+    Extension(permit): Extension<RequestPermit>,
     request: Request,
 ) -> Response {
-    let batch = match Batch::read(request, &shared).await {
+    let batch = match Batch::read(request, &state).await {
         Ok(batch) => batch,
-        Err(refused) => return body::refused(refused),
+        Err(error) => return error.into_response(),
     };
     let Batch { names, profile, depth } = batch;
-    if let Some(unknown) = profile.as_ref().filter(|id| shared.resolver.profiles().get(id).is_none()) {
+    if let Some(unknown) = profile.as_ref().filter(|id| state.resolver.profiles().get(id).is_none()) {
         return problem::refused(Refusal::ProfileUnknown, Some(Cow::Borrowed(unknown)));
     }
     let lines = stream::iter(names)
         .map(move |name| {
-            let shared = Arc::clone(&shared);
+            let state = Arc::clone(&state);
             let mut question = Question::new(name);
             question.profile.clone_from(&profile);
             question.depth = depth;
-            async move { line(&shared, client, question).await }
+            async move { line(&state, client, question).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {
-            let _held = &in_work;
+            let _held = &permit;
             Ok::<Bytes, Infallible>(line)
         });
     let mut response = Response::new(Body::from_stream(lines));
@@ -104,11 +105,11 @@ pub(super) async fn batch(
     response
 }
 
-/// A verdict in one line; for a name that was refused a problem, with the name in a member of its own.
-async fn line(shared: &Shared, client: Client, question: Question) -> Bytes {
+/// A verdict in one line. For a name that was refused it is a problem with the additional member `name`.
+async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
-    let mut line = match shared.desk.ask_patiently(client, question).await {
-        Ok(served) => serde_json::to_vec(&*served.resolution.verdict).unwrap_or_default(),
+    let mut line = match state.admission.ask_patiently(client, question).await {
+        Ok(answered) => serde_json::to_vec(&*answered.resolution.verdict).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
             let mut problem = problem::document(refusal, None);
@@ -130,18 +131,21 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request, shared: &Shared) -> Result<Self, Refused> {
-        let bytes = body::json(request, shared.http.body_bytes, shared).await?;
-        let malformed = |detail: String| (Refusal::RequestMalformed, Some(detail));
-        let batch: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+    async fn read(request: Request, state: &AppState) -> Result<Self, RequestError> {
+        let bytes = body::json(request, state.http.body_bytes, state.http.read_timeout).await?;
+        let batch: Self = serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
-            return Err(malformed(format!("expected 1 to {MAX_NAMES} names, found {}", batch.names.len())));
+            return Err(RequestError::malformed(format!(
+                "expected 1 to {MAX_NAMES} names, found {}",
+                batch.names.len()
+            )));
         }
         Ok(batch)
     }
 }
 
-/// The question of a name and a query. Only `profile` and `depth` may be chosen; an empty one is none.
+/// The question of a name and a query. The query may choose `profile` and `depth` alone; an empty value chooses
+/// nothing.
 fn asked(name: String, query: &str) -> Result<Question, String> {
     let mut question = Question::new(name);
     for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
@@ -173,70 +177,13 @@ fn demands_run(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
-/// A verdict as it is sent.
-#[derive(Clone)]
-pub(super) struct Rendered {
-    pub(super) body: Bytes,
-    pub(super) tag: HeaderValue,
-    pub(super) lease: Lease,
-}
-
-impl Rendered {
-    fn of(verdict: &Verdict) -> Self {
-        // Weak: the same verdict says `served: fresh` to the first and `cached` to the next.
-        let tag = format!("W/\"{}\"", verdict.id);
-        let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        let body = serde_json::to_vec(verdict).unwrap_or_default().into();
-        Self { body, tag, lease: Lease::of(&verdict.freshness) }
-    }
-}
-
-/// From when and for how long an answer may be relied on, as the headers of a cache say it.
-#[derive(Clone)]
-pub(super) struct Lease {
-    checked_at: Option<Timestamp>,
-    /// In seconds.
-    lifetime: u64,
-    control: HeaderValue,
-}
-
-impl Lease {
-    pub(super) fn of(freshness: &Freshness) -> Self {
-        let lifetime = freshness.lifetime().as_secs();
-        let control = header(&format!("private, max-age={lifetime}"));
-        Self { checked_at: freshness.checked_at.parse().ok(), lifetime, control }
-    }
-
-    /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that came about in this way.
-    pub(super) fn declare(&self, headers: &mut HeaderMap, how: How, now: Timestamp) {
-        let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
-        let age = u64::try_from(age).unwrap_or(0);
-        let ttl = self.lifetime.saturating_sub(age);
-        let status = match how {
-            // A name that is none is judged each time and never kept.
-            How::Known | How::ForceRefused if self.lifetime == 0 => HeaderValue::from_static("clresolve; fwd=bypass"),
-            How::Known => header(&format!("clresolve; hit; ttl={ttl}")),
-            How::Run => HeaderValue::from_static("clresolve; fwd=miss; stored"),
-            How::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
-            How::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
-        };
-        headers.insert(CACHE_CONTROL, self.control.clone());
-        headers.insert(AGE, age.into());
-        headers.insert(CACHE_STATUS, status);
-    }
-}
-
-fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("digits and tokens are a header value")
-}
-
 /// The verdict, with all that a cache needs to know.
-async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
-    let verdict = &served.resolution.verdict;
+async fn described(state: &AppState, answered: &Answered, request: &HeaderMap) -> Response {
+    let verdict = &answered.resolution.verdict;
     let form = Form::asked(request);
-    let (Rendered { body, tag, lease }, media) = match signed_if_asked(shared, verdict, form).await {
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, verdict, form).await {
         Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
-        Ok(None) => (rendered(shared, verdict).await, "application/json"),
+        Ok(None) => (json(state, verdict).await, "application/json"),
         Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
     };
     let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
@@ -247,22 +194,22 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response
     };
-    lease.declare(response.headers_mut(), served.how, shared.resolver.now());
+    lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
     response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
-    response.extensions_mut().insert(Noted::verdict(verdict));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
     response
 }
 
-/// The signed form, where the request asks for it. `Ok(None)` where the verdict itself will do.
-async fn signed_if_asked(shared: &Shared, verdict: &Verdict, form: Form) -> Result<Option<Rendered>, String> {
+/// The signed form, where the request asks for it. `Ok(None)` where plain JSON will do.
+async fn signed_if_asked(state: &AppState, verdict: &Verdict, form: Form) -> Result<Option<Rendered>, String> {
     if form == Form::Plain {
         return Ok(None);
     }
-    let signed = match &shared.signatures {
-        Some(signatures) => signatures.of(verdict, shared.resolver.now()).await.map_err(|error| error.to_string()),
+    let signed = match &state.signatures {
+        Some(signatures) => signatures.of(verdict, state.resolver.now()).await.map_err(|error| error.to_string()),
         None => Err("this daemon has no key to sign with".to_owned()),
     };
     match signed {
@@ -271,31 +218,9 @@ async fn signed_if_asked(shared: &Shared, verdict: &Verdict, form: Form) -> Resu
     }
 }
 
-/// The verdict as it is sent. What is served from the cache is likely to be asked for again.
-async fn rendered(shared: &Shared, verdict: &Verdict) -> Rendered {
-    if verdict.freshness.served != verdict::Served::Cached {
-        return Rendered::of(verdict);
-    }
-    if let Some(rendered) = shared.rendered.get(&verdict.id).await {
-        return rendered;
-    }
-    let rendered = Rendered::of(verdict);
-    shared.rendered.insert(verdict.id.clone(), rendered.clone()).await;
-    rendered
-}
-
-/// Whether `If-None-Match` names the tag; compared weakly (RFC 9110, 13.1.2).
-pub(super) fn is_known_to_client(headers: &HeaderMap, tag: &str) -> bool {
-    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
-}
-
-/// An answer without a body: the client has it.
-pub(super) fn not_modified() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
-    response
+async fn json(state: &AppState, verdict: &Verdict) -> Rendered {
+    let render = || Ok::<_, Infallible>(Rendered::json(verdict));
+    state.rendered.get_or_render(verdict, render).await.unwrap_or_else(|never| match never {})
 }
 
 #[cfg(test)]
@@ -311,16 +236,5 @@ mod tests {
         for bad in ["block=5", "depth=deep", "depth=identity&depth=schemas", "profile=a&profile=b", "&&x"] {
             assert!(asked("a.eth".to_owned(), bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn tags_are_compared_weakly() {
-        let mut headers = HeaderMap::new();
-        assert!(!is_known_to_client(&headers, "\"a\""));
-        headers.append(IF_NONE_MATCH, HeaderValue::from_static("\"b\", W/\"a\""));
-        assert!(is_known_to_client(&headers, "\"a\"") && is_known_to_client(&headers, "W/\"b\""));
-        assert!(!is_known_to_client(&headers, "\"c\""));
-        headers.append(IF_NONE_MATCH, HeaderValue::from_static("*"));
-        assert!(is_known_to_client(&headers, "\"c\""));
     }
 }

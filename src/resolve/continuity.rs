@@ -1,21 +1,35 @@
-//! The walk and the memory: asked before a judgement, told after a trusted one.
+//! The walk and the memory: read before a judgement, written after a trusted one.
 
-use super::Inner;
 use crate::chain::BlockSelector;
+use crate::config::Config;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::{Continuity, Sighting};
-use crate::memory::{MemoryError, Place};
+use crate::memory::{Memory, MemoryError, Place};
 use crate::name::EnsName;
 use crate::verdict::{State, Verdict};
 
-impl Inner {
-    /// What is remembered of the name. Not asked for a block chosen by number: it may lie before all that is remembered.
+/// The memory, and which sightings belong into it.
+#[derive(Clone)]
+pub(super) struct History {
+    memory: Memory,
+    world: String,
+    chain_id: u64,
+    /// Identifier of the configured profile: the verdicts of others are not remembered.
+    profile: String,
+}
+
+impl History {
+    pub(super) fn new(memory: Memory, config: &Config) -> Self {
+        let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
+        Self { memory, world, chain_id, profile: config.rules.profile.clone() }
+    }
+
+    /// What is remembered of the name. Not asked at a block chosen by number, which may be older than every sighting.
     pub(super) async fn recall(&self, evidence: &Evidence) -> Continuity {
-        let (Some(memory), Some(_)) = (&self.memory, evidence.found()) else { return Continuity::NotAsked };
-        if matches!(evidence.block, BlockSelector::Number(_)) {
+        if evidence.found().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
             return Continuity::NotAsked;
         }
-        match memory.recall(self.place(&evidence.name)).await {
+        match self.memory.recall(self.place(&evidence.name)).await {
             Ok(history) => Continuity::Recalled(history),
             Err(error) => Continuity::Unavailable(error.to_string()),
         }
@@ -23,22 +37,23 @@ impl Inner {
 
     /// Writes down what a run saw.
     ///
-    /// Only a trusted verdict under the configured profile is remembered, only at a finalized block, and not on one
-    /// stranger's word: whoever can put something into the memory can make it warn of the honest card later.
+    /// Only a trusted verdict under the configured profile is remembered, only at a finalized block, and never on the
+    /// word of a single endpoint that is not the operator's own: a party that can write into the memory can later make
+    /// it warn about the honest card.
     pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
-        let lasting = evidence.block == BlockSelector::Finalized
+        let is_lasting = evidence.block == BlockSelector::Finalized
             && verdict.state == State::Trusted
-            && verdict.profile.id == self.config.rules.profile
+            && verdict.profile.id == self.profile
             && evidence.reading.as_ref().is_ok_and(|reading| !reading.proof.is_one_strangers_word());
-        let (Some(memory), Continuity::Recalled(history)) = (&self.memory, &evidence.continuity) else { return Ok(()) };
-        let Some(sighting) = Sighting::of(evidence).filter(|_| lasting) else { return Ok(()) };
-        if history.with(&sighting).is_none() {
+        let Continuity::Recalled(known) = &evidence.continuity else { return Ok(()) };
+        let Some(sighting) = Sighting::of(evidence).filter(|_| is_lasting) else { return Ok(()) };
+        if known.with(&sighting).is_none() {
             return Ok(());
         }
-        memory.remember(self.place(&evidence.name), sighting).await
+        self.memory.remember(self.place(&evidence.name), sighting).await
     }
 
     fn place(&self, name: &EnsName) -> Place {
-        Place::new(&self.config.chain.world, self.config.chain.id, name)
+        Place::new(&self.world, self.chain_id, name)
     }
 }

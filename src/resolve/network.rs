@@ -1,11 +1,11 @@
-//! [`Content`] over the real doors: cards through the egress guard, CIDs through trustless gateways.
+//! [`Content`] from the network: cards through the egress guard, CIDs through trustless gateways.
 
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Content, Walk};
+use super::content::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::{Inner, Resolver};
+use super::content::Content;
+use super::walk::Walker;
 use crate::chain::{Answer, Reading};
 use crate::check::records::{chain_error, unsettled};
 use crate::evidence::Source;
@@ -12,7 +13,7 @@ use crate::reason::{Code, Reason};
 use crate::records::{Key, Record};
 use crate::signature::{DidWeb, Root, RootError};
 
-/// Where a verifier lets keys come from, when that must be asked.
+/// Where a verifier lets keys come from, where they must be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootSource {
     /// A JSON Web Key Set at an `https` URL.
@@ -23,52 +24,46 @@ pub enum RootSource {
     Ens(EnsName),
 }
 
-impl Resolver {
-    /// The keys of a trust root; a root that gave none says why. Web pages are read through the foreign door, and only
-    /// from the origin that is named: a redirect to another one makes the root unusable. A record must be at a settled
-    /// block and vouched for by more than one stranger.
-    pub async fn trust_root(&self, source: &RootSource) -> Root {
-        let inner = &self.0;
-        let limit = inner.config.timeout;
-        match source {
-            RootSource::Url(url) => inner.document(url, url, limit, |bytes| Root::from_jwks(url, bytes)).await,
-            RootSource::Did(did) => {
-                inner.document(did.as_str(), did.url(), limit, |bytes| Root::from_did_document(did, bytes)).await
-            }
-            RootSource::Ens(name) => inner.record(name, limit).await,
+/// The keys of a trust root, within the time limit of one question.
+pub(super) async fn read(walker: &Walker, source: &RootSource) -> Root {
+    let (content, limit) = (&*walker.sources.content, walker.config.timeout);
+    match source {
+        RootSource::Url(url) => document(content, url, url, limit, |bytes| Root::from_jwks(url, bytes)).await,
+        RootSource::Did(did) => {
+            let root = |bytes: &[u8]| Root::from_did_document(did, bytes);
+            document(content, did.as_str(), did.url(), limit, root).await
         }
+        RootSource::Ens(name) => record(walker, name, limit).await,
     }
 }
 
-impl Inner {
-    async fn document(
-        &self,
-        label: &str,
-        url: &str,
-        limit: Duration,
-        read: impl FnOnce(&[u8]) -> Result<Root, RootError>,
-    ) -> Root {
-        match self.content.key_set(url, limit).await {
-            Source::Body { bytes, .. } => Root::or_unusable(read(&bytes), label),
-            Source::Forbidden(why) => unusable(label, why),
-            Source::Oversize(limit) => unusable(label, format_args!("more than {limit} bytes")),
-            Source::Unavailable(why) => unavailable(label, why),
-            Source::NotAsked => unavailable(label, "not asked"),
-        }
+async fn document(
+    content: &dyn Content,
+    label: &str,
+    url: &str,
+    limit: Duration,
+    read: impl FnOnce(&[u8]) -> Result<Root, RootError>,
+) -> Root {
+    match content.key_set(url, limit).await {
+        Source::Body { bytes, .. } => Root::or_unusable(read(&bytes), label),
+        Source::Forbidden(why) => unusable(label, why),
+        Source::Oversize(limit) => unusable(label, format_args!("more than {limit} bytes")),
+        Source::Unavailable(why) => unavailable(label, why),
+        Source::NotAsked => unavailable(label, "not asked"),
     }
+}
 
-    async fn record(&self, name: &EnsName, limit: Duration) -> Root {
-        let label = name.as_str();
-        let block = self.config.chain.block;
-        let reading = match tokio::time::timeout(limit, self.chain.read_keys(name, block, &Key::SIGNER)).await {
-            Ok(Ok(reading)) => reading,
-            Ok(Err(error)) => return unavailable(label, chain_error(&error).observed.unwrap_or_default()),
-            Err(_) => return unavailable(label, "no answer in time"),
-        };
-        match unsettled(&reading, block, self.clock.now()).first() {
-            Some(reason) => unavailable(label, format_args!("{}: {}", reason.code, reason.message)),
-            None => of_reading(name, &reading),
-        }
+async fn record(walker: &Walker, name: &EnsName, limit: Duration) -> Root {
+    let label = name.as_str();
+    let block = walker.config.chain.block;
+    let reading = match tokio::time::timeout(limit, walker.chain.read_keys(name, block, &Key::SIGNER)).await {
+        Ok(Ok(reading)) => reading,
+        Ok(Err(error)) => return unavailable(label, chain_error(&error).observed.unwrap_or_default()),
+        Err(_) => return unavailable(label, "no answer in time"),
+    };
+    match unsettled(&reading, block, walker.now()).first() {
+        Some(reason) => unavailable(label, format_args!("{}: {}", reason.code, reason.message)),
+        None => of_reading(name, &reading),
     }
 }
 

@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
-use super::SetupError;
+use super::continuity::History;
 use super::network::Network;
 use crate::chain::transport::{HttpPost, PostError};
 use crate::chain::{self, Chain, Demand, ProvenChain, RpcChain};
+use crate::clock::Clock;
 use crate::config::{Config, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
@@ -23,16 +24,31 @@ use crate::memory::Memory;
 use crate::profile::Profiles;
 use crate::text::without_secrets;
 
+/// Why a [`Resolver`](super::Resolver) cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The value of a configuration key, or what it names, is unusable.
+    #[error("{what}: {detail}")]
+    Invalid {
+        /// Which key of the configuration.
+        what: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
 /// Longest time that a manifest may take to be fetched at start.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The memory, where a file is configured for it.
-pub(super) fn memory(config: &Config) -> Result<Option<Memory>, SetupError> {
+pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
-    Memory::open(path, config.memory.names).map(Some).map_err(|error| invalid("memory.path", error))
+    let memory = Memory::open(path, config.memory.names).map_err(|error| invalid("memory.path", error))?;
+    Ok(Some(History::new(memory, config)))
 }
 
-/// The doors that the configuration opens.
+/// The doors to the network that the configuration opens.
 pub(super) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
     let network = &config.network;
     let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
@@ -60,9 +76,9 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// limit as shipped half a second, which an honest public endpoint seldom takes.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The reader of the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is seen as its
-/// own.
-pub(super) fn chain(config: &Config, egress: &Egress) -> Result<Arc<dyn Chain>, SetupError> {
+/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
+/// failure is seen as its own.
+pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Chain>, SetupError> {
     let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     let timeout = config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn);
     let settings = chain::ChainConfig {
@@ -80,7 +96,9 @@ pub(super) fn chain(config: &Config, egress: &Egress) -> Result<Arc<dyn Chain>, 
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let demand = settings.demand;
-    let endpoints = RpcChain::new(settings, &http, Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4)));
+    let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
+    let clock = Arc::clone(clock);
+    let endpoints = RpcChain::new(settings, &http, gateway).with_clock(Arc::new(move || clock.now()));
     Ok(match demand {
         Demand::StateProof(_) => Arc::new(ProvenChain::new(endpoints)),
         Demand::SingleRpc | Demand::Quorum(_) => Arc::new(endpoints),
@@ -119,7 +137,7 @@ pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profile
     with(&manifests, config)
 }
 
-/// The rules that a configuration names in files, beside those built in: nobody is asked.
+/// The built-in rules, and those that a configuration names in files. Uses no network.
 ///
 /// # Errors
 /// When a file cannot be read or is no manifest or profile.
@@ -164,6 +182,6 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
     std::fs::read(path).map_err(|error| invalid(what, format!("{}: {error}", path.display())))
 }
 
-pub(super) fn invalid(what: &str, detail: impl Display) -> SetupError {
+fn invalid(what: &str, detail: impl Display) -> SetupError {
     SetupError::Invalid { what: what.to_owned(), detail: detail.to_string() }
 }

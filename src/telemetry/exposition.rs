@@ -1,7 +1,7 @@
 //! The counts of this process as Prometheus text.
 //!
-//! A recorder of our own, since the published one brings sixteen more crates along, most of them for histograms that
-//! nobody asked for, and has no bound on the number of its series.
+//! The crate has its own recorder because the published one needs sixteen more crates, most of them for histograms that
+//! are not used here, and does not bound the number of series.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -145,10 +145,10 @@ mod tests {
                      # HELP clresolve_cache_misses_total Questions that the cache could not answer, by cache.\n\
                      # TYPE clresolve_cache_misses_total counter\n\
                      clresolve_cache_misses_total{cache=\"content\"} 1\n\
-                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, or size (there was no room).\n\
+                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, or size (no room left).\n\
                      # TYPE clresolve_cache_evictions_total counter\n\
                      clresolve_cache_evictions_total{pool=\"failures\",cause=\"size\"} 1\n\
-                     # HELP clresolve_upstream_requests_total Requests to the outside, by kind, label of the endpoint (foreign: whatever a name chose) and outcome.\n\
+                     # HELP clresolve_upstream_requests_total Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.\n\
                      # TYPE clresolve_upstream_requests_total counter\n\
                      clresolve_upstream_requests_total{kind=\"card\",endpoint=\"foreign\",outcome=\"throttled\"} 1\n\
                      clresolve_upstream_requests_total{kind=\"rpc\",endpoint=\"own-node\",outcome=\"ok\"} 2\n",

@@ -455,8 +455,7 @@ impl Daemon {
         config.http.listen.set_port(0);
         config.orloj.resources = vec![file.path().to_owned()];
         let clock = Arc::new(Stopped::default());
-        let resolver =
-            Resolver::new(&config).await.expect("a resolver").with_clock(Arc::clone(&clock) as Arc<dyn Clock>);
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         let server = Server::bind_with(&config, resolver).await.expect("the daemon starts");
         let root = format!("http://{}", server.address());
         let (stop, stopped) = oneshot::channel::<()>();

@@ -181,7 +181,9 @@ impl Stage {
                 Some(known) => known.clone(),
                 None => {
                     let clock = Arc::new(Shifted::default());
-                    (self.resolver(&case.ask.setting).await.with_clock(Arc::clone(&clock) as Arc<dyn Clock>), clock)
+                    let config = self.config(&case.ask.setting).await;
+                    let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await;
+                    (resolver.unwrap_or_else(|error| panic!("{error}: {}", case.id)), clock)
                 }
             };
             clock.0.store(case.ask.at, Ordering::Relaxed);

@@ -7,10 +7,10 @@ use metrics::counter;
 /// The counter of requests to the outside, by kind, label of the endpoint and outcome.
 pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
 
-/// The label of whatever a name, a card or a contract chose.
+/// The label of every host that a name, a card or a contract chose.
 pub const FOREIGN: &str = "foreign";
 
-/// What is asked of the outside.
+/// The kind of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upstream {
     /// A JSON-RPC endpoint.
@@ -27,12 +27,12 @@ pub enum Upstream {
     Keys,
 }
 
-/// What came of a request to the outside.
+/// The outcome of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A usable answer, as far as HTTP can tell.
+    /// An answer with a usable status.
     Ok,
-    /// The other side asked for a rest (429, 503).
+    /// The server asked for a pause (429, 503).
     Throttled,
     /// The time ran out.
     Timeout,
@@ -42,7 +42,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// One request to the outside. `label` is that of the configuration, or [`FOREIGN`].
+/// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`].
 pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];

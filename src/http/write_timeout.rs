@@ -1,5 +1,5 @@
-//! A stream that fails when its reader takes nothing for too long: hyper limits how slowly a request may come, not how
-//! slowly an answer may be taken.
+//! A stream that fails when its reader takes nothing for too long: hyper limits how slowly a request may arrive, but
+//! not how slowly an answer may be read.
 
 use std::future::Future as _;
 use std::io;
@@ -10,19 +10,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// `S`, whose writes fail after they could not go on for `limit`.
-pub(super) struct StallGuard<S> {
+/// A stream whose writes fail once they have made no progress for `limit`.
+pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> StallGuard<S> {
+impl<S> WriteTimeout<S> {
     pub(super) const fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, stalled: None }
     }
 
-    /// Passes on what is ready; of what is not, an error once it was not for the whole limit.
+    /// Passes on a result. Without progress the time runs, and at the limit the write fails.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled = None;
@@ -35,7 +35,7 @@ impl<S> StallGuard<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(polled, context)
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_takes_nothing_is_left() {
         let (near, mut far) = tokio::io::duplex(4);
-        let mut guarded = StallGuard::new(near, Duration::from_millis(10));
+        let mut guarded = WriteTimeout::new(near, Duration::from_millis(10));
         assert_eq!(guarded.write_all(b"abcdefgh").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         let mut taken = [0; 4];
         far.read_exact(&mut taken).await.unwrap();

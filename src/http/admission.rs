@@ -1,4 +1,4 @@
-//! Where both faces ask: known answers at once, runs within limits.
+//! Admission of questions: a known answer at once, a run within limits.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::shares::{Client, Share, Shares};
+use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::Config;
 use crate::reason::Refusal;
-use crate::resolve::{Question, Resolution, Resolver, SetupError, Standing};
+use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
-/// Shortest time between two runs of one question, where a client forces them (`Cache-Control: no-cache`): one client
-/// that reloads a page is not to become load on every upstream.
-pub(super) const BETWEEN_FORCED_RUNS: Duration = Duration::from_secs(10);
+/// Shortest time between two runs of one question that clients force (`Cache-Control: no-cache`), so that a client that
+/// reloads a page does not become load on every upstream.
+const BETWEEN_FORCED_RUNS: Duration = Duration::from_secs(10);
 
-/// What an answer may take beyond the time limit of a run, which ends by itself: past it something is broken.
+/// Time that an answer may take beyond the time limit of a run. A run ends by itself, so past this there is a bug.
 const RUN_SLACK: Duration = Duration::from_secs(5);
 
 /// The window in which the runs of a client are counted.
@@ -27,128 +27,128 @@ const QUOTA_WINDOW: Duration = Duration::from_secs(60);
 /// Most clients counted one by one in a window (about 2 MiB); further ones share one count.
 const MAX_CLIENTS: usize = 65_536;
 
-/// Under which the clients beyond [`MAX_CLIENTS`] are counted.
+/// The entry under which the clients beyond [`MAX_CLIENTS`] are counted.
 const EVERYBODY_ELSE: Client = Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
 /// Answers questions within the limits.
-pub(super) struct Desk {
+pub(super) struct Admission {
     resolver: Resolver,
     runs: Arc<Semaphore>,
-    shares: Shares,
+    per_client: ClientLimits,
     quota: Mutex<Quota>,
     quota_limit: u32,
     run_limit: Duration,
 }
 
-/// An answer, and how it came about.
+/// An answer, and how it used the cache.
 #[derive(Clone, Debug)]
-pub(super) struct Served {
+pub(super) struct Answered {
     pub(super) resolution: Resolution,
-    pub(super) how: How,
+    pub(super) cache_use: CacheUse,
 }
 
-/// How an answer came about.
+/// How an answer used the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// It was known.
-    Known,
-    /// It was not known, so there was a run.
-    Run,
+pub(super) enum CacheUse {
+    /// The answer was in the cache.
+    Hit,
+    /// It was not, so there was a run.
+    Miss,
     /// The client demanded a run.
     Forced,
-    /// The client demanded a run, which it did not get: this answer was known.
+    /// The client demanded a run, but the limits forbade it: the answer was in the cache.
     ForceRefused,
 }
 
-impl Desk {
+impl Admission {
     pub(super) fn new(resolver: Resolver, config: &Config) -> Self {
         Self {
             resolver,
             runs: Arc::new(Semaphore::new(config.http.cold_runs)),
-            shares: Shares::new(config.http.cold_runs_per_client),
+            per_client: ClientLimits::new(config.http.cold_runs_per_client),
             quota: Mutex::new(Quota { since: Instant::now(), spent: HashMap::new() }),
             quota_limit: config.http.cold_runs_per_minute,
             run_limit: config.timeout + RUN_SLACK,
         }
     }
 
-    /// The answer that is known, else that of a run. A caller that gives up does not end the run.
-    pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Served, Refusal> {
-        let permit = match self.standing(&question).await? {
-            Standing::Known(resolution) => return Ok(Served { resolution, how: How::Known }),
-            Standing::UnderWay => None,
-            Standing::Unknown => Some(self.admit(client)?),
+    /// The answer in the cache, else that of a run. A caller that gives up does not end the run.
+    pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+        let permit = match self.cache_status(&question).await? {
+            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::UnderWay => None,
+            CacheStatus::Missing => Some(self.admit(client)?),
         };
         let resolution = self.run(permit, question).await?;
-        Ok(Served { resolution, how: How::Run })
+        Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 
-    /// As [`Desk::ask`], but where all runs are taken it waits for one.
-    pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Served, Refusal> {
-        let permit = match self.standing(&question).await? {
-            Standing::Known(resolution) => return Ok(Served { resolution, how: How::Known }),
-            Standing::UnderWay => None,
-            Standing::Unknown => {
+    /// As [`Admission::ask`], but waits for a permit where all are taken.
+    pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+        let permit = match self.cache_status(&question).await? {
+            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::UnderWay => None,
+            CacheStatus::Missing => {
                 self.spend(client)?;
-                let share = self.shares.wait(client).await;
-                let permit = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
-                Some(Place { _permit: permit, _share: share })
+                let of_client = self.per_client.wait(client).await;
+                let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
+                Some(Permit { _run: run, _of_client: of_client })
             }
         };
         let resolution = self.run(permit, question).await?;
-        Ok(Served { resolution, how: How::Run })
+        Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 
-    /// The answer of a new run, or the known one where the limits forbid it.
-    pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Served, Refusal> {
-        let permit = match self.standing(&question).await? {
-            Standing::Known(resolution) => match self.admit_forced(client, &question).await {
+    /// The answer of a new run, or the one in the cache where the limits forbid a run.
+    pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+        let permit = match self.cache_status(&question).await? {
+            CacheStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
-                Err(_) => return Ok(Served { resolution, how: How::ForceRefused }),
+                Err(_) => return Ok(Answered { resolution, cache_use: CacheUse::ForceRefused }),
             },
-            Standing::UnderWay => None,
-            Standing::Unknown => Some(self.admit(client)?),
+            CacheStatus::UnderWay => None,
+            CacheStatus::Missing => Some(self.admit(client)?),
         };
         let resolver = self.resolver.clone();
         let run = async move { resolver.ask_anew(&question).await };
-        Ok(Served { resolution: self.finish(permit, run).await?, how: How::Forced })
+        Ok(Answered { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
     }
 
-    /// What `work` gives, which takes the place of a run and counts as one. A caller that gives up does not end it.
+    /// The result of `work`, which needs a permit and counts as a run. A caller that gives up does not end it.
     pub(super) async fn admitted<T: Send + 'static>(
         &self,
         client: Client,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let place = self.admit(client)?;
-        self.held(Some(place), work).await
+        let permit = self.admit(client)?;
+        self.held(Some(permit), work).await
     }
 
-    async fn standing(&self, question: &Question) -> Result<Standing, Refusal> {
-        self.resolver.standing(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
+    async fn cache_status(&self, question: &Question) -> Result<CacheStatus, Refusal> {
+        self.resolver.cache_status(question).await.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    async fn run(&self, place: Option<Place>, question: Question) -> Result<Resolution, Refusal> {
+    async fn run(&self, permit: Option<Permit>, question: Question) -> Result<Resolution, Refusal> {
         let resolver = self.resolver.clone();
-        self.finish(place, async move { resolver.ask(&question).await }).await
+        self.finish(permit, async move { resolver.ask(&question).await }).await
     }
 
     async fn finish(
         &self,
-        place: Option<Place>,
+        permit: Option<Permit>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
     ) -> Result<Resolution, Refusal> {
-        self.held(place, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
+        self.held(permit, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    /// Lets the work go on in a task of its own, which holds its place to its end.
+    /// Runs the work in a task of its own, which holds the permit to its end.
     async fn held<T: Send + 'static>(
         &self,
-        place: Option<Place>,
+        permit: Option<Permit>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
         let task = tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             work.await
         });
         match timeout(self.run_limit, task).await {
@@ -158,7 +158,7 @@ impl Desk {
         }
     }
 
-    async fn admit_forced(&self, client: Client, question: &Question) -> Result<Place, Refusal> {
+    async fn admit_forced(&self, client: Client, question: &Question) -> Result<Permit, Refusal> {
         let since_run = self.resolver.since_run(question).await;
         if since_run.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
             return Err(Refusal::ClientOverQuota);
@@ -166,11 +166,11 @@ impl Desk {
         self.admit(client)
     }
 
-    fn admit(&self, client: Client) -> Result<Place, Refusal> {
-        let share = self.shares.take(client).ok_or(Refusal::ClientOverQuota)?;
-        let permit = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
+    fn admit(&self, client: Client) -> Result<Permit, Refusal> {
+        let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
+        let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
         self.spend(client)?;
-        Ok(Place { _permit: permit, _share: share })
+        Ok(Permit { _run: run, _of_client: of_client })
     }
 
     fn spend(&self, client: Client) -> Result<(), Refusal> {
@@ -179,10 +179,10 @@ impl Desk {
     }
 }
 
-/// A place for a run.
-struct Place {
-    _permit: OwnedSemaphorePermit,
-    _share: Share,
+/// Permission for a run: one of all runs, and one of the client's.
+struct Permit {
+    _run: OwnedSemaphorePermit,
+    _of_client: ClientPermit,
 }
 
 /// Runs that clients caused in the window.
@@ -192,7 +192,7 @@ struct Quota {
 }
 
 impl Quota {
-    /// Counts one run of `client`; whether it is within `limit`.
+    /// Counts one run of `client`. False where it would be beyond `limit`.
     fn spend(&mut self, client: Client, limit: u32, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= QUOTA_WINDOW {
             self.since = now;
@@ -228,11 +228,11 @@ mod tests {
     async fn a_run_that_does_not_end_is_overdue_and_one_that_panics_is_a_bug() {
         let config = Config::default();
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let desk = Desk { run_limit: Duration::from_millis(1), ..Desk::new(resolver, &config) };
+        let admission = Admission { run_limit: Duration::from_millis(1), ..Admission::new(resolver, &config) };
         let endless = std::future::pending();
-        assert_eq!(desk.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
-        let desk = Desk { run_limit: Duration::from_secs(120), ..desk };
-        assert_eq!(desk.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
+        assert_eq!(admission.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
+        let admission = Admission { run_limit: Duration::from_secs(120), ..admission };
+        assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
     #[test]

@@ -1,0 +1,84 @@
+//! What caches between the daemon and a client need to know: lifetimes and entity tags.
+
+use axum::body::Body;
+use axum::http::header::{AGE, CACHE_CONTROL, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::admission::CacheUse;
+use crate::verdict::Freshness;
+
+/// RFC 9211.
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// From when and for how long an answer may be relied on.
+#[derive(Clone)]
+pub(super) struct Lease {
+    checked_at: Option<Timestamp>,
+    /// In seconds.
+    lifetime: u64,
+    control: HeaderValue,
+}
+
+impl Lease {
+    pub(super) fn of(freshness: &Freshness) -> Self {
+        let lifetime = freshness.lifetime().as_secs();
+        let control = header(&format!("private, max-age={lifetime}"));
+        Self { checked_at: freshness.checked_at.parse().ok(), lifetime, control }
+    }
+
+    /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that used the cache in this way.
+    pub(super) fn declare(&self, headers: &mut HeaderMap, cache_use: CacheUse, now: Timestamp) {
+        let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
+        let age = u64::try_from(age).unwrap_or(0);
+        let ttl = self.lifetime.saturating_sub(age);
+        let status = match cache_use {
+            // An invalid name is judged each time and never kept.
+            CacheUse::Hit | CacheUse::ForceRefused if self.lifetime == 0 => {
+                HeaderValue::from_static("clresolve; fwd=bypass")
+            }
+            CacheUse::Hit => header(&format!("clresolve; hit; ttl={ttl}")),
+            CacheUse::Miss => HeaderValue::from_static("clresolve; fwd=miss; stored"),
+            CacheUse::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
+            CacheUse::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
+        };
+        headers.insert(CACHE_CONTROL, self.control.clone());
+        headers.insert(AGE, age.into());
+        headers.insert(CACHE_STATUS, status);
+    }
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digits and tokens are a header value")
+}
+
+/// Whether `If-None-Match` names the tag; compared weakly (RFC 9110, 13.1.2).
+pub(super) fn is_known_to_client(headers: &HeaderMap, tag: &str) -> bool {
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
+}
+
+/// The answer to a client that has the current body.
+pub(super) fn not_modified() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_compared_weakly() {
+        let mut headers = HeaderMap::new();
+        assert!(!is_known_to_client(&headers, "\"a\""));
+        headers.append(IF_NONE_MATCH, HeaderValue::from_static("\"b\", W/\"a\""));
+        assert!(is_known_to_client(&headers, "\"a\"") && is_known_to_client(&headers, "W/\"b\""));
+        assert!(!is_known_to_client(&headers, "\"c\""));
+        headers.append(IF_NONE_MATCH, HeaderValue::from_static("*"));
+        assert!(is_known_to_client(&headers, "\"c\""));
+    }
+}

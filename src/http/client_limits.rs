@@ -1,0 +1,116 @@
+//! Limits per client: each has the same number of permits, and takes none of the others'.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A client, as the limits see it: an IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Client(pub(super) IpAddr);
+
+impl From<IpAddr> for Client {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
+            four @ IpAddr::V4(_) => four,
+        })
+    }
+}
+
+/// Permits for each client. A client is in the table only while it holds a permit or waits for one, so the overall
+/// limit on what needs a permit bounds the table too.
+pub(super) struct ClientLimits {
+    permits: usize,
+    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+}
+
+/// A permit that a client holds.
+pub(super) struct ClientPermit {
+    _permit: OwnedSemaphorePermit,
+    _listed: Listed,
+}
+
+impl ClientLimits {
+    pub(super) fn new(permits: usize) -> Self {
+        Self { permits, table: Arc::default() }
+    }
+
+    /// A permit for `client`, if it has one left.
+    pub(super) fn take(&self, client: Client) -> Option<ClientPermit> {
+        let listed = self.list(client);
+        let permit = Arc::clone(&listed.permits).try_acquire_owned().ok()?;
+        Some(ClientPermit { _permit: permit, _listed: listed })
+    }
+
+    /// A permit for `client`, once it has one left.
+    pub(super) async fn wait(&self, client: Client) -> ClientPermit {
+        let listed = self.list(client);
+        let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
+        ClientPermit { _permit: permit, _listed: listed }
+    }
+
+    fn list(&self, client: Client) -> Listed {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits)));
+        Listed { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
+    }
+}
+
+/// A client in the table. The last one of a client to be dropped removes it.
+struct Listed {
+    client: Client,
+    permits: Arc<Semaphore>,
+    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        // A permit holds the semaphore too, but is dropped before this: the two left are the table's and this one.
+        if Arc::strong_count(&self.permits) == 2 {
+            table.remove(&self.client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    fn client(text: &str) -> Client {
+        Client::from(text.parse::<IpAddr>().expect("an address"))
+    }
+
+    #[test]
+    fn a_client_of_ipv6_is_its_network() {
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
+        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
+    }
+
+    #[tokio::test]
+    async fn a_client_takes_its_own_permits_only_and_is_forgotten_after_the_last() {
+        let limits = ClientLimits::new(2);
+        let (one, other) = (client("192.0.2.1"), client("192.0.2.2"));
+        let (first, second) = (limits.take(one).expect("a permit"), limits.take(one).expect("a permit"));
+        assert!(limits.take(one).is_none());
+        let others = limits.take(other).expect("a permit of its own");
+        let mut waiting = Box::pin(limits.wait(one));
+        assert!(poll!(&mut waiting).is_pending());
+        drop(first);
+        let third = waiting.await;
+        assert!(limits.take(one).is_none());
+        let mut gave_up = Box::pin(limits.wait(one));
+        assert!(poll!(&mut gave_up).is_pending());
+        drop((second, third));
+        drop(gave_up);
+        assert_eq!(limits.table.lock().expect("no panic").len(), 1);
+        drop(others);
+        assert!(limits.table.lock().expect("no panic").is_empty());
+    }
+}

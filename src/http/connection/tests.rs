@@ -1,0 +1,223 @@
+use axum::http::HeaderValue;
+use proptest::prelude::*;
+use tokio::io::{DuplexStream, duplex};
+
+use super::*;
+
+/// Longer than anything here takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// In every answer of the handler, and in none that hyper makes by itself.
+const OURS: &str = "x-content-type-options: nosniff";
+
+/// What is malformed or too large, with the status of hyper's refusal; nothing where hyper says nothing.
+const BAD_HEADS: [(&str, &[&str]); 22] = [
+    ("\u{16}\u{3}\u{1}", &["400"]),
+    ("G{T / HTTP/1.1\r\n\r\n", &["400"]),
+    ("GET / HTTP/2.0\r\n\r\n", &["400"]),
+    ("GET / HTTP/9.9\r\n\r\n", &["400"]),
+    ("GET /v1/gate/a.eth\r\n\r\n", &["400"]),
+    ("GET /v1/gate/a.eth HTTP/1.1\r\nno header\r\n\r\n", &["400"]),
+    ("GET / HTTP/1.1\r\nhost : x\r\n\r\n", &["400"]),
+    ("GET / HTTP/1.1\r\nhost: x\r\n folded\r\n\r\n", &["400"]),
+    ("GET / HTTP/1.1\r\nx: \0\r\n\r\n", &["400"]),
+    ("GET /<> HTTP/1.1\r\n\r\n", &["400"]),
+    ("GET nowhere\u{e9} HTTP/1.1\r\n\r\n", &["400"]),
+    ("POST / HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n", &["400"]),
+    ("POST / HTTP/1.1\r\ncontent-length: +5\r\n\r\n", &["400"]),
+    ("POST / HTTP/1.1\r\ncontent-length: \r\n\r\n", &["400"]),
+    ("POST / HTTP/1.1\r\ncontent-length: 18446744073709551615\r\n\r\n", &["431"]),
+    ("POST / HTTP/1.1\r\ntransfer-encoding: chunked, gzip\r\n\r\n", &["400"]),
+    ("POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n", &["400"]),
+    ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[]),
+    ("GET", &[]),
+    ("GET /v1/gate/a.eth HTTP/1.1\r\nx", &[]),
+    ("\r\n\r\n", &[]),
+    ("", &[]),
+];
+
+fn limits() -> HttpConfig {
+    let mut limits = HttpConfig::default();
+    (limits.idle_timeout, limits.head_timeout) = (PATIENCE, PATIENCE);
+    limits
+}
+
+/// Serves one connection whose handler answers everything with 200, and drops it at its end.
+async fn serve_all(near: DuplexStream, limits: HttpConfig) {
+    let handle = |_: Request<Incoming>| async {
+        let mut response = Response::new(Body::empty());
+        response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        response
+    };
+    let (_end, ended) = watch::channel(false);
+    let _ = serve(near, &limits, handle, ended).await;
+}
+
+/// The answers to `sent`, after which the client sends no more.
+async fn answers_to(sent: &[u8]) -> String {
+    let (near, mut far) = duplex(1 << 20);
+    let served = tokio::spawn(serve_all(near, limits()));
+    far.write_all(sent).await.expect("the pipe has room");
+    far.shutdown().await.expect("the pipe is open");
+    let mut answers = Vec::new();
+    far.read_to_end(&mut answers).await.expect("the pipe is open");
+    served.await.expect("no panic");
+    String::from_utf8(answers).expect("ASCII")
+}
+
+/// The statuses of these answers. Every answer that is not the handler's is a bare 4xx.
+fn statuses(answers: &str) -> Vec<&str> {
+    let answers = answers.split("HTTP/1.").skip(1);
+    answers
+        .map(|answer| {
+            let status = &answer[2..5];
+            let is_bare = answer.contains("content-length: 0\r\n") && answer.ends_with("\r\n\r\n");
+            assert!(answer.contains(OURS) || (status.starts_with('4') && is_bare), "{answer}");
+            status
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_bad_head_is_refused_with_a_bare_4xx_or_silence() {
+    for (head, expected) in BAD_HEADS {
+        assert_eq!(statuses(&answers_to(head.as_bytes()).await), expected, "{head:?}");
+    }
+    let long = format!("GET /v1/verdicts/a HTTP/1.1\r\nx: {}", "y".repeat(20_000));
+    let longer_by_one = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(limits().head_bytes + 1 - 23));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(limits().headers + 1));
+    for head in [long.clone(), format!("{long}\r\n\r\n"), longer_by_one.clone(), many] {
+        assert_eq!(statuses(&answers_to(head.as_bytes()).await), ["431"], "{} bytes", head.len());
+    }
+    let longest = longer_by_one.replacen('y', "", 1);
+    assert_eq!((longest.len(), statuses(&answers_to(longest.as_bytes()).await)), (limits().head_bytes, vec!["200"]));
+}
+
+#[tokio::test]
+async fn good_requests_pass_and_a_bad_one_is_answered_after_them() {
+    let good =
+        "GET /livez HTTP/1.1\r\n\r\nPOST /v1/gate/a HTTP/1.1\r\ncontent-length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
+    for (head, expected) in BAD_HEADS {
+        let sent = format!("{good}{head}");
+        assert_eq!(statuses(&answers_to(sent.as_bytes()).await), [&["200"; 3], expected].concat(), "{head:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_in_pieces_is_put_together() {
+    let (near, mut far) = duplex(64);
+    let served = tokio::spawn(serve_all(near, limits()));
+    for byte in b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" {
+        far.write_all(&[*byte]).await.expect("the pipe has room");
+        tokio::task::yield_now().await;
+    }
+    let mut start = [0; 12];
+    far.read_exact(&mut start).await.expect("an answer");
+    assert_eq!(&start, b"HTTP/1.1 200");
+    drop(far);
+    served.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_slow_head_and_an_idle_connection_end_without_a_word() {
+    let brief = Duration::from_millis(10);
+    let limits = HttpConfig { idle_timeout: brief, head_timeout: brief, ..HttpConfig::default() };
+    for (sent, expected) in
+        [("GET /v1/gate/a.eth HTTP/1.1\r\nho", &[][..]), ("GET", &[]), ("", &[]), ("GET / HTTP/1.1\r\n\r\n", &["200"])]
+    {
+        let (near, mut far) = duplex(1 << 16);
+        let started = tokio::time::Instant::now();
+        tokio::spawn(serve_all(near, limits));
+        far.write_all(sent.as_bytes()).await.expect("the pipe has room");
+        let mut said = String::new();
+        far.read_to_string(&mut said).await.expect("the pipe is open");
+        assert_eq!(statuses(&said), expected, "{sent:?}");
+        assert!(started.elapsed() >= 2 * brief, "a head has its own time after that of an idle connection");
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_cut_after_its_answer() {
+    for head in ["content-length: 9999999999", "transfer-encoding: chunked\r\n\r\nffffffff"] {
+        let (near, mut far) = duplex(1 << 12);
+        let served = tokio::spawn(serve_all(near, limits()));
+        far.write_all(format!("POST /v1/gate/a HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).await.expect("room");
+        let (mut reader, mut writer) = tokio::io::split(far);
+        let sending = tokio::spawn(async move {
+            let mut sent = 0_usize;
+            while writer.write_all(&[b'x'; 4096]).await.is_ok() {
+                sent += 4096;
+            }
+            sent
+        });
+        let mut said = String::new();
+        reader.read_to_string(&mut said).await.expect("the pipe is open");
+        assert_eq!(statuses(&said), ["200"]);
+        served.await.expect("no panic");
+        let sent = sending.await.expect("no panic");
+        assert!((LINGER_BYTES..=LINGER_BYTES + (1 << 17)).contains(&sent), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
+    let (near, mut far) = duplex(1 << 12);
+    linger(near, Duration::from_millis(10)).await;
+    let mut said = String::new();
+    far.read_to_string(&mut said).await.expect("the pipe is open");
+    assert_eq!(said, "");
+}
+
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
+    let known = prop::sample::select(vec![
+        "GET ",
+        "POST ",
+        "CONNECT ",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "/",
+        "/v1/gate/a.eth",
+        "//v1/%67ate",
+        "*",
+        "http://x/y",
+        "a:1",
+        " HTTP/1.1\r\n",
+        " HTTP/1.0\r\n",
+        " HTTP/1.1\n",
+        "\r\n",
+        "\r\n\r\n",
+        "\n",
+        "content-length: 3\r\n",
+        "content-length: -1\r\n",
+        "transfer-encoding: chunked\r\n",
+        "transfer-encoding: x\r\n",
+        "3\r\nabc\r\n0\r\n\r\n",
+        "expect: 100-continue\r\n",
+        "upgrade: h2c\r\n",
+        "connection: upgrade, close\r\n",
+        "connection: keep-alive\r\n",
+        "host: x\r\n",
+        "x",
+        ": ",
+        "é",
+        "\0",
+        "?a=b#c",
+        "%zz",
+        "[::1]",
+        "@",
+        " ",
+        "GET / HTTP/1.1\r\n\r\n",
+    ]);
+    prop_oneof![4 => known.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 0..6)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn whatever_is_sent_gets_an_answer_of_the_handler_or_a_bare_4xx(
+        fragments in prop::collection::vec(fragment(), 0..14)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        statuses(&runtime.block_on(answers_to(&fragments.concat())));
+    }
+}

@@ -1,0 +1,127 @@
+//! Which face of the daemon a path belongs to, and how that face refuses.
+
+use axum::response::Response;
+use percent_encoding::percent_decode_str;
+
+use super::{gate_response, problem};
+use crate::reason::Refusal;
+
+/// Whom a path addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Face {
+    /// The gate, whether the path is one of its routes or not.
+    Gate,
+    /// Not the gate to the letter, but a proxy or a framework in front could take the path for one of the gate's. No
+    /// route is looked up for it.
+    DisguisedGate,
+    /// Health and counts. An overloaded daemon answers them too, so that a monitor does not take it for dead.
+    Health,
+    /// The report face: everything else.
+    Report,
+}
+
+/// What the paths of the gate begin with: two segments each.
+const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
+
+impl Face {
+    /// The face that answers `path`.
+    pub(super) fn of(path: &str) -> Self {
+        match path {
+            "/livez" | "/readyz" | "/metrics" => Self::Health,
+            _ if is_gate(path) => Self::Gate,
+            _ if is_disguised_gate(path) => Self::DisguisedGate,
+            _ => Self::Report,
+        }
+    }
+
+    /// What this face answers instead of a verdict.
+    pub(super) fn refuse(self, refusal: Refusal) -> Response {
+        match self {
+            Self::Gate | Self::DisguisedGate => gate_response::refused(refusal),
+            Self::Health | Self::Report => problem::refused(refusal, None),
+        }
+    }
+}
+
+fn is_gate(path: &str) -> bool {
+    let mut segments = path.splitn(4, '/');
+    let is_absolute = segments.next() == Some("");
+    let (first, second) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+    is_absolute && GATES.contains(&[first, second])
+}
+
+/// Whether the path is one of the gate's once it is decoded, with backslashes for slashes, in capitals, or with empty
+/// and dot segments resolved.
+fn is_disguised_gate(path: &str) -> bool {
+    let is_plain = |(byte, next): (u8, u8)| {
+        !matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z') && (byte != b'/' || !matches!(next, b'/' | b'.'))
+    };
+    let bytes = path.bytes();
+    if bytes.clone().zip(bytes.skip(1).chain([b' '])).all(is_plain) {
+        return false;
+    }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in decoded.split(['/', '\\']).map(|segment| segment.split(';').next().unwrap_or_default()) {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+        // After each segment: a later `..` could be resolved by one hop and not by the next.
+        if let [first, second] = segments[..]
+            && GATES.iter().any(|gate| first.eq_ignore_ascii_case(gate[0]) && second.eq_ignore_ascii_case(gate[1]))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_the_gate_are_its_own() {
+        for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
+            assert_eq!(Face::of(path), Face::Gate, "{path}");
+        }
+        for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a", "v1/gate/a", ""] {
+            assert_eq!(Face::of(path), Face::Report, "{path}");
+        }
+        for path in ["/livez", "/readyz", "/metrics"] {
+            assert_eq!(Face::of(path), Face::Health, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_could_be_taken_for_the_gates_is_recognised() {
+        for path in [
+            "/v1/g%61te/a",
+            "//v1/gate/a",
+            "/v1//gate",
+            "/./v1/envoy/a",
+            "/v1/verdicts/../gate/a",
+            "/v1/verdicts/..%2fgate%2fa.eth",
+            "/v1/verdicts/%2e%2e/gate/a",
+            "/V1/GATE/a",
+            "/v1;x/gate;y/a",
+            "\\v1\\gate",
+            "/v1/%67ate/../verdicts/a",
+        ] {
+            assert_eq!(Face::of(path), Face::DisguisedGate, "{path}");
+        }
+        for path in ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "*", ""] {
+            assert_eq!(Face::of(path), Face::Report, "{path}");
+        }
+    }
+
+    #[test]
+    fn each_face_refuses_in_its_own_way() {
+        for (face, status) in [(Face::Gate, 403), (Face::DisguisedGate, 403), (Face::Health, 503), (Face::Report, 503)]
+        {
+            assert_eq!(face.refuse(Refusal::Overloaded).status(), status, "{face:?}");
+        }
+    }
+}

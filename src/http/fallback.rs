@@ -1,0 +1,40 @@
+//! What a request gets that no route answers.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+
+use super::face::Face;
+use super::problem;
+use super::state::AppState;
+use crate::reason::Refusal;
+
+/// No route has this path: 404, or 403 below the gate's paths.
+pub(super) async fn no_route(State(state): State<Arc<AppState>>, uri: Uri) -> Response {
+    match switch(uri.path(), &state) {
+        Some(switch) => {
+            let detail =
+                format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
+            problem::refused(Refusal::RouteUnknown, Some(detail.into()))
+        }
+        None => Face::of(uri.path()).refuse(Refusal::RouteUnknown),
+    }
+}
+
+/// The part of the configuration that switches on a route that is off.
+fn switch(path: &str, state: &AppState) -> Option<&'static str> {
+    let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
+    match path {
+        "/v1/discover" if !state.http.discover => Some("http.discover"),
+        "/.well-known/jwks.json" if state.signatures.is_none() => Some("sign.key"),
+        _ if is_of_systems && state.systems.is_none() => Some("[orloj]"),
+        _ => None,
+    }
+}
+
+/// The route exists, but not for this method.
+pub(super) async fn no_method() -> Response {
+    problem::refused(Refusal::MethodUnsupported, None)
+}

@@ -1,0 +1,70 @@
+//! What the gate answers: 200 or 403, without a body, with the reason in its headers.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+
+use super::log::LogEntry;
+use crate::config::GateConfig;
+use crate::reason::Refusal;
+use crate::verdict::{self, Verdict};
+
+const STATE: HeaderName = HeaderName::from_static("clresolve-state");
+const CODE: HeaderName = HeaderName::from_static("clresolve-code");
+const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
+const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
+
+/// The answer by a verdict: 200 unless the configuration objects.
+pub(super) fn by_verdict(gate: &GateConfig, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
+    let objection = gate.objection(verdict, verb);
+    let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
+    let headers = response.headers_mut();
+    headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
+    if let Some(code) = objection {
+        headers.insert(CODE, HeaderValue::from_static(code));
+    }
+    if let Ok(id) = HeaderValue::from_str(&verdict.id) {
+        headers.insert(VERDICT, id);
+    }
+    let digest = verdict.identity.as_ref().map(|agent| HeaderValue::from_str(&agent.card.sha256));
+    if let (verdict::State::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
+        headers.insert(CARD_SHA256, digest);
+    }
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(objection));
+    response
+}
+
+/// The answer without a verdict: always 403.
+pub(super) fn refused(refusal: Refusal) -> Response {
+    let mut response = empty(StatusCode::FORBIDDEN);
+    let headers = response.headers_mut();
+    headers.insert(STATE, HeaderValue::from_static(verdict::State::Indeterminate.as_str()));
+    headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
+    response.extensions_mut().insert(LogEntry::of_refusal(refusal));
+    response
+}
+
+/// An answer that no cache keeps: each request is decided anew.
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_is_403_with_its_code() {
+        for refusal in Refusal::ALL {
+            let closed = refused(refusal);
+            assert_eq!(closed.status(), StatusCode::FORBIDDEN);
+            assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `GET /.well-known/jwks.json`: the keys that verify signed verdicts.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+
+use super::caching::{is_known_to_client, not_modified};
+use super::problem;
+use super::state::AppState;
+use crate::reason::Refusal;
+
+/// How long a client may keep the keys. A new key is published for this long before it signs; a key that was lost is
+/// forgotten as soon.
+const KEYS_FRESH: &str = "public, max-age=600";
+
+pub(super) async fn key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
+    let Some(signatures) = &state.signatures else { return problem::refused(Refusal::RouteUnknown, None) };
+    let tag = signatures.keys_tag.clone();
+    let mut response = if is_known_to_client(&headers, tag.to_str().unwrap_or_default()) {
+        not_modified()
+    } else {
+        let mut response = Response::new(Body::from(signatures.keys.clone()));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/jwk-set+json"));
+        response
+    };
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(KEYS_FRESH));
+    response.headers_mut().insert(ETAG, tag);
+    response
+}

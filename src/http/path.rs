@@ -1,0 +1,24 @@
+//! The segments of a request's path.
+
+use axum::http::Uri;
+use percent_encoding::percent_decode_str;
+
+/// The segment after `/v1/{face}` with this number, percent-decoded once. Bytes that are not UTF-8 become U+FFFD, which
+/// no name contains: the resolver then reports an invalid name.
+pub(super) fn segment(uri: &Uri, number: usize) -> String {
+    let segment = uri.path().split('/').nth(3 + number).unwrap_or_default();
+    percent_decode_str(segment).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_decoded_once() {
+        let uri: Uri = "/v1/gate/a%2525%2Fb.eth/sum%6Darize?x=1".parse().unwrap();
+        assert_eq!((segment(&uri, 0), segment(&uri, 1)), ("a%25/b.eth".to_owned(), "summarize".to_owned()));
+        assert_eq!(segment(&"/v1/gate/%ff".parse().unwrap(), 0), "\u{fffd}");
+        assert_eq!(segment(&"/v1/verdicts/".parse().unwrap(), 0), "");
+    }
+}

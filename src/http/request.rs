@@ -1,0 +1,96 @@
+//! One request: admitted or refused, routed, guarded against bugs, counted and logged.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use super::client_limits::Client;
+use super::face::Face;
+use super::log::{self, Asked};
+use super::state::AppState;
+use crate::reason::Refusal;
+
+/// A policy under which a browser that shows an answer runs nothing of it.
+const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
+
+/// The permit of a request, held until its answer is written.
+#[derive(Clone)]
+pub(super) struct RequestPermit(#[expect(dead_code, reason = "released when it is dropped")] Arc<OwnedSemaphorePermit>);
+
+/// Answers one request. A panic becomes the face's refusal.
+pub(super) async fn answer(state: &AppState, router: Router, client: Client, request: Request<Body>) -> Response {
+    let started = Instant::now();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let face = Face::of(uri.path());
+    let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
+    let routed = AssertUnwindSafe(route(state, router, client, face, request)).catch_unwind().await;
+    let mut response = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
+    protect(response.headers_mut());
+    if is_chunked {
+        // Chunks beside a length are how a second request is smuggled past a proxy (RFC 9112, 6.3). On a connection
+        // that ends here nothing is read after them.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    state.counters.count(uri.path(), face, &response);
+    log::write(&Asked { method: &method, uri: &uri, client, started }, &response, face == Face::Health);
+    response
+}
+
+async fn route(
+    state: &AppState,
+    mut router: Router,
+    client: Client,
+    face: Face,
+    mut request: Request<Body>,
+) -> Response {
+    if face == Face::DisguisedGate {
+        return face.refuse(Refusal::RouteUnknown);
+    }
+    if request.method() == Method::CONNECT {
+        return without_tunnel(face);
+    }
+    let mut permit = None;
+    if let Some(permits) = permits(state, face) {
+        let Ok(free) = Arc::clone(permits).try_acquire_owned() else { return face.refuse(Refusal::Overloaded) };
+        let held = permit.insert(RequestPermit(Arc::new(free)));
+        request.extensions_mut().insert(held.clone());
+    }
+    request.extensions_mut().insert(client);
+    let response = router.call(request).await;
+    // Held until here, since a handler that ignores its copy drops it at once.
+    drop(permit);
+    response.unwrap_or_else(|never| match never {})
+}
+
+/// The permits that requests to a face need. The gate has its own, so that load on the report face does not close it.
+fn permits(state: &AppState, face: Face) -> Option<&Arc<tokio::sync::Semaphore>> {
+    match face {
+        Face::Gate | Face::DisguisedGate => Some(&state.gate_requests),
+        Face::Report => Some(&state.requests),
+        Face::Health => None,
+    }
+}
+
+/// The answer to `CONNECT`: a success would turn the connection into a tunnel.
+fn without_tunnel(face: Face) -> Response {
+    let mut response = face.refuse(Refusal::MethodUnsupported);
+    if matches!(face, Face::Health | Face::Report) {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(""));
+    }
+    response
+}
+
+/// Sets the headers that every answer has.
+fn protect(headers: &mut HeaderMap) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NOTHING_RUNS));
+}

@@ -1,0 +1,69 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Semaphore;
+
+use super::admission::Admission;
+use super::counters::Counters;
+use super::rendered::RenderedCache;
+use super::signatures::Signatures;
+use super::systems::Systems;
+use crate::config::{Config, GateConfig, HttpConfig};
+use crate::resolve::Resolver;
+
+/// The state that the handlers of all routes share.
+pub(super) struct AppState {
+    pub(super) resolver: Resolver,
+    pub(super) admission: Admission,
+    pub(super) http: HttpConfig,
+    pub(super) gate: GateConfig,
+    pub(super) default_profile: String,
+    /// Permits for requests to the report face.
+    pub(super) requests: Arc<Semaphore>,
+    /// Permits for requests to the gate.
+    pub(super) gate_requests: Arc<Semaphore>,
+    /// Verdicts from the cache, as JSON.
+    pub(super) rendered: RenderedCache,
+    /// Signs verdicts, where a key is configured.
+    pub(super) signatures: Option<Signatures>,
+    /// Orloj's agent cards, where resources are configured.
+    pub(super) systems: Option<Systems>,
+    pub(super) counters: Counters,
+    draining: AtomicBool,
+}
+
+impl AppState {
+    pub(super) fn new(
+        resolver: Resolver,
+        config: &Config,
+        signatures: Option<Signatures>,
+        systems: Option<Systems>,
+    ) -> Self {
+        Self {
+            admission: Admission::new(resolver.clone(), config),
+            resolver,
+            http: config.http,
+            gate: config.gate.clone(),
+            default_profile: config.rules.profile.clone(),
+            requests: Arc::new(Semaphore::new(config.http.requests)),
+            gate_requests: Arc::new(Semaphore::new(config.http.requests)),
+            rendered: RenderedCache::new(),
+            signatures,
+            systems,
+            counters: Counters::new(),
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the daemon is about to end.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Announces the end: `readyz` and the gate refuse from now on.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,80 @@
+//! Orloj's agent cards at the two paths where A2A clients look for them. They are public.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::response::Response;
+use url::form_urlencoded;
+
+use super::caching::{is_known_to_client, not_modified};
+use super::path::segment;
+use super::problem;
+use super::state::AppState;
+use super::systems::FRESH_SECONDS;
+use crate::digest::Digest;
+use crate::generate::{Cards, Generated};
+use crate::reason::Refusal;
+
+/// Most parameters of a query that are looked at; there is one.
+const MAX_PARAMETERS: usize = 8;
+
+/// `GET /.well-known/agent-card.json`: the card, where exactly one system is exposed.
+pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
+    answer(&state, &headers, |cards| {
+        cards.only().ok_or_else(|| match cards.len() {
+            0 => "no AgentSystem is exposed".into(),
+            many => format!(
+                "{many} AgentSystems are exposed, so none stands at the root; each has its card at \
+                 /v1/agent-systems/NAME/.well-known/agent-card.json"
+            )
+            .into(),
+        })
+    })
+    .await
+}
+
+/// `GET /v1/agent-systems/{name}/.well-known/agent-card.json` `?namespace=`
+pub(super) async fn one(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
+    let name = segment(&uri, 0);
+    let mut parameters = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).take(MAX_PARAMETERS);
+    let namespace = parameters.find(|(key, _)| key == "namespace").map(|(_, namespace)| namespace);
+    answer(&state, &headers, |cards| {
+        cards.get(namespace.as_deref(), &name).ok_or_else(|| "no AgentSystem of this name is exposed".into())
+    })
+    .await
+}
+
+async fn answer(
+    state: &AppState,
+    headers: &HeaderMap,
+    choose: impl FnOnce(&Cards) -> Result<&Generated, Cow<'static, str>>,
+) -> Response {
+    let Some(systems) = &state.systems else { return problem::refused(Refusal::RouteUnknown, None) };
+    let now = state.resolver.now();
+    let computed = match systems.current(now).await {
+        Ok(computed) => computed,
+        Err(refusal) => return problem::refused(refusal, None),
+    };
+    let card = match choose(&computed.cards) {
+        Ok(card) => card,
+        Err(detail) => return problem::refused(Refusal::CardAbsent, Some(detail)),
+    };
+    let tag = format!("\"{}\"", Digest::of(card.text().as_bytes()).hex());
+    let mut response = if is_known_to_client(headers, &tag) {
+        not_modified()
+    } else {
+        let mut response = Response::new(Body::from(card.text().to_owned()));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    };
+    let headers = response.headers_mut();
+    let control = format!("public, max-age={FRESH_SECONDS}");
+    headers.insert(CACHE_CONTROL, HeaderValue::from_str(&control).expect("words and digits are a header value"));
+    headers.insert(AGE, computed.age(now).into());
+    headers.insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
+    response
+}

@@ -1,0 +1,125 @@
+//! The cache in front of the walk: a fresh verdict at once, else that of a run that all callers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::question::RuleSet;
+use super::walk::Walker;
+use crate::cache::{CacheKey, CacheStatus, VerdictCache};
+use crate::config::Config;
+use crate::name::{EnsName, NameError};
+use crate::profile::Profile;
+use crate::seal;
+use crate::verdict::{Resolution, canonical_digest};
+
+/// A walker, and the verdicts of its runs.
+pub(super) struct CachedWalker {
+    walker: Arc<Walker>,
+    cache: Arc<VerdictCache>,
+    /// Digest of the world that the answers come from.
+    world: Arc<str>,
+}
+
+impl CachedWalker {
+    /// An empty cache in front of `walker`.
+    pub(super) fn new(walker: Arc<Walker>) -> Self {
+        let cache = Arc::new(VerdictCache::new(walker.config.cache));
+        let world = world_digest(&walker.config);
+        Self { walker, cache, world }
+    }
+
+    /// The fresh verdict, or that of a run.
+    pub(super) async fn answer(&self, input: &str, rules: RuleSet) -> Resolution {
+        let now = self.walker.now();
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return self.invalid_name(input, &error, &rules),
+        };
+        let key = self.key(name, &rules);
+        if let Some(fresh) = self.cache.fresh(&key, now).await {
+            return fresh.asked_as(input);
+        }
+        let run = self.run(key.name.clone(), rules);
+        self.cache.get_or_run(key, now, run).await.asked_as(input)
+    }
+
+    /// The verdict of a new run, which replaces the cached one.
+    pub(super) async fn answer_anew(&self, input: &str, rules: RuleSet) -> Resolution {
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return self.invalid_name(input, &error, &rules),
+        };
+        let key = self.key(name, &rules);
+        let run = self.run(key.name.clone(), rules);
+        self.cache.run_anew(key, run).await.asked_as(input)
+    }
+
+    /// What the cache holds for a question. Starts no run.
+    pub(super) async fn status(&self, input: &str, rules: &RuleSet) -> CacheStatus {
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return CacheStatus::Fresh(self.invalid_name(input, &error, rules)),
+        };
+        match self.cache.status(&self.key(name, rules), self.walker.now()).await {
+            CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.asked_as(input)),
+            other => other,
+        }
+    }
+
+    /// The time since the latest run for a question. Zero for an invalid name, which is judged each time.
+    pub(super) async fn since_run(&self, input: &str, rules: &RuleSet) -> Duration {
+        match EnsName::parse(input) {
+            Ok(name) => self.cache.since_run(&self.key(name, rules), self.walker.now()).await,
+            Err(_) => Duration::ZERO,
+        }
+    }
+
+    fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
+        seal::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
+    }
+
+    fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
+        CacheKey {
+            name,
+            block: self.walker.config.chain.block,
+            depth: rules.policy.depth,
+            rules: Profile::digest(&rules.profile),
+            world: Arc::clone(&self.world),
+        }
+    }
+
+    /// The run for `name`, as the cache starts it: with the number of failures in a row before it. Its verdict is one
+    /// on the normal form of the name, which most callers type.
+    fn run(
+        &self,
+        name: EnsName,
+        rules: RuleSet,
+    ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
+        let walker = Arc::clone(&self.walker);
+        move |failures| async move { walker.run(name, &rules, failures).await }.boxed()
+    }
+}
+
+/// Digest of the world that answers come from; part of the cache key.
+fn world_digest(config: &Config) -> Arc<str> {
+    let chain = &config.chain;
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
+    let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
+    canonical_digest(&serde_json::json!({
+        "world": chain.world,
+        "chain": chain.id,
+        "universal_resolver": chain.universal_resolver.to_string(),
+        "ccip_read": chain.ccip_read,
+        "endpoints": endpoints,
+        "proof": chain.proof.map(|proof| proof.to_string()),
+        "quorum": chain.quorum,
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
+        "gateways": gateways,
+        "require_all_sources": config.rules.require_all_sources,
+        "links": config.rules.links,
+        "allowed_publishers": config.rules.allowed_publishers,
+    }))
+    .into()
+}

@@ -1,0 +1,70 @@
+//! The content side of the walk: cards and schemas over HTTPS, and blocks by CID.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::evidence::{Source, Walked};
+use crate::fetch::https::Body;
+use crate::fetch::{FetchError, Forbidden, Refusal};
+
+/// Fetches bytes for the walk: from the network, or from a script in a test.
+#[async_trait]
+pub trait Content: Send + Sync {
+    /// What the card's URL serves, within `limit`.
+    async fn card(&self, url: &str, limit: Duration) -> Source;
+
+    /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
+    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
+    -> Walk;
+
+    /// What is served at the URL of a trust root's keys, within `limit`. A redirect must not lead to another origin.
+    async fn key_set(&self, url: &str, limit: Duration) -> Source {
+        self.card(url, limit).await
+    }
+
+    /// What the URL of a schema serves.
+    ///
+    /// # Errors
+    /// The cause in words.
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String>;
+
+    /// The document at a URL that a caller names, with what its host says about it. The default implementation fetches
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: Refusal::Disabled }.into())
+    }
+}
+
+/// What a walk found, and which gateways lied on the way.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    /// What was found.
+    pub walked: Walked,
+    /// The gateways that lied.
+    pub liars: Liars,
+    /// The blocks that were proven on the way.
+    pub blocks: WalkedBlocks,
+}
+
+/// Gateways (labels) that sent a wrong block, each with the CID that it was asked for.
+pub type Liars = Vec<(String, String)>;
+
+impl Walk {
+    /// The result where no CID is named.
+    pub(super) fn not_asked() -> Self {
+        Walked::NotAsked.into()
+    }
+}
+
+impl From<Walked> for Walk {
+    /// A result without liars and without new blocks.
+    fn from(walked: Walked) -> Self {
+        Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }
+    }
+}

@@ -1,0 +1,54 @@
+//! A run with everything that it rests on, as a bundle.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::question::RuleSet;
+use super::setup::SetupError;
+use super::sources::ContentSources;
+use super::walk::Walker;
+use crate::bundle::{Bundle, BundleError, OfChain};
+use crate::cache::ContentCache;
+use crate::cid::WalkedBlocks;
+use crate::name::{EnsName, NameError};
+
+/// The verdict of a run of its own, in a bundle. Nothing of an earlier run is used.
+pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Bundle, ExportError> {
+    let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
+    let (chain, recording) = walker.chain.recording().unzip();
+    let walker = Walker {
+        chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
+        sources: ContentSources {
+            content: Arc::clone(&walker.sources.content),
+            proven: ContentCache::new(walker.config.cache.content_bytes),
+            kept: Some(Arc::clone(&kept)),
+        },
+        history: None,
+        ..walker.clone()
+    };
+    let run = walker.gather(name, &rules.policy).await;
+    let header = match &run.evidence.reading {
+        Ok(reading) => {
+            let header = walker.chain.header(&reading.block, &reading.endpoints);
+            tokio::time::timeout(walker.config.timeout, header).await.ok().flatten()
+        }
+        Err(_) => None,
+    };
+    let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    let chain = OfChain { header, witness: recording.and_then(|recording| recording.take()) };
+    Ok(Bundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
+}
+
+/// Why a verdict cannot be exported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The question names no profile.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The input is not a name, so there is no evidence.
+    #[error("this is not an ENS name: {0}")]
+    Name(#[from] NameError),
+    /// The evidence does not give the verdict again.
+    #[error("the run cannot be replayed: {0}")]
+    Bundle(#[from] BundleError),
+}

@@ -1,0 +1,33 @@
+//! Questions, and the rules under which they are answered.
+
+use std::sync::Arc;
+
+use crate::check::Policy;
+use crate::profile::Profile;
+use crate::verdict::Depth;
+
+/// A question about one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Question {
+    /// The name, as typed.
+    pub input: String,
+    /// Identifier of the profile, where it is not the configured one.
+    pub profile: Option<String>,
+    /// How deep the walk goes, where it is not the configured depth.
+    pub depth: Option<Depth>,
+}
+
+impl Question {
+    /// A question under the configured profile and depth.
+    pub fn new(input: impl Into<String>) -> Self {
+        Self { input: input.into(), profile: None, depth: None }
+    }
+}
+
+/// The rules under which a question is answered.
+#[derive(Clone)]
+pub(super) struct RuleSet {
+    pub(super) profile: Arc<Profile>,
+    pub(super) policy: Policy,
+}

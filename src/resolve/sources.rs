@@ -1,0 +1,165 @@
+//! The sources of a card and of its schemas, asked within a time limit.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::OptionFuture;
+use tokio::time::Instant;
+
+use super::content::{Content, Liars, Walk};
+use crate::cache::ContentCache;
+use crate::card::Card;
+use crate::chain::Found;
+use crate::check::verbs::holds_placeholder;
+use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::evidence::{BoundSchema, Evidence, Mirror, ProvenBy, SchemaEvidence, Source, Targets, Walked};
+use crate::manifest::Side;
+use crate::reason::Step;
+
+/// The sources, and what was proven of them before.
+#[derive(Clone)]
+pub(super) struct ContentSources {
+    pub(super) content: Arc<dyn Content>,
+    /// Content that an earlier run proved.
+    pub(super) proven: ContentCache,
+    /// The blocks of the walks, in a run for a bundle.
+    pub(super) kept: Option<Arc<Mutex<WalkedBlocks>>>,
+}
+
+/// What the sources of the card gave.
+pub(super) struct Sources {
+    pub(super) https: Source,
+    pub(super) ipfs: Walk,
+    pub(super) mirror: Walk,
+    pub(super) milliseconds: BTreeMap<Step, u64>,
+}
+
+impl ContentSources {
+    /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
+    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration) -> Sources {
+        let Targets { url, cid, path, mirror: other } = Targets::of(&found.records);
+
+        let started = Instant::now();
+        // A raw CID is checked against the bytes of the URL, so gateways are asked only where these are other bytes. A
+        // host that stalls leaves the gateways half of the time.
+        let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
+        let https_limit = if needs_https { limit / 2 } else { limit };
+        let fetch = async {
+            let source = match &url {
+                Some(url) => self.content.card(url, https_limit).await,
+                None => Source::NotAsked,
+            };
+            (source, elapsed(started))
+        };
+        let ((https, https_ms), walked) = if needs_https {
+            let fetched = fetch.await;
+            let limit = limit.saturating_sub(started.elapsed());
+            let walked = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit).await;
+            (fetched, walked)
+        } else {
+            tokio::join!(fetch, self.walk(cid.as_ref(), &path, None, limit))
+        };
+        let ipfs_ms = elapsed(started);
+        let left = || limit.saturating_sub(started.elapsed());
+        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, left()).await;
+        let mirror = match other {
+            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
+            None => Walk::not_asked(),
+        };
+        let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
+        Sources { https, ipfs, mirror, milliseconds }
+    }
+
+    async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Walk {
+        let Some(cid) = cid else { return Walk::not_asked() };
+        if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
+            self.keep(|kept| kept.add(cid, bytes.clone()));
+            return Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
+        }
+        if let Some(bytes) = self.proven.get(cid, path).await {
+            return Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
+        }
+        let known: Vec<Bytes> = known.cloned().into_iter().collect();
+        let mut walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        let blocks = std::mem::take(&mut walk.blocks);
+        self.keep(|kept| kept.extend(blocks));
+        if let Some(bytes) = walk.walked.bytes() {
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        walk
+    }
+
+    /// Keeps blocks, in a run for a bundle.
+    fn keep(&self, keep: impl FnOnce(&mut WalkedBlocks)) {
+        if let Some(kept) = &self.kept {
+            keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Where the gateways sent all but the last block, the bytes that the URL served may be that block.
+    async fn with_known_leaf(
+        &self,
+        walk: Walk,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        https: &Source,
+        limit: Duration,
+    ) -> Walk {
+        match (&walk.walked, https.bytes()) {
+            (Walked::Unproven(_), Some(bytes)) if cid.is_some_and(|cid| !cid.is_raw()) => {
+                let again = self.walk(cid, path, Some(bytes), limit).await;
+                Walk { liars: [walk.liars, again.liars].concat(), ..again }
+            }
+            _ => walk,
+        }
+    }
+
+    /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
+    pub(super) async fn of_schemas(&self, evidence: &Evidence, limit: Duration) -> Option<(SchemaEvidence, Liars)> {
+        let card = Card::parse(evidence.card_bytes()?).ok()?;
+        let bound = |side: Side| {
+            let canonical = card.schema(side).map(str::to_owned);
+            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror)).map(str::to_owned);
+            async move {
+                let (canonical, mirror) = tokio::join!(
+                    OptionFuture::from(canonical.as_deref().map(|location| self.schema(location, limit))),
+                    OptionFuture::from(mirror.as_deref().map(|location| self.schema(location, limit))),
+                );
+                let unnamed = || (Err("the card names no location".to_owned()), Liars::new());
+                let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
+                let mirror = mirror.map(|(bytes, others)| {
+                    liars.extend(others);
+                    bytes
+                });
+                (BoundSchema { canonical, mirror }, liars)
+            }
+        };
+        let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
+        Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
+    }
+
+    /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that
+    /// lied on the way.
+    async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
+        if !location.starts_with("ipfs://") {
+            return (self.content.schema(location, limit).await, Liars::new());
+        }
+        let Mirror { cid, path } = match Mirror::parse(location) {
+            Ok(mirror) => mirror,
+            Err(error) => return (Err(error.to_string()), Liars::new()),
+        };
+        let Walk { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
+        let bytes = match walked {
+            Walked::Proven { bytes, .. } => Ok(bytes),
+            other => Err(other.to_string()),
+        };
+        (bytes, liars)
+    }
+}
+
+/// Whole milliseconds since then.
+pub(super) fn elapsed(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

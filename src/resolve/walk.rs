@@ -1,0 +1,215 @@
+//! The walk: name, records, card, proof, verdict.
+//!
+//! It asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and builds the verdict.
+//! It gathers all reasons and stops only where a step is moot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::OptionFuture;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::continuity::History;
+use super::question::RuleSet;
+use super::sources::{ContentSources, elapsed};
+use crate::chain::{Chain, ChainError, Found, Reading};
+use crate::check::Policy;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::evidence::continuity::Continuity;
+use crate::evidence::links::{self, Links, Registration, RegistrationFile};
+use crate::evidence::{Evidence, OwnerEvidence, Source, Targets, Usable, Walked};
+use crate::memory::MemoryError;
+use crate::name::EnsName;
+use crate::profile::{Profile, Profiles};
+use crate::reason::Step;
+use crate::records::Key;
+use crate::seal::{self, Run};
+use crate::telemetry;
+use crate::text::excerpt;
+use crate::verdict::{Depth, Resolution, Verdict};
+
+/// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
+/// stalling source ends in a verdict and not in a time-out.
+const CONTENT_SHARE: f64 = 0.9;
+
+/// The part of the whole time limit that the chain may take, for the same reason.
+const CHAIN_SHARE: f64 = 0.6;
+
+/// Walks from names to verdicts.
+#[derive(Clone)]
+pub(super) struct Walker {
+    pub(super) chain: Arc<dyn Chain>,
+    pub(super) sources: ContentSources,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) profiles: Profiles,
+    /// What earlier runs saw, where a memory is configured.
+    pub(super) history: Option<History>,
+    pub(super) config: Config,
+}
+
+impl Walker {
+    /// The time by the walk's clock.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The verdict of a run, after `failures` failures in a row.
+    pub(super) async fn run(&self, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
+        let _running = telemetry::run_begins();
+        let mut run = self.gather(name, &rules.policy).await;
+        let judged = |run: &Run| seal::resolution(&self.reporter(&rules.profile, &rules.policy), run, failures);
+        let mut resolution = judged(&run);
+        if let Err(error) = self.remember(&run.evidence, &resolution.verdict).await {
+            run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
+            resolution = judged(&run);
+        }
+        telemetry::verdict(resolution.verdict.state.as_str());
+        log(&resolution.verdict);
+        resolution
+    }
+
+    pub(super) fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> seal::Reporter<'a> {
+        seal::Reporter {
+            world: &self.config.chain.world,
+            chain_id: self.config.chain.id,
+            profiles: &self.profiles,
+            profile,
+            policy,
+        }
+    }
+
+    /// Gathers all evidence about a name.
+    pub(super) async fn gather(&self, name: EnsName, policy: &Policy) -> Run {
+        let started = Instant::now();
+        let deadline = started + self.config.timeout;
+        let reading = self.read(&name, deadline).await;
+        let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
+        let mut evidence = Evidence {
+            name,
+            now: self.now(),
+            block: self.config.chain.block,
+            reading,
+            owner: OwnerEvidence::NotAsked,
+            https: Source::NotAsked,
+            ipfs: Walked::NotAsked,
+            mirror: Walked::NotAsked,
+            liars: Vec::new(),
+            schemas: None,
+            continuity: Continuity::NotAsked,
+            links: None,
+        };
+        evidence.continuity = self.recall(&evidence).await;
+        let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
+            return Run { evidence, milliseconds };
+        };
+
+        let limit = content_time(deadline);
+        let (owner, sources, links) = tokio::join!(
+            self.owner(found, reading, limit),
+            self.sources.of_card(found, policy.require_all_sources, limit),
+            OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
+        );
+        milliseconds.extend(sources.milliseconds);
+        evidence.links = links;
+        evidence.owner = owner;
+        evidence.https = sources.https;
+        evidence.ipfs = sources.ipfs.walked;
+        evidence.mirror = sources.mirror.walked;
+        evidence.liars = [sources.ipfs.liars, sources.mirror.liars].concat();
+
+        if policy.depth == Depth::Schemas {
+            let started = Instant::now();
+            if let Some((schemas, liars)) = self.sources.of_schemas(&evidence, content_time(deadline)).await {
+                evidence.schemas = Some(schemas);
+                evidence.liars.extend(liars);
+            }
+            milliseconds.insert(Step::Schemas, elapsed(started));
+        }
+        Run { evidence, milliseconds }
+    }
+
+    /// The records of a name, before `deadline`.
+    pub(super) async fn read(&self, name: &EnsName, deadline: Instant) -> Result<Reading, ChainError> {
+        let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CHAIN_SHARE);
+        let late = |_| Err(ChainError::Unreachable(vec![("all".to_owned(), "no answer in time".to_owned())]));
+        tokio::time::timeout(limit, self.chain.read(name, self.config.chain.block)).await.unwrap_or_else(late)
+    }
+
+    async fn owner(&self, found: &Found, reading: &Reading, limit: Duration) -> OwnerEvidence {
+        let Some(owner) = Usable::of(&found.records, Key::Owner).text() else { return OwnerEvidence::NotAsked };
+        let owner = match EnsName::parse(owner) {
+            Ok(owner) => owner,
+            Err(error) => return OwnerEvidence::NotAName(error.to_string()),
+        };
+        match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
+            Ok(Ok(holding)) => OwnerEvidence::Read(holding),
+            Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
+            Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
+        }
+    }
+
+    /// A run for a bundle reads none, since a bundle has no room for them.
+    fn reads_links(&self) -> bool {
+        self.config.rules.links && self.sources.kept.is_none()
+    }
+
+    /// The evidence that links back to the card. What cannot be read in time is an error in words.
+    async fn links(&self, name: &EnsName, found: &Found, reading: &Reading, limit: Duration) -> Links {
+        let started = Instant::now();
+        let texts = async |keys: Vec<String>, limit: Duration| {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let asked = self.chain.texts(name, &reading.block, &reading.endpoints, &keys);
+            match tokio::time::timeout(limit, asked).await {
+                Ok(Ok(records)) => Ok(keys.into_iter().zip(records).collect()),
+                Ok(Err(error)) => Err(excerpt(&error.to_string())),
+                Err(_) => Err("no answer in time".to_owned()),
+            }
+        };
+        let url = links::registration_file(Targets::of(&found.records).url.as_deref());
+        let file = async {
+            let url = url.ok_or("the card's URL names no host")?;
+            let body = self.sources.content.document(&url, limit / 2).await;
+            body.map(|body| body.bytes).map_err(|error| excerpt(&error.to_string()))
+        };
+        let keys = links::KEYS.map(str::to_owned).into();
+        let (records, file) = tokio::join!(texts(keys, limit), file);
+        let entries = file.as_ref().ok().and_then(|bytes| RegistrationFile::parse(bytes).ok()).unwrap_or_default();
+        let keys = entries.registrations.iter().map(Registration::key).collect();
+        let registrations = texts(keys, limit.saturating_sub(started.elapsed())).await;
+        Links { records, file, registrations }
+    }
+
+    async fn recall(&self, evidence: &Evidence) -> Continuity {
+        match &self.history {
+            Some(history) => history.recall(evidence).await,
+            None => Continuity::NotAsked,
+        }
+    }
+
+    async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
+        match &self.history {
+            Some(history) => history.remember(evidence, verdict).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The time that the sources of content have until `deadline`.
+fn content_time(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE)
+}
+
+/// One line for the verdict of a run, one more for each step.
+fn log(verdict: &Verdict) {
+    let name = verdict.name.normalized.as_deref().unwrap_or_default();
+    let codes: Vec<_> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+    tracing::info!(name, state = %verdict.state, codes = codes.join(","), id = verdict.id, "verdict");
+    for step in &verdict.steps {
+        tracing::debug!(name, step = %step.step, status = ?step.status, ms = step.ms, "step");
+    }
+}
