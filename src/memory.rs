@@ -46,7 +46,7 @@ const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where a history is kept: worlds and chains never share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HistoryKey {
     world: String,
     chain: u64,
     /// The last two labels of the name.
@@ -54,7 +54,7 @@ pub struct Place {
     name: String,
 }
 
-impl Place {
+impl HistoryKey {
     /// The place of a name in a world (`anchor.world`) and chain (EIP-155).
     pub fn new(world: &str, chain: u64, name: &EnsName) -> Self {
         let from = name.as_str().rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
@@ -124,7 +124,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the file cannot be read, or not in time.
-    pub async fn recall(&self, place: Place) -> Result<History, MemoryError> {
+    pub async fn recall(&self, place: HistoryKey) -> Result<History, MemoryError> {
         self.ask(move |store| store.recall(&place)).await
     }
 
@@ -136,7 +136,7 @@ impl Memory {
     ///
     /// # Errors
     /// When the file cannot be written, or not in time.
-    pub async fn remember(&self, place: Place, sighting: Sighting) -> Result<(), MemoryError> {
+    pub async fn remember(&self, place: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
         self.ask(move |store| store.remember(&place, &sighting)).await
     }
 
@@ -186,7 +186,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn recall(&self, place: &Place) -> Result<History, MemoryError> {
+    pub fn recall(&self, place: &HistoryKey) -> Result<History, MemoryError> {
         let table = match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(History::default()),
@@ -200,7 +200,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn remember(&self, place: &Place, sighting: &Sighting) -> Result<(), MemoryError> {
+    pub fn remember(&self, place: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
@@ -217,7 +217,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn forget(&self, place: &Place) -> Result<bool, MemoryError> {
+    pub fn forget(&self, place: &HistoryKey) -> Result<bool, MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         let known = Rows::open(&write)?.remove(place)?;
@@ -281,7 +281,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Takes the history of a place out of both tables.
-    fn take(&mut self, place: &Place) -> Result<History, MemoryError> {
+    fn take(&mut self, place: &HistoryKey) -> Result<History, MemoryError> {
         let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
             return Ok(History::default());
         };
@@ -290,7 +290,7 @@ impl<'t> Rows<'t> {
         Ok(known)
     }
 
-    fn put(&mut self, place: &Place, history: &History) -> Result<(), MemoryError> {
+    fn put(&mut self, place: &HistoryKey, history: &History) -> Result<(), MemoryError> {
         let bytes = serde_json::to_vec(history).map_err(failed)?;
         self.histories.insert(place.key(), bytes.as_slice()).map_err(failed)?;
         self.order.insert(place.order(history), ()).map_err(failed)?;
@@ -298,7 +298,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Removes a place from both tables, whatever is kept there. Gives whether there was anything.
-    fn remove(&mut self, place: &Place) -> Result<bool, MemoryError> {
+    fn remove(&mut self, place: &HistoryKey) -> Result<bool, MemoryError> {
         let of_place = |key: &(u64, u64, &str, u64, &str, &str)| (key.2, key.3, key.4, key.5) == place.key();
         self.order.retain(|key, ()| !of_place(&key)).map_err(failed)?;
         let removed = self.histories.remove(place.key()).map_err(failed)?;
@@ -306,7 +306,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Makes room for one more name, where there is none. A memory that was larger once shrinks a few names at a time.
-    fn make_room(&mut self, place: &Place, names: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, place: &HistoryKey, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let first = if self.siblings(place)? >= share {
@@ -324,7 +324,7 @@ impl<'t> Rows<'t> {
     }
 
     /// How many names below the same domain are remembered. Bounded by the domain's part.
-    fn siblings(&self, place: &Place) -> Result<u64, MemoryError> {
+    fn siblings(&self, place: &HistoryKey) -> Result<u64, MemoryError> {
         let mut count = 0;
         for row in
             self.histories.range((place.world.as_str(), place.chain, place.domain.as_str(), "")..).map_err(failed)?
@@ -345,7 +345,7 @@ impl<'t> Rows<'t> {
             let key = row.map_err(failed)?.0;
             let (span, last, world, chain, domain, name) = key.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let row = OrderRow { span, last, place: Place { world, chain, domain, name } };
+            let row = OrderRow { span, last, place: HistoryKey { world, chain, domain, name } };
             if among(&row) {
                 return Ok(Some(row));
             }
@@ -358,7 +358,7 @@ impl<'t> Rows<'t> {
 struct OrderRow {
     span: u64,
     last: u64,
-    place: Place,
+    place: HistoryKey,
 }
 
 impl OrderRow {
@@ -434,8 +434,8 @@ mod tests {
     use super::*;
     use clresolve_verdict::sample::sighting;
 
-    fn place(name: &str) -> Place {
-        Place::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
+    fn place(name: &str) -> HistoryKey {
+        HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
     }
 
     fn folder() -> tempfile::TempDir {
@@ -476,7 +476,7 @@ mod tests {
         let store = store(&folder, 10);
         see(&store, "a.eth", 7);
         let name = EnsName::parse("a.eth").unwrap();
-        for other in [Place::new("mainnet", 31_337, &name), Place::new("lab", 1, &name)] {
+        for other in [HistoryKey::new("mainnet", 31_337, &name), HistoryKey::new("lab", 1, &name)] {
             assert_eq!(store.recall(&other), Ok(History::default()));
         }
     }

@@ -16,7 +16,7 @@ use clresolve::verdict::State;
 use serde_json::Value;
 use support::judge;
 use support::scenario::{Case, Setting};
-use support::stage::{self, Printed, Said, on_stage, table};
+use support::stage::{self, DaemonResponse, Printed, on_stage, table};
 
 /// Rules of the checklist that this version has nothing to show for, with the reason.
 const NOT_SHOWN: [(&str, &str); 1] = [("CL-30", "addressed to people: nothing in it can be seen from outside")];
@@ -96,7 +96,7 @@ fn scenarios_hold_over_http() {
         let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| stage::is_for_http(case)).collect();
         let mut wrong = table(cases.iter().copied(), |case| said.get(&case.id).map(|said| said.verdict.clone()));
         for case in &cases {
-            let Some(Said { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
+            let Some(DaemonResponse { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
             let strangers_word = judge::codes_of(verdict).contains("single-rpc");
             let denied = case.ask.setting.deny.iter().any(|code| case.ask.codes.contains(code));
             let open = case.ask.state == State::Trusted && !strangers_word && !denied;

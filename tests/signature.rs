@@ -34,8 +34,8 @@ use clresolve::resolve::{Content, Resolver, RootSource, Walk};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
 use clresolve::signature::{
-    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Outcome,
-    Root, RootError, SignError, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
+    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root,
+    RootError, SignError, SignatureOutcome, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
 };
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
@@ -115,7 +115,7 @@ fn refused(card: &Value, roots: &TrustRoots) -> Code {
     assert_eq!(codes.len(), 1, "{found:?}");
     assert!(found.reasons.iter().all(|reason| reason.effect == Effect::Fail), "{found:?}");
     let code = found.reasons[0].code;
-    assert!(found.signatures.iter().all(|checked| checked.outcome == Outcome::Refused(code)), "{found:?}");
+    assert!(found.signatures.iter().all(|checked| checked.outcome == SignatureOutcome::Refused(code)), "{found:?}");
     code
 }
 
@@ -123,8 +123,8 @@ fn refused(card: &Value, roots: &TrustRoots) -> Code {
 fn verified(found: &Verification) -> (&str, &str, Form) {
     assert_eq!(found.state, SignatureState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
-        Outcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
-        Outcome::Refused(_) => None,
+        SignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
+        SignatureOutcome::Refused(_) => None,
     });
     held.expect("one that holds")
 }
@@ -170,7 +170,10 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let header = json(&BASE64URL.decode(twice["signatures"][1]["protected"].as_str().unwrap()).unwrap());
     assert_eq!((&header["kid"], &header["jku"]), (&json!("k"), &json!("https://a.example/jwks.json")));
     let found = verify(&twice, &roots(&[jwk()]));
-    assert!(found.signatures.iter().all(|checked| matches!(checked.outcome, Outcome::Verified { .. })), "{found:?}");
+    assert!(
+        found.signatures.iter().all(|checked| matches!(checked.outcome, SignatureOutcome::Verified { .. })),
+        "{found:?}"
+    );
 }
 
 #[test]

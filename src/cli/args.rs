@@ -17,10 +17,10 @@ use crate::config::{
     parse_profile, parse_quorum,
 };
 use crate::discover::{SystemName, Target};
-use crate::flavour::Flavour;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
 use crate::signature::DidWeb;
+use crate::system::CardSystem;
 use crate::text;
 
 const AFTER_HELP: &str = "\
@@ -340,7 +340,7 @@ pub(super) struct LintArgs {
     pub(super) documents: Vec<PathBuf>,
     /// Judge as a card of this system, whatever the shape says
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
-    pub(super) flavour: Option<Flavour>,
+    pub(super) flavour: Option<CardSystem>,
     /// The card of the version before, for the rules on changes
     #[arg(long, value_name = "FILE")]
     pub(super) previous: Option<PathBuf>,
@@ -370,7 +370,7 @@ pub(super) struct DiscoverArgs {
     pub(super) target: Target,
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
-    pub(super) flavour: Option<Flavour>,
+    pub(super) flavour: Option<CardSystem>,
     /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(super) system: Option<SystemName>,
@@ -394,10 +394,10 @@ pub(super) struct ConvertArgs {
     pub(super) document: PathBuf,
     /// The card system to write
     #[arg(long, value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
-    pub(super) to: Flavour,
+    pub(super) to: CardSystem,
     /// The card system to read, where the shape does not tell
     #[arg(long, value_name = "FLAVOUR", value_parser = flavour(), ignore_case = true)]
-    pub(super) from: Option<Flavour>,
+    pub(super) from: Option<CardSystem>,
     #[command(flatten)]
     pub(super) output: ConvertOutputArgs,
     #[command(flatten)]
@@ -425,9 +425,9 @@ pub(super) enum ConvertFormat {
 }
 
 /// The card systems by their stable names.
-fn flavour() -> impl TypedValueParser<Value = Flavour> {
-    let slugs = PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug()));
-    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<Flavour>())
+fn flavour() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|flavour| flavour.slug()));
+    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 
 /// Where findings go, and in which form.

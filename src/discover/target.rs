@@ -6,8 +6,8 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::card::Card;
-use crate::flavour::{Flavour, fits};
 use crate::generate::{DEFAULT_NAMESPACE, escaped, is_name};
+use crate::system::{CardSystem, fits};
 use crate::text::excerpt;
 
 /// Longest text that is read as a target, in bytes: as long as the URLs that are asked.
@@ -73,17 +73,17 @@ pub enum TargetError {
 
 /// One URL that is asked, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CandidateUrl {
     pub(super) url: Url,
     /// The systems whose cards are looked for there.
-    pub(super) systems: Vec<Flavour>,
+    pub(super) systems: Vec<CardSystem>,
     /// Whether the path is that of one of the host's systems.
     pub(super) is_of_system: bool,
     /// The one whose card is to be there.
     pub(super) system: Option<SystemName>,
 }
 
-impl Place {
+impl CandidateUrl {
     /// The URL for people, without a query that may hold a secret: what is sent to a host is not told to others.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
@@ -151,33 +151,36 @@ impl Target {
     }
 
     /// The system that is meant where one of the host's own is named.
-    pub(super) fn names_system_of(&self) -> Option<Flavour> {
-        matches!(self.what, What::System(_)).then(|| Flavour::ALL.iter().copied().find(has_systems))?
+    pub(super) fn names_system_of(&self) -> Option<CardSystem> {
+        matches!(self.what, What::System(_)).then(|| CardSystem::ALL.iter().copied().find(has_systems))?
     }
 
     /// Whether a host is looked at whose systems, if it has any, are not.
-    pub(super) fn leaves_out_systems_of(&self, place: &[Flavour]) -> bool {
+    pub(super) fn leaves_out_systems_of(&self, place: &[CardSystem]) -> bool {
         matches!(self.what, What::Host) && place.iter().any(has_systems)
     }
 
     /// What is asked, each URL once, in their order.
-    pub(super) fn places(&self, only: Option<Flavour>) -> Vec<Place> {
-        let flavours = Flavour::ALL.iter().copied().filter(|flavour| only.is_none_or(|only| only == *flavour));
-        let mut places: Vec<Place> = Vec::new();
-        for (flavour, form) in flavours.flat_map(|f| f.whereabouts().paths.iter().map(move |form| (f, *form))) {
+    pub(super) fn places(&self, only: Option<CardSystem>) -> Vec<CandidateUrl> {
+        let card_systems =
+            CardSystem::ALL.iter().copied().filter(|card_system| only.is_none_or(|only| only == *card_system));
+        let mut places: Vec<CandidateUrl> = Vec::new();
+        for (card_system, form) in
+            card_systems.flat_map(|f| f.discovery_rules().paths.iter().map(move |form| (f, *form)))
+        {
             let Some(url) = self.url(form) else { continue };
             let is_of_system = form.contains(NAME);
             match places.iter_mut().find(|place| place.url == url) {
-                Some(place) if place.systems.contains(&flavour) => {}
-                Some(place) => place.systems.push(flavour),
+                Some(place) if place.systems.contains(&card_system) => {}
+                Some(place) => place.systems.push(card_system),
                 None => {
                     let system = SystemName::of_url(&url).ok().filter(|_| is_of_system);
-                    places.push(Place { url, systems: vec![flavour], is_of_system, system });
+                    places.push(CandidateUrl { url, systems: vec![card_system], is_of_system, system });
                 }
             }
         }
         if let (What::Document(url), true) = (&self.what, places.is_empty()) {
-            places.push(Place {
+            places.push(CandidateUrl {
                 url: url.clone(),
                 systems: only.into_iter().collect(),
                 is_of_system: false,
@@ -263,8 +266,8 @@ impl SystemName {
     }
 }
 
-fn has_systems(flavour: &Flavour) -> bool {
-    flavour.whereabouts().paths.iter().any(|form| form.contains(NAME))
+fn has_systems(card_system: &CardSystem) -> bool {
+    card_system.discovery_rules().paths.iter().any(|form| form.contains(NAME))
 }
 
 /// As the end of a URL.
@@ -295,7 +298,7 @@ impl std::str::FromStr for SystemName {
 mod tests {
     use super::*;
 
-    fn places(text: &str, only: Option<Flavour>) -> Vec<String> {
+    fn places(text: &str, only: Option<CardSystem>) -> Vec<String> {
         let target = Target::parse(text).unwrap();
         target.places(only).into_iter().map(|place| place.url.to_string()).collect()
     }
@@ -310,8 +313,11 @@ mod tests {
         for text in ["a.example", "https://a.example", "https://a.example/", "HTTPS://A.example:443/#x"] {
             assert_eq!(places(text, None), walked, "{text}");
         }
-        assert_eq!(places("a.example", Some(Flavour::Aevum)), walked[2..]);
-        assert_eq!(places("a.example:8443", Some(Flavour::Aevum)), ["https://a.example:8443/.well-known/agent.json"]);
+        assert_eq!(places("a.example", Some(CardSystem::Aevum)), walked[2..]);
+        assert_eq!(
+            places("a.example:8443", Some(CardSystem::Aevum)),
+            ["https://a.example:8443/.well-known/agent.json"]
+        );
     }
 
     #[test]
@@ -322,16 +328,16 @@ mod tests {
             assert_eq!((found.len(), found[3].as_str()), (4, own), "{text}");
         }
         let named = Target::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
-        assert_eq!(named.places(Some(Flavour::Orloj)).len(), 2);
-        assert_eq!(named.names_system_of(), Some(Flavour::Orloj));
+        assert_eq!(named.places(Some(CardSystem::Orloj)).len(), 2);
+        assert_eq!(named.names_system_of(), Some(CardSystem::Orloj));
         for (typed, asked) in [
             ("fin/b", "b/.well-known/agent-card.json?namespace=fin"),
             ("ä+c", "%C3%A4%2Bc/.well-known/agent-card.json"),
         ] {
             let named = Target::parse("a.example").unwrap().with_system(typed.parse().unwrap()).unwrap();
             let asked = format!("https://a.example/v1/agent-systems/{asked}");
-            assert_eq!(named.places(Some(Flavour::Orloj))[1].url.as_str(), asked);
-            assert_eq!(named.places(Some(Flavour::Orloj))[0].url.query(), None, "the root card has no namespace");
+            assert_eq!(named.places(Some(CardSystem::Orloj))[1].url.as_str(), asked);
+            assert_eq!(named.places(Some(CardSystem::Orloj))[0].url.query(), None, "the root card has no namespace");
             assert_eq!(Target::parse(&named.to_string()), Ok(named), "what is shown can be typed");
             assert_eq!(places(&asked, None), [asked]);
         }
@@ -345,9 +351,12 @@ mod tests {
         let place = Target::parse("https://a.example/cards/b.json?c=1").unwrap().places(None).remove(0);
         assert_eq!(
             (place.url.as_str(), place.systems.as_slice()),
-            ("https://a.example/cards/b.json?c=1", &[Flavour::Anypoint][..])
+            ("https://a.example/cards/b.json?c=1", &[CardSystem::Anypoint][..])
         );
-        assert_eq!(places("https://a.example/cards/b.json", Some(Flavour::Aevum)), ["https://a.example/cards/b.json"]);
+        assert_eq!(
+            places("https://a.example/cards/b.json", Some(CardSystem::Aevum)),
+            ["https://a.example/cards/b.json"]
+        );
     }
 
     #[test]

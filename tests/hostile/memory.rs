@@ -13,7 +13,7 @@ use clresolve::sandbox::{ChainState, World};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
-use crate::faults::{Asked, Content, FAULTS};
+use crate::faults::{Content, FAULTS, GatewayQuery};
 use crate::gateways::gateway;
 use crate::server::{Answer, Server, canary};
 use crate::{HANGS, spec};
@@ -176,7 +176,7 @@ async fn what_floods_the_daemon_takes_at_most_64_mib() {
         let server = Server::plain(move |head| {
             // Every CID is answered in the way in which those of the sample are.
             let head = if head.contains("format=car") { head.to_owned() } else { raw_of(&sample) };
-            fault(&Asked::of(&sample, &head))
+            fault(&GatewayQuery::of(&sample, &head))
         });
         floods.push((name, server.await));
     }

@@ -76,7 +76,7 @@ pub(crate) fn as_raw(body: &[u8]) -> Answer {
 }
 
 /// What a gateway was asked for, and has.
-pub(crate) struct Asked<'c> {
+pub(crate) struct GatewayQuery<'c> {
     content: &'c Content,
     what: What,
 }
@@ -86,7 +86,7 @@ enum What {
     Block(Bytes),
 }
 
-impl<'c> Asked<'c> {
+impl<'c> GatewayQuery<'c> {
     pub(crate) fn of(content: &'c Content, head: &str) -> Self {
         let what = match content.block(head) {
             Some(block) => What::Block(block),
@@ -121,7 +121,7 @@ impl<'c> Asked<'c> {
 pub(crate) type Sections = Vec<(ContentId, Bytes)>;
 
 /// Answers CARs with a changed one, and blocks well.
-fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
+fn edited(asked: &GatewayQuery, edit: impl FnOnce(&mut Sections)) -> Answer {
     rewritten(asked, |_| {
         let mut sections = asked.along();
         edit(&mut sections);
@@ -129,7 +129,7 @@ fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
     })
 }
 
-fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
+fn rewritten(asked: &GatewayQuery, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
     match &asked.what {
         What::Car => as_car(&write(asked.body())),
         What::Block(block) => as_raw(block),
@@ -137,7 +137,7 @@ fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
 }
 
 /// A whole CAR cut after its header, and these bytes after it.
-fn after_header(asked: &Asked, whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
+fn after_header(asked: &GatewayQuery, whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
     let header = asked.sealed(&Vec::new()).len();
     [&whole[..header], &rest.concat()].concat()
 }
@@ -177,7 +177,7 @@ pub(crate) enum Ends {
     Throttled(u16, u64),
 }
 
-pub(crate) type Fault = fn(&Asked) -> Answer;
+pub(crate) type Fault = fn(&GatewayQuery) -> Answer;
 
 /// Every way to fail that a gateway of the wild or of a laboratory was seen in, and how it ends.
 pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [

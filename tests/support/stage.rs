@@ -13,7 +13,7 @@ use clresolve::config::{BlockSelector, Config, Endpoint};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
 use clresolve::http::Server;
-use clresolve::memory::{Place, Store};
+use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::{Counts, World};
@@ -121,7 +121,7 @@ impl Stage {
         let path = folder.path().join("memory");
         let store = Store::open(&path, config.memory.names).expect("a new file");
         for (name, sightings) in remembered {
-            let place = Place::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
+            let place = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
             for seen in sightings {
                 let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
@@ -199,7 +199,7 @@ impl Stage {
     }
 
     /// What a daemon says about every case that can be asked over HTTP, by the case's id.
-    pub(crate) async fn http(&'static self) -> BTreeMap<String, Said> {
+    pub(crate) async fn http(&'static self) -> BTreeMap<String, DaemonResponse> {
         let shared = self.daemon(&Setting::default()).await;
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
         let cases = self.scenarios.cases.iter().filter(|case| is_for_http(case));
@@ -266,14 +266,14 @@ pub(crate) fn is_for_http(case: &Case) -> bool {
 }
 
 /// What a daemon says.
-pub(crate) struct Said {
+pub(crate) struct DaemonResponse {
     pub(crate) verdict: Value,
     /// Status and `Clresolve-State` of its gate.
     pub(crate) gate: (u16, String),
 }
 
 /// Asks the daemon about `name`: the report face, then the gate.
-async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) -> Said {
+async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) -> DaemonResponse {
     let segment: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let get = |face: &str| client.get(format!("http://{address}/v1/{face}/{segment}")).send();
     let report = get("verdicts").await.expect("an answer");
@@ -281,7 +281,10 @@ async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) ->
     let body = report.bytes().await.expect("a whole answer");
     let gate = get("gate").await.expect("an answer");
     let state = gate.headers().get("clresolve-state").and_then(|state| state.to_str().ok()).unwrap_or_default();
-    Said { verdict: serde_json::from_slice(&body).expect("JSON"), gate: (gate.status().as_u16(), state.to_owned()) }
+    DaemonResponse {
+        verdict: serde_json::from_slice(&body).expect("JSON"),
+        gate: (gate.status().as_u16(), state.to_owned()),
+    }
 }
 
 /// What the program says about `names`, as JSON, and its exit code.

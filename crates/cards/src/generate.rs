@@ -32,7 +32,7 @@ pub use self::base_url::BaseUrl;
 pub use self::resource::MAX_BYTES;
 use self::resource::{Agent, AgentSystem, Held, Key};
 pub use self::resource::{DEFAULT_NAMESPACE, is_name};
-use crate::flavour::{Flavour, Rules};
+use crate::system::{CardSystem, Rules};
 use clresolve_core::reason::{Effect, Reason};
 use clresolve_core::text::{Foreign, clipped, excerpt, inert_json};
 use clresolve_verdict::card::Card;
@@ -74,20 +74,20 @@ pub struct Source<'s> {
 
 /// File and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// What the source is called.
     pub file: String,
     /// The line, from 1; 0 where it is not known.
     pub line: u64,
 }
 
-impl Place {
+impl SourceLine {
     fn new(file: &str, line: u64) -> Self {
         Self { file: file.to_owned(), line }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}", Foreign::new(&self.file), self.line)
     }
@@ -115,7 +115,7 @@ pub enum GenerateError {
     #[error("{place}: {detail}")]
     Yaml {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// What the reader says.
         detail: String,
     },
@@ -123,7 +123,7 @@ pub enum GenerateError {
     #[error("{place}: {detail}")]
     Invalid {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// The member, and what was expected.
         detail: String,
     },
@@ -131,7 +131,7 @@ pub enum GenerateError {
     #[error("{place}: the AgentSystem {system} names the Agent {agent}, which no document holds; add its file")]
     AgentMissing {
         /// Where it is named.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// The agent.
@@ -147,7 +147,7 @@ pub enum GenerateError {
     #[error("{place}: the card of {system} would show {what} at {pointer}; take it out of the resource")]
     Secret {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// Which kind of credential; never the credential.
@@ -165,7 +165,7 @@ pub enum GenerateError {
     )]
     Invalidated {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// The rule, and what would break it.
@@ -175,7 +175,7 @@ pub enum GenerateError {
     #[error("{place}: the card of {system} could not be read as one: {detail}; shorten what it is made of")]
     Unreadable {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// Which limit it breaks.
@@ -417,7 +417,7 @@ impl<'h> Maker<'h> {
 
     /// The system's agents, in its order.
     fn agents(&self) -> Result<Vec<&'h Agent>, GenerateError> {
-        let agent = |(name, place): &'h (String, Place)| {
+        let agent = |(name, place): &'h (String, SourceLine)| {
             self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| GenerateError::AgentMissing {
                 place: place.clone(),
                 system: shown(&self.key.1),
@@ -523,7 +523,7 @@ impl<'h> Maker<'h> {
             let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
             return Err(GenerateError::Secret { place, system, what, pointer });
         }
-        let findings = Flavour::Orloj.check(&card, &Rules::of(&PROFILE));
+        let findings = CardSystem::Orloj.check(&card, &Rules::of(&PROFILE));
         match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
             None => Ok(card.document().clone()),
             Some(reason) => Err(GenerateError::Invalidated { place, system, reason: Box::new(reason) }),

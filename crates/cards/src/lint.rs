@@ -1,13 +1,13 @@
 //! A card judged by itself, before it is published: every rule that needs no name, no record and no network.
 //!
 //! ```
-//! use clresolve_cards::flavour::{Flavour, Rules};
+//! use clresolve_cards::system::{CardSystem, Rules};
 //! use clresolve_cards::lint;
 //! use clresolve_verdict::profile::{DEFAULT, Profiles};
 //!
 //! let profile = Profiles::builtin().get(DEFAULT).unwrap();
 //! let report = lint::lint(br#"{"ens": "a.eth"}"#, None, &Rules::of(&profile));
-//! assert_eq!((report.flavour, report.valid), (Some(Flavour::CommandLayer), false));
+//! assert_eq!((report.system, report.valid), (Some(CardSystem::CommandLayer), false));
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```
 
@@ -20,8 +20,8 @@ pub use fix::{Fixed, fix, ordered};
 pub use sarif::sarif;
 use serde::Serialize;
 
-use crate::flavour;
-use crate::flavour::{Detection, Flavour, Rules};
+use crate::system;
+use crate::system::{CardSystem, Detection, Rules};
 use clresolve_core::json::locate;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::reason::{Code, Effect, Reason};
@@ -36,7 +36,8 @@ pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The card system that the document was judged as; none where it shows none, or several.
-    pub flavour: Option<Flavour>,
+    #[serde(rename = "flavour")]
+    pub system: Option<CardSystem>,
     /// The version of that system's format that the document shows or claims.
     pub version: Option<String>,
     /// The profile that a CommandLayer card was judged by.
@@ -75,16 +76,16 @@ pub struct Finding {
 }
 
 /// Judges the bytes of a card: as one of the system that is named, or else of the one that its shape tells.
-pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
+pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
     let card = Card::parse(bytes);
-    let (flavour, mut findings) = match &card {
+    let (system, mut findings) = match &card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),
-        Ok(card) => match named.map_or_else(|| flavour::detect(card), Detection::One) {
-            Detection::One(flavour) => (Some(flavour), placed_all(flavour.check(card, rules), text)),
+        Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
+            Detection::One(system) => (Some(system), placed_all(system.check(card, rules), text)),
             other => (None, placed_all(vec![untold(&other)], text)),
         },
     };
@@ -94,9 +95,9 @@ pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     }
     findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     Report {
-        flavour,
-        version: flavour.zip(card.ok()).and_then(|(flavour, card)| flavour.version(&card)),
-        profile: flavour.filter(|flavour| *flavour == Flavour::CommandLayer).map(|_| rules.profile.id().to_owned()),
+        system,
+        version: system.zip(card.ok()).and_then(|(system, card)| system.version(&card)),
+        profile: system.filter(|system| *system == CardSystem::CommandLayer).map(|_| rules.profile.id().to_owned()),
         valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
         findings,
     }
@@ -113,10 +114,10 @@ pub struct Judgement {
 }
 
 /// As [`lint()`], and tells the profiles among `profiles` under which the card would be valid.
-pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
-    let report = lint(bytes, flavour, rules);
-    let near_misses = match report.flavour {
-        Some(Flavour::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+    let report = lint(bytes, system, rules);
+    let near_misses = match report.system {
+        Some(CardSystem::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
         _ => Vec::new(),
     };
     Judgement { report, near_misses }
@@ -125,15 +126,15 @@ pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles
 /// The other profiles under which the bytes are a valid CommandLayer card.
 fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != profile.id());
-    let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
+    let valid = |other: &Profile| lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(other)).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
 }
 
 /// The finding for a document whose shape does not tell what it is.
 fn untold(detection: &Detection) -> Reason {
     match detection {
-        Detection::Several(flavours) => {
-            let names: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+        Detection::Several(systems) => {
+            let names: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
             Reason::new(Code::FlavourAmbiguous).observed(names.join(", "))
         }
         _ => Reason::new(Code::FlavourUnknown),
@@ -214,7 +215,7 @@ mod tests {
     use clresolve_verdict::sample::good;
 
     fn judged(bytes: &[u8]) -> Report {
-        lint(bytes, Some(Flavour::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
+        lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
     }
 
     fn report(text: &str) -> Report {

@@ -33,7 +33,7 @@ pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
 use canonical::{SIGNATURES, payload_in};
-use header::{Entry, Said};
+use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
 
 /// Most signatures of a card: a publisher, those who vouch for it, and keys that are being replaced. Each costs the
@@ -167,13 +167,13 @@ pub struct Checked {
     pub kid: Option<String>,
     /// What came of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: SignatureOutcome,
 }
 
 /// What came of one signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum SignatureOutcome {
     /// It holds.
     Verified {
         /// The root that vouches for the key.
@@ -217,14 +217,14 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
     let mut signatures = Vec::new();
     for (index, entry) in list.iter().enumerate() {
-        let mut said = Said::default();
-        let outcome = header::read(entry, &mut said).and_then(|entry| holds(&entry, &payloads, roots));
+        let mut stated = StatedHeader::default();
+        let outcome = header::read(entry, &mut stated).and_then(|entry| holds(&entry, &payloads, roots));
         let outcome = outcome.unwrap_or_else(|reason| {
             let code = reason.code;
             reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
-            Outcome::Refused(code)
+            SignatureOutcome::Refused(code)
         });
-        signatures.push(Checked { index, alg: said.algorithm, kid: said.kid, outcome });
+        signatures.push(Checked { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
     let state = state(&signatures, roots);
     for reason in &mut reasons {
@@ -260,7 +260,7 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a signature holds under a key of a root, and which.
-fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<Outcome, Box<Reason>> {
+fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<SignatureOutcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
     let named: Vec<(&Root, &PublicKey)> = roots
         .iter()
@@ -290,7 +290,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
         for (form, input) in &inputs {
             if key.has_signed(input, &entry.signature) {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
-                return Ok(Outcome::Verified { root, key, form: *form });
+                return Ok(SignatureOutcome::Verified { root, key, form: *form });
             }
         }
     }
@@ -298,12 +298,12 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
 }
 
 fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
-    let any = |is: fn(&Outcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
+    let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
-    if any(|outcome| matches!(outcome, Outcome::Verified { .. })) {
+    if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
         return SignatureState::Verified;
     }
-    let is_open = any(|outcome| *outcome == Outcome::Refused(Code::SignatureKeyUnknown));
+    let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(Code::SignatureKeyUnknown));
     if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }
 }
 

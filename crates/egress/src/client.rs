@@ -13,7 +13,7 @@ use url::Host;
 
 use super::EgressError;
 use super::guard::{DialError, Door, Guard};
-use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
 /// Most header lines of an answer.
@@ -115,12 +115,12 @@ impl dns::Resolve for Dialer {
 
 /// A [`FetchError`] that does not know yet how to name its target.
 pub(super) enum SendError {
-    Refused(Refusal),
+    Refused(EgressViolation),
     Failed(Cause),
 }
 
-impl From<Refusal> for SendError {
-    fn from(why: Refusal) -> Self {
+impl From<EgressViolation> for SendError {
+    fn from(why: EgressViolation) -> Self {
         Self::Refused(why)
     }
 }

@@ -29,7 +29,7 @@ pub enum Upstream {
 
 /// The outcome of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// An answer with a usable status.
     Ok,
     /// The server asked for a pause (429, 503).
@@ -43,7 +43,7 @@ pub enum Outcome {
 }
 
 /// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`].
-pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
+pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
@@ -62,7 +62,7 @@ impl Upstream {
     }
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// The outcome of an answer with this HTTP status.
     pub const fn of_status(status: u16) -> Self {
         match status {

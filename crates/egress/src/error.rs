@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::count::Outcome;
+use crate::count::RequestOutcome;
 
 /// Why a fetch gave no bytes. Comparable, and free of URLs: an endpoint's key never gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +31,13 @@ pub struct Forbidden {
     /// Scheme, host and port of the URL, cut short. Never a path, a query or user info.
     pub target: String,
     /// The rule.
-    pub why: Refusal,
+    pub why: EgressViolation,
 }
 
 /// The rule of the door that a URL or an address breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum EgressViolation {
     /// A name leads to an address that is not public.
     #[error("the address {0} is not public")]
     AddressNotPublic(IpAddr),
@@ -133,12 +133,12 @@ impl FetchError {
     }
 
     /// How the request is counted.
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn outcome(&self) -> RequestOutcome {
         match self {
-            Self::Forbidden(_) => Outcome::Forbidden,
-            Self::Unavailable(Cause::Timeout) => Outcome::Timeout,
-            Self::Unavailable(Cause::Status(status)) => Outcome::of_status(*status),
-            Self::Oversize { .. } | Self::Unavailable(_) => Outcome::Failed,
+            Self::Forbidden(_) => RequestOutcome::Forbidden,
+            Self::Unavailable(Cause::Timeout) => RequestOutcome::Timeout,
+            Self::Unavailable(Cause::Status(status)) => RequestOutcome::of_status(*status),
+            Self::Oversize { .. } | Self::Unavailable(_) => RequestOutcome::Failed,
         }
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use url::{Host, Url};
 
 use super::{EgressConfig, OriginSpec};
-use crate::error::Refusal;
+use crate::error::EgressViolation;
 use clresolve_core::address::{HostName, HostNameError, is_public_ip, parse_host};
 
 /// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
@@ -41,37 +41,37 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, Refusal> {
+    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, EgressViolation> {
         if url.scheme() != "https" {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::UserInfo);
+            return Err(EgressViolation::UserInfo);
         }
         let (host, port) = host_and_port(url)?;
         if !self.is_named(&host, port) {
             HostName::parse(&host.to_string()).map_err(|error| match error {
-                HostNameError::IpLiteral(_) => Refusal::IpLiteral,
-                HostNameError::Malformed => Refusal::NotUrl,
-                HostNameError::NotPublic => Refusal::HostNotPublic,
+                HostNameError::IpLiteral(_) => EgressViolation::IpLiteral,
+                HostNameError::Malformed => EgressViolation::NotUrl,
+                HostNameError::NotPublic => EgressViolation::HostNotPublic,
             })?;
             if !FOREIGN_PORTS.contains(&port) {
-                return Err(Refusal::Port(port));
+                return Err(EgressViolation::Port(port));
             }
         }
         self.target(Door::Foreign, url, host, port)
     }
 
-    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, Refusal> {
+    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, EgressViolation> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         let (host, port) = host_and_port(url)?;
         self.target(Door::Operator, url, host, port)
     }
 
     /// Takes the port out of the URL of a name, and judges a literal, for which no resolver will be asked.
-    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, Refusal> {
+    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = literal(&host) {
@@ -79,8 +79,8 @@ impl Guard {
             return Ok(Target { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
-        url.set_host(Some(&host.to_string())).map_err(|_| Refusal::NotUrl)?;
-        url.set_port(None).map_err(|()| Refusal::NotUrl)?;
+        url.set_host(Some(&host.to_string())).map_err(|_| EgressViolation::NotUrl)?;
+        url.set_port(None).map_err(|()| EgressViolation::NotUrl)?;
         Ok(Target { host, port, url, authority })
     }
 
@@ -127,19 +127,25 @@ impl Guard {
     }
 
     /// Whether `address` may be the peer of a connection for `host` and `port`.
-    pub(super) fn judge(&self, door: Door, host: &Host<String>, port: u16, address: SocketAddr) -> Result<(), Refusal> {
+    pub(super) fn judge(
+        &self,
+        door: Door,
+        host: &Host<String>,
+        port: u16,
+        address: SocketAddr,
+    ) -> Result<(), EgressViolation> {
         if self.config.denied.iter().any(|listener| is_listener(*listener, address)) {
-            return Err(Refusal::OwnListener);
+            return Err(EgressViolation::OwnListener);
         }
         let free = door == Door::Operator || self.is_named(host, port);
-        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(Refusal::AddressNotPublic(address.ip())) }
+        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(EgressViolation::AddressNotPublic(address.ip())) }
     }
 }
 
-fn host_and_port(url: &Url) -> Result<(Host<String>, u16), Refusal> {
-    let host = url.host_str().ok_or(Refusal::NotUrl)?;
-    let host = parse_host(host).map_err(|_| Refusal::NotUrl)?;
-    Ok((host, url.port_or_known_default().ok_or(Refusal::NotUrl)?))
+fn host_and_port(url: &Url) -> Result<(Host<String>, u16), EgressViolation> {
+    let host = url.host_str().ok_or(EgressViolation::NotUrl)?;
+    let host = parse_host(host).map_err(|_| EgressViolation::NotUrl)?;
+    Ok((host, url.port_or_known_default().ok_or(EgressViolation::NotUrl)?))
 }
 
 fn literal(host: &Host<String>) -> Option<IpAddr> {
@@ -174,7 +180,7 @@ pub(super) enum DialError {
     #[error("the host name does not resolve")]
     Dns,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] EgressViolation),
 }
 
 /// A source of addresses.
@@ -258,7 +264,7 @@ mod tests {
         let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
         let host = Host::Domain("a.example".to_owned());
         let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());
-        let private = Refusal::AddressNotPublic([10, 0, 0, 1].into());
+        let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
         assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
         assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
         assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));

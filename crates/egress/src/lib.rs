@@ -37,7 +37,7 @@ use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use self::client::{Clients, SendError, parse_roots};
-pub use self::error::{Cause, FetchError, Forbidden, Refusal};
+pub use self::error::{Cause, EgressViolation, FetchError, Forbidden};
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
@@ -86,8 +86,8 @@ impl Egress {
     /// A client for the origin of `endpoint`, which the operator configured, and for no other.
     ///
     /// # Errors
-    /// [`Refusal`] when the URL is neither `http` nor `https` or has no host.
-    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, Refusal> {
+    /// [`EgressViolation`] when the URL is neither `http` nor `https` or has no host.
+    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
         OperatorClient::new(self.clone(), endpoint)
     }
 
@@ -123,7 +123,7 @@ impl Egress {
             Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
             Err(_) => return Err(Cause::Timeout.into()),
         };
-        let peer = response.remote_addr().ok_or(Refusal::PeerUnknown)?;
+        let peer = response.remote_addr().ok_or(EgressViolation::PeerUnknown)?;
         self.clients.guard.judge(door, &target.host, target.port, peer)?;
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(Cause::Head.into());

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use crate::{CONFIGURED, Call, Egress, Reply, deadline_in};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
@@ -17,12 +17,12 @@ pub struct OperatorClient {
 }
 
 impl OperatorClient {
-    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, Refusal> {
+    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, EgressViolation> {
         if !matches!(endpoint.scheme(), "http" | "https") {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         if !endpoint.has_host() {
-            return Err(Refusal::NotUrl);
+            return Err(EgressViolation::NotUrl);
         }
         Ok(Self { egress, origin: endpoint.origin() })
     }
@@ -47,10 +47,10 @@ impl OperatorClient {
     /// Sends `call` to a URL of the configured origin, and waits for the head of the answer.
     ///
     /// # Errors
-    /// [`Refusal::OtherOrigin`] for another origin, else what kept the answer away.
+    /// [`EgressViolation::OtherOrigin`] for another origin, else what kept the answer away.
     pub async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         if url.origin() != self.origin {
-            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: Refusal::OtherOrigin }.into());
+            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: EgressViolation::OtherOrigin }.into());
         }
         self.egress.configured(url, call, deadline).await
     }

@@ -7,7 +7,7 @@
 
 use url::Url;
 
-use crate::error::Refusal;
+use crate::error::EgressViolation;
 
 /// An absolute URL whose text means what it shows. Says nothing about where it leads: the guard does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub struct ForeignUrl(Url);
 
 impl ForeignUrl {
     /// Reads `text`, of at most `limit` bytes. A fragment is dropped: it is never sent.
-    pub fn parse(text: &str, limit: usize) -> Result<Self, Refusal> {
+    pub fn parse(text: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(text, limit)?;
-        Self::of(Url::parse(text).map_err(|_| Refusal::NotUrl)?, limit)
+        Self::of(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// Reads `reference` as it stands in an answer from this URL: absolute, `//host/path`, or a path.
-    pub fn join(&self, reference: &str, limit: usize) -> Result<Self, Refusal> {
+    pub fn join(&self, reference: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(reference, limit)?;
-        Self::of(self.0.join(reference).map_err(|_| Refusal::NotUrl)?, limit)
+        Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// A URL that this program made from parts that it read itself.
@@ -41,19 +41,19 @@ impl ForeignUrl {
         self.0
     }
 
-    fn of(mut url: Url, limit: usize) -> Result<Self, Refusal> {
+    fn of(mut url: Url, limit: usize) -> Result<Self, EgressViolation> {
         url.set_fragment(None);
         // Escaping makes a text longer.
-        if url.as_str().len() > limit { Err(Refusal::TooLong(limit)) } else { Ok(Self(url)) }
+        if url.as_str().len() > limit { Err(EgressViolation::TooLong(limit)) } else { Ok(Self(url)) }
     }
 }
 
-fn check_text(text: &str, limit: usize) -> Result<(), Refusal> {
+fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     if text.len() > limit {
-        return Err(Refusal::TooLong(limit));
+        return Err(EgressViolation::TooLong(limit));
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') || !shows_its_host(text) {
-        return Err(Refusal::Disguised);
+        return Err(EgressViolation::Disguised);
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ mod tests {
 
     const LIMIT: usize = 64;
 
-    fn parse(text: &str) -> Result<String, Refusal> {
+    fn parse(text: &str) -> Result<String, EgressViolation> {
         ForeignUrl::parse(text, LIMIT).map(|url| url.into_url().to_string())
     }
 
@@ -87,10 +87,10 @@ mod tests {
         assert_eq!(parse("HTTPS://A.example/x?y#z").as_deref(), Ok("https://a.example/x?y"));
         assert_eq!(parse("https://a.example/%20%5c"), Ok("https://a.example/%20%5c".to_owned()));
         assert_eq!(parse("file:///etc/passwd"), Ok("file:///etc/passwd".to_owned()), "the guard refuses the scheme");
-        assert_eq!(parse("a.example/card.json"), Err(Refusal::NotUrl));
-        assert_eq!(parse("https://"), Err(Refusal::NotUrl));
-        assert_eq!(parse(&format!("https://a.example/{}", "x".repeat(LIMIT))), Err(Refusal::TooLong(LIMIT)));
-        assert_eq!(parse(&format!("https://a.example/{}", "é".repeat(20))), Err(Refusal::TooLong(LIMIT)));
+        assert_eq!(parse("a.example/card.json"), Err(EgressViolation::NotUrl));
+        assert_eq!(parse("https://"), Err(EgressViolation::NotUrl));
+        assert_eq!(parse(&format!("https://a.example/{}", "x".repeat(LIMIT))), Err(EgressViolation::TooLong(LIMIT)));
+        assert_eq!(parse(&format!("https://a.example/{}", "é".repeat(20))), Err(EgressViolation::TooLong(LIMIT)));
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             "HttpS:////a.example/",
             "http:a.example",
         ] {
-            assert_eq!(parse(text), Err(Refusal::Disguised), "{text:?}");
+            assert_eq!(parse(text), Err(EgressViolation::Disguised), "{text:?}");
         }
     }
 
@@ -143,8 +143,8 @@ mod tests {
             "/ d",
             "//d.\nexample",
         ] {
-            assert_eq!(join(reference), Err(Refusal::Disguised), "{reference:?}");
+            assert_eq!(join(reference), Err(EgressViolation::Disguised), "{reference:?}");
         }
-        assert_eq!(join("https://["), Err(Refusal::NotUrl));
+        assert_eq!(join("https://["), Err(EgressViolation::NotUrl));
     }
 }

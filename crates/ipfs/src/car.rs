@@ -138,7 +138,7 @@ pub struct Section {
 pub struct CarReader {
     limits: CarLimits,
     buffer: BytesMut,
-    state: State,
+    state: NextPart,
     bytes: usize,
     sections: usize,
     failure: Option<CarError>,
@@ -146,7 +146,7 @@ pub struct CarReader {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum NextPart {
     Header,
     /// The fixed fields of a CARv2.
     Envelope,
@@ -168,14 +168,14 @@ enum State {
 impl CarReader {
     /// A reader at the beginning of a CAR.
     pub fn new(limits: CarLimits) -> Self {
-        Self { limits, buffer: BytesMut::new(), state: State::Header, bytes: 0, sections: 0, failure: None }
+        Self { limits, buffer: BytesMut::new(), state: NextPart::Header, bytes: 0, sections: 0, failure: None }
     }
 
     /// Takes the next bytes. Ask for [`CarReader::section`] until there is none before the next push.
     ///
     /// Bytes that nothing can come of, after a failure or the end of an envelope, are dropped.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.failure.is_some() || matches!(self.state, State::Sections { left: Some(0) }) {
+        if self.failure.is_some() || matches!(self.state, NextPart::Sections { left: Some(0) }) {
             return;
         }
         if self.buffer.is_empty() {
@@ -201,8 +201,8 @@ impl CarReader {
     /// Whether the input so far is a whole CAR: it ends between two sections.
     pub fn is_whole(&self) -> bool {
         match self.state {
-            State::Sections { left: Some(left) } => left == 0,
-            State::Sections { left: None } => self.buffer.is_empty(),
+            NextPart::Sections { left: Some(left) } => left == 0,
+            NextPart::Sections { left: None } => self.buffer.is_empty(),
             _ => false,
         }
     }
@@ -210,12 +210,12 @@ impl CarReader {
     fn read(&mut self) -> Result<Option<Section>, CarError> {
         loop {
             let moved = match self.state {
-                State::Header => self.read_header()?,
-                State::Envelope => self.read_envelope()?,
-                State::Padding { left, payload } => self.skip_padding(left, payload)?,
-                State::InnerHeader { payload } => self.read_inner_header(payload)?,
-                State::Sections { left: Some(0) } => return Ok(None),
-                State::Sections { left } => match self.read_section(left)? {
+                NextPart::Header => self.read_header()?,
+                NextPart::Envelope => self.read_envelope()?,
+                NextPart::Padding { left, payload } => self.skip_padding(left, payload)?,
+                NextPart::InnerHeader { payload } => self.read_inner_header(payload)?,
+                NextPart::Sections { left: Some(0) } => return Ok(None),
+                NextPart::Sections { left } => match self.read_section(left)? {
                     Read::Section(section) => return Ok(Some(section)),
                     Read::Skipped => true,
                     Read::Nothing => false,
@@ -230,8 +230,8 @@ impl CarReader {
     fn read_header(&mut self) -> Result<bool, CarError> {
         let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, usize::MAX)? else { return Ok(false) };
         self.state = match header_version(&header).map_err(CarError::Malformed)? {
-            1 => State::Sections { left: None },
-            2 => State::Envelope,
+            1 => NextPart::Sections { left: None },
+            2 => NextPart::Envelope,
             _ => return Err(CarError::Malformed("the version is neither 1 nor 2")),
         };
         Ok(true)
@@ -253,7 +253,7 @@ impl CarReader {
         if left > self.limits.bytes {
             return Err(CarError::Limit(Bound::DagBytes));
         }
-        self.state = State::Padding { left, payload };
+        self.state = NextPart::Padding { left, payload };
         Ok(true)
     }
 
@@ -261,11 +261,11 @@ impl CarReader {
         let skipped = left.min(self.buffer.len());
         self.count_bytes(skipped)?;
         self.buffer.advance(skipped);
-        self.state = State::Padding { left: left - skipped, payload };
+        self.state = NextPart::Padding { left: left - skipped, payload };
         if left > skipped {
             return Ok(false);
         }
-        self.state = State::InnerHeader { payload };
+        self.state = NextPart::InnerHeader { payload };
         Ok(true)
     }
 
@@ -275,7 +275,7 @@ impl CarReader {
         if header_version(&header).map_err(CarError::Malformed)? != 1 {
             return Err(CarError::Malformed("a CARv2 holds something else than a CARv1"));
         }
-        self.state = State::Sections { left: Some(payload - (self.bytes - before)) };
+        self.state = NextPart::Sections { left: Some(payload - (self.bytes - before)) };
         Ok(true)
     }
 
@@ -285,7 +285,7 @@ impl CarReader {
         let Some(section) = self.read_frame(longest, Bound::BlockSize, left.unwrap_or(usize::MAX))? else {
             return Ok(Read::Nothing);
         };
-        self.state = State::Sections { left: left.map(|left| left - (self.bytes - before)) };
+        self.state = NextPart::Sections { left: left.map(|left| left - (self.bytes - before)) };
         self.sections += 1;
         if self.sections > self.limits.sections {
             return Err(CarError::Limit(Bound::Visits));

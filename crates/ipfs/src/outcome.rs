@@ -4,9 +4,9 @@ use super::budget::Bound;
 use super::error::WalkError;
 use super::walk::Proven;
 
-/// The result of a walk. All but [`Outcome::Unproven`] follow from hashed blocks and the request alone.
+/// The result of a walk. All but [`WalkOutcome::Unproven`] follow from hashed blocks and the request alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WalkOutcome {
     /// The file, proven block by block.
     Proven(Proven),
     /// A directory on the way was read and has no such entry, or the path goes on below a file.
@@ -33,7 +33,7 @@ pub enum Outcome {
     Unproven,
 }
 
-impl Outcome {
+impl WalkOutcome {
     /// What it means that a walk ended so.
     pub fn of(ended: Result<Proven, WalkError>) -> Self {
         let error = match ended {

@@ -32,11 +32,11 @@ pub struct Walk {
     file: ContentId,
     /// Parts of the file, in order. Views into `proven`.
     pieces: Vec<Bytes>,
-    state: State,
+    state: Phase,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum Phase {
     Wanting(ContentId),
     Over(Result<Proven, WalkError>),
 }
@@ -71,11 +71,11 @@ impl Walk {
             visits: 0,
             file: root,
             pieces: Vec::new(),
-            state: State::Wanting(root),
+            state: Phase::Wanting(root),
         };
         match walk.schedule(root, Role::Step) {
             Ok(()) => walk.advance(),
-            Err(error) => walk.state = State::Over(Err(error)),
+            Err(error) => walk.state = Phase::Over(Err(error)),
         }
         walk
     }
@@ -83,8 +83,8 @@ impl Walk {
     /// The block without which the walk cannot go on; nothing when it is over.
     pub fn wanted(&self) -> Option<&ContentId> {
         match &self.state {
-            State::Wanting(cid) => Some(cid),
-            State::Over(_) => None,
+            Phase::Wanting(cid) => Some(cid),
+            Phase::Over(_) => None,
         }
     }
 
@@ -95,13 +95,13 @@ impl Walk {
     /// # Errors
     /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk is unharmed and wants it still.
     pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
-        let State::Wanting(cid) = self.state else { return Ok(()) };
+        let Phase::Wanting(cid) = self.state else { return Ok(()) };
         if !cid.verify(&block) {
             return Err(WalkError::HashMismatch { cid: Box::new(cid) });
         }
         match self.remember(cid, block) {
             Ok(()) => self.advance(),
-            Err(error) => self.state = State::Over(Err(error)),
+            Err(error) => self.state = Phase::Over(Err(error)),
         }
         Ok(())
     }
@@ -112,8 +112,8 @@ impl Walk {
     /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.
     pub fn finish(self) -> Result<Proven, WalkError> {
         match self.state {
-            State::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
-            State::Over(outcome) => outcome,
+            Phase::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
+            Phase::Over(outcome) => outcome,
         }
     }
 
@@ -155,17 +155,17 @@ impl Walk {
     fn advance(&mut self) {
         while let Some(task) = self.agenda.pop() {
             let Some(block) = self.block(&task.cid) else {
-                self.state = State::Wanting(task.cid);
+                self.state = Phase::Wanting(task.cid);
                 self.agenda.push(task);
                 return;
             };
             self.visits += 1;
             if let Err(error) = self.visit(task, &block) {
-                self.state = State::Over(Err(error));
+                self.state = Phase::Over(Err(error));
                 return;
             }
         }
-        self.state = State::Over(Ok(self.proven()));
+        self.state = Phase::Over(Ok(self.proven()));
     }
 
     fn block(&self, cid: &ContentId) -> Option<Bytes> {

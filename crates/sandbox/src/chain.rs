@@ -24,7 +24,7 @@ pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registra
 pub use self::gateway::GatewayError;
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
-use self::evm::{Call, Outcome, Rejected, State, Touched};
+use self::evm::{Accounts, Call, Executed, Rejected, Touched};
 use self::gateway::Gateway;
 use self::proofs::Tries;
 use clresolve_core::reading::Block;
@@ -109,13 +109,13 @@ impl SandboxChain {
 struct Sealed {
     header: alloy_consensus::Header,
     hash: B256,
-    state: State,
+    state: Accounts,
     /// Made when the first proof is asked for.
     tries: OnceLock<Tries>,
 }
 
 impl Sealed {
-    fn new(header: alloy_consensus::Header, state: State) -> Self {
+    fn new(header: alloy_consensus::Header, state: Accounts) -> Self {
         Self { hash: header.hash_slow(), header, state, tries: OnceLock::new() }
     }
 
@@ -128,7 +128,7 @@ impl Sealed {
         }
     }
 
-    fn call(&self, call: Call) -> Result<Outcome, Rejected> {
+    fn call(&self, call: Call) -> Result<Executed, Rejected> {
         self.state.call(self.environment(), call)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::yaml::{self, Field};
-use super::{BaseUrl, GenerateError, Place, Provider, Server, Source};
+use super::{BaseUrl, GenerateError, Provider, Server, Source, SourceLine};
 use clresolve_core::text::{Foreign, unsafe_character};
 
 /// `apiVersion` of the resources.
@@ -39,16 +39,16 @@ pub(super) struct Held {
     pub(super) agents: BTreeMap<Key, Agent>,
     pub(super) tools: BTreeMap<Key, Tool>,
     pub(super) server: Server,
-    server_place: Option<Place>,
+    server_place: Option<SourceLine>,
 }
 
 /// An AgentSystem.
 #[derive(Debug)]
 pub(super) struct AgentSystem {
-    pub(super) place: Place,
+    pub(super) place: SourceLine,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) agents: Vec<(String, Place)>,
+    pub(super) agents: Vec<(String, SourceLine)>,
     /// Whether it is exposed over A2A.
     pub(super) enabled: bool,
     /// Whether it is exposed to those without a token, too.
@@ -58,16 +58,16 @@ pub(super) struct AgentSystem {
 /// An Agent.
 #[derive(Debug)]
 pub(super) struct Agent {
-    place: Place,
+    place: SourceLine,
     pub(super) description: Option<String>,
     pub(super) prompt: Option<String>,
-    pub(super) tools: Vec<(String, Place)>,
+    pub(super) tools: Vec<(String, SourceLine)>,
 }
 
 /// A Tool.
 #[derive(Debug)]
 pub(super) struct Tool {
-    place: Place,
+    place: SourceLine,
     pub(super) description: Option<String>,
     /// Empty where the tool has none.
     pub(super) input_schema: Map<String, Value>,
@@ -151,7 +151,7 @@ impl Held {
 }
 
 impl AgentSystem {
-    fn read(place: Place, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
         let a2a = spec.get("a2a")?;
         let a2a_member = |name| a2a.as_ref().map_or(Ok(None), |a2a| a2a.get(name));
         Ok(Self {
@@ -173,7 +173,7 @@ impl AgentSystem {
 }
 
 impl Agent {
-    fn read(place: Place, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
         Ok(Self {
             place,
             description: note(metadata, "annotations", DESCRIPTION)?,
@@ -184,7 +184,7 @@ impl Agent {
 }
 
 impl Tool {
-    fn read(place: Place, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, spec: &Field<'_>) -> Result<Self, GenerateError> {
         let mut tags: Vec<String> = Vec::new();
         for member in ["capabilities", "operation_classes"] {
             let Some(list) = spec.get(member)? else { continue };
@@ -268,7 +268,7 @@ fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
 }
 
 /// Names of other resources, with their places.
-fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, Place)>, GenerateError> {
+fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, SourceLine)>, GenerateError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
     list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
 }

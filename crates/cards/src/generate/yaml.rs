@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Options, Spanned};
 
-use super::{GenerateError, Place};
+use super::{GenerateError, SourceLine};
 use clresolve_core::text::{Foreign, excerpt};
 
 /// Most levels of a document: a schema that a card could carry has far fewer, and reading recurses.
@@ -56,7 +56,7 @@ pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateErr
     let mut nodes: Vec<Node> = read.map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
-        GenerateError::Yaml { place: Place::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
+        GenerateError::Yaml { place: SourceLine::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
     })?;
     nodes.iter_mut().for_each(|node| node.doubt(text));
     Ok(nodes)
@@ -216,8 +216,8 @@ impl<'n> Field<'n> {
     }
 
     /// File and line.
-    pub(super) fn place(&self) -> Place {
-        Place::new(self.file, self.node.line)
+    pub(super) fn place(&self) -> SourceLine {
+        SourceLine::new(self.file, self.node.line)
     }
 
     /// The member of this name; one that is null is not there.
@@ -279,7 +279,7 @@ impl<'n> Field<'n> {
             Ok(Value::Object(members)) => Ok(members),
             Ok(_) => Err(self.expected("a mapping")),
             Err(DoubtfulNumber { line }) => Err(GenerateError::Invalid {
-                place: Place::new(self.file, line),
+                place: SourceLine::new(self.file, line),
                 detail: format!(
                     "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
                      ones; write it otherwise",

@@ -8,7 +8,7 @@ use std::ops::Range;
 use jiff::{Timestamp, Unit};
 use serde_json::Value;
 
-use crate::flavour::{Flavour, Rules};
+use crate::system::{CardSystem, Rules};
 use clresolve_core::json::{JsonError, locate};
 use clresolve_core::reason::Code;
 use clresolve_verdict::card::Card;
@@ -26,18 +26,18 @@ pub struct Fixed {
 ///
 /// # Errors
 /// [`JsonError`] where the text is no card: there is nothing to mend safely.
-pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
+pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
     let card = Card::parse(text.as_bytes())?;
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
-    for mend in flavour.mend(&card) {
-        fixed.set(mend.pointer, &mend.value);
+    for fix in system.fixes(&card) {
+        fixed.set(fix.pointer, &fix.value);
     }
-    fixed.order(flavour.order());
-    if let Some(pointer) = flavour.changed_at() {
+    fixed.order(system.order());
+    if let Some(pointer) = system.changed_at() {
         let stamped = fixed.stamped(pointer, now);
-        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
+        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, system, rules));
         // The time of a card that says it is made in the future is nobody's to guess.
-        if fits && (!fixed.changes.is_empty() || is_reversed(&card, flavour, rules)) {
+        if fits && (!fixed.changes.is_empty() || is_reversed(&card, system, rules)) {
             return Ok(stamped);
         }
     }
@@ -45,15 +45,15 @@ pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> R
 }
 
 /// The text with the members in the order of the system's specification; `None` where they are.
-pub fn ordered(text: &str, flavour: Flavour) -> Option<String> {
+pub fn ordered(text: &str, system: CardSystem) -> Option<String> {
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
-    fixed.order(flavour.order());
+    fixed.order(system.order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
 /// Whether the rules say that the card was changed before it was made.
-fn is_reversed(card: &Card, flavour: Flavour, rules: &Rules<'_>) -> bool {
-    flavour.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
+fn is_reversed(card: &Card, system: CardSystem, rules: &Rules<'_>) -> bool {
+    system.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
 }
 
 impl Fixed {
@@ -116,12 +116,12 @@ mod tests {
     fn fixed(text: &str) -> Fixed {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
         let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        fix(text, Flavour::CommandLayer, &Rules::of(&profile), now).expect("a card")
+        fix(text, CardSystem::CommandLayer, &Rules::of(&profile), now).expect("a card")
     }
 
     fn ordered() -> String {
         let mut members: Vec<(String, Value)> = good().as_object().expect("an object").clone().into_iter().collect();
-        let rank = |name: &str| Flavour::CommandLayer.order().iter().position(|known| *known == name);
+        let rank = |name: &str| CardSystem::CommandLayer.order().iter().position(|known| *known == name);
         members.sort_by_key(|(name, _)| rank(name).unwrap_or(usize::MAX));
         let lines: Vec<String> = members.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
         format!("{{\n{}\n}}\n", lines.join(",\n"))
@@ -193,7 +193,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_member_is_lost(order in proptest::sample::subsequence(Flavour::CommandLayer.order(), 0..21), seed in 0_u64..) {
+        fn no_member_is_lost(order in proptest::sample::subsequence(CardSystem::CommandLayer.order(), 0..21), seed in 0_u64..) {
             let mut names: Vec<&str> = order;
             let turn = usize::try_from(seed).unwrap_or(0) % names.len().max(1);
             names.rotate_left(turn);

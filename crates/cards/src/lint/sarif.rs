@@ -117,8 +117,8 @@ const fn level(effect: Effect) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flavour::{Flavour, Rules};
     use crate::lint::lint;
+    use crate::system::{CardSystem, Rules};
     use clresolve_verdict::profile::{DEFAULT, Profiles};
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint(text.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
+        let report = lint(text.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
         let log = sarif([("cards/a.json", text, &report)]);
         let run = &log["runs"][0];
         let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");

@@ -30,16 +30,16 @@ pub(super) struct Entry<'c> {
 
 /// What an entry says of itself, for reports: foreign text, whatever comes of the entry.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct StatedHeader {
     pub(super) algorithm: Option<String>,
     pub(super) kid: Option<String>,
 }
 
-/// Reads an entry. `said` is filled as far as it could be read.
+/// Reads an entry. `stated` is filled as far as it could be read.
 ///
 /// # Errors
 /// The reason of the first rule that it breaks.
-pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, Box<Reason>> {
+pub(super) fn read<'c>(entry: &'c Value, stated: &mut StatedHeader) -> Result<Entry<'c>, Box<Reason>> {
     let malformed = |what: &str| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -47,21 +47,21 @@ pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, B
     let signature = text("signature").ok_or_else(|| malformed("signature is missing or no text"))?;
     let header = header(protected)?;
     let of_header = |name: &str| header.get(name).and_then(Value::as_str).map(str::to_owned);
-    *said = Said { algorithm: of_header("alg"), kid: of_header("kid") };
+    *stated = StatedHeader { algorithm: of_header("alg"), kid: of_header("kid") };
 
     check_unprotected(members, &header)?;
-    let Some(name) = &said.algorithm else { return Err(malformed("alg is missing or no text")) };
+    let Some(name) = &stated.algorithm else { return Err(malformed("alg is missing or no text")) };
     let algorithm = Algorithm::from_name(name).ok_or_else(|| {
         let reason = Reason::new(Code::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
         Box::new(reason.observed(name.as_str()))
     })?;
     check_protected(&header)?;
-    if header.contains_key("kid") && said.kid.is_none() {
+    if header.contains_key("kid") && stated.kid.is_none() {
         return Err(malformed("kid is no text"));
     }
     let signature = decoded(signature, MAX_SIGNATURE_BYTES)
         .ok_or_else(|| malformed("signature is not base64url, or longer than any signature"))?;
-    Ok(Entry { protected, signature, algorithm, kid: said.kid.clone() })
+    Ok(Entry { protected, signature, algorithm, kid: stated.kid.clone() })
 }
 
 fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {

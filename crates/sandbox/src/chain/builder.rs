@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::abi::{NameWrapper, OwnResolver, PublicResolver, Registrar, Registry};
 use super::artifacts::Contract;
-use super::evm::{Outcome, State};
+use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
 use super::{GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER};
 use clresolve_core::name::EnsName;
@@ -177,7 +177,7 @@ pub enum BuildError {
 /// A chain in the making. A clone goes its own way from there, so that one world can have several futures.
 #[derive(Clone)]
 pub struct ChainBuilder {
-    state: State,
+    state: Accounts,
     /// The root of the state, where nothing has changed since it was worked out: it takes long.
     root: Option<B256>,
     gateway: Gateway,
@@ -212,12 +212,12 @@ impl ChainBuilder {
     /// [`BuildError::Transaction`] when a contract cannot be deployed.
     pub fn new() -> Result<Self, BuildError> {
         let mut builder = Self {
-            state: State::default(),
+            state: Accounts::default(),
             root: None,
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
-            blocks: vec![Arc::new(Sealed::new(header(None, 0, State::default().root()), State::default()))],
+            blocks: vec![Arc::new(Sealed::new(header(None, 0, Accounts::default().root()), Accounts::default()))],
             finalized: None,
         };
         builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
@@ -474,9 +474,9 @@ impl ChainBuilder {
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
         self.root = None;
         match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
-            Outcome::Returned(output) => Ok(output),
-            Outcome::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
-            Outcome::Halted(cause) => Err(BuildError::Transaction(cause)),
+            Executed::Returned(output) => Ok(output),
+            Executed::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
+            Executed::Halted(cause) => Err(BuildError::Transaction(cause)),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{CHAIN_ID, GAS_LIMIT};
 
 /// The accounts of the chain at one moment.
 #[derive(Clone, Default)]
-pub(super) struct State(CacheDB<EmptyDB>);
+pub(super) struct Accounts(CacheDB<EmptyDB>);
 
 /// A message call.
 pub(super) struct Call {
@@ -30,7 +30,7 @@ pub(super) struct Call {
 
 /// How an execution ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum Executed {
     Returned(Output),
     Reverted(Bytes),
     /// Out of gas, an invalid opcode and the like.
@@ -49,9 +49,9 @@ pub(super) struct Touched {
 #[derive(Debug)]
 pub(super) struct Rejected(pub(super) String);
 
-impl State {
+impl Accounts {
     /// Executes a call in `block` and forgets its effects.
-    pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Outcome, Rejected> {
+    pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Executed, Rejected> {
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
             Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Executes a call or a creation before any block and keeps its effects.
-    pub(super) fn transact(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Outcome, Rejected> {
+    pub(super) fn transact(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Executed, Rejected> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
         let block = BlockEnv { timestamp: U256::ZERO, ..BlockEnv::default() };
         let mut evm =
@@ -165,10 +165,10 @@ fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxE
         .map_err(|error| Rejected(format!("{error:?}")))
 }
 
-fn outcome(executed: Result<ExecutionResult, EVMError<Infallible>>) -> Result<Outcome, Rejected> {
+fn outcome(executed: Result<ExecutionResult, EVMError<Infallible>>) -> Result<Executed, Rejected> {
     match executed.map_err(|error| Rejected(error.to_string()))? {
-        ExecutionResult::Success { output, .. } => Ok(Outcome::Returned(output)),
-        ExecutionResult::Revert { output, .. } => Ok(Outcome::Reverted(output)),
-        ExecutionResult::Halt { reason, .. } => Ok(Outcome::Halted(format!("{reason:?}"))),
+        ExecutionResult::Success { output, .. } => Ok(Executed::Returned(output)),
+        ExecutionResult::Revert { output, .. } => Ok(Executed::Reverted(output)),
+        ExecutionResult::Halt { reason, .. } => Ok(Executed::Halted(format!("{reason:?}"))),
     }
 }

@@ -17,24 +17,24 @@ use url::Url;
 
 pub use self::model::{AgentCard, Authentication, Capabilities, Provider, Skill};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Flavour, Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{CardSystem, Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "Orloj agent card",
     tells,
-    refines: &[Flavour::A2a],
+    refines: &[CardSystem::A2a],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
         unreachable: Code::OrCardUnreachable,
         absent: Some(Code::OrRootCardAbsent),

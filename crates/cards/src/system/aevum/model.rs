@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use crate::flavour::Misshapen;
+use crate::system::Misshapen;
 use clresolve_verdict::card::Card;
 
 /// What the names of members begin with that are computed from the causal ledger.
 pub const PACR: &str = "pacr:";
 
-/// An Aevum AgentCard 1.0. That it has this shape does not make it valid: [`Flavour::check`](crate::flavour::Flavour)
+/// An Aevum AgentCard 1.0. That it has this shape does not make it valid: [`CardSystem::check`](crate::system::CardSystem)
 /// says that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentCard {

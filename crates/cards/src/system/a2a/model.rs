@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::flavour::Misshapen;
+use crate::system::Misshapen;
 use clresolve_verdict::card::Card;
 
 /// An A2A 1.0 card. That it has this shape does not make it valid.

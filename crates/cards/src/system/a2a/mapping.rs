@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::flavour::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
+use crate::system::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
 use clresolve_verdict::card::Card;
 
 /// The mapping of the shape that the card has.

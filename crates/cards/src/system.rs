@@ -1,14 +1,14 @@
 //! Card systems: which one a document belongs to, and what its rules find in it.
 //!
-//! One table ([`Flavour`]) names them; each is one module with one face, `SYSTEM`. A further system is one more line of
+//! One table ([`CardSystem`]) names them; each is one module with one face, `DEFINITION`. A further system is one more line of
 //! the table and its module.
 //!
 //! ```
-//! use clresolve_cards::flavour::{Detection, Flavour, detect};
+//! use clresolve_cards::system::{Detection, CardSystem, detect};
 //! use clresolve_verdict::card::Card;
 //!
 //! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0"}"#).unwrap();
-//! assert_eq!(detect(&card), Detection::One(Flavour::Aevum));
+//! assert_eq!(detect(&card), Detection::One(CardSystem::Aevum));
 //! ```
 
 pub mod a2a;
@@ -47,13 +47,13 @@ impl<'r> Rules<'r> {
 }
 
 /// The one face of a card system.
-struct System {
+struct Definition {
     /// Its name for people.
     title: &'static str,
     /// Members that this system has and others do not, as far as the document shows them; empty where it shows none.
     tells: fn(&Card) -> Vec<&'static str>,
     /// Systems whose documents this one's are a kind of: where both show, it is this one.
-    refines: &'static [Flavour],
+    refines: &'static [CardSystem],
     /// The version of the system's format that the document shows or claims.
     version: fn(&Card) -> Option<String>,
     /// What its rules find.
@@ -61,11 +61,11 @@ struct System {
     /// Its members at the top level, in the order in which its specification lists them.
     order: &'static [&'static str],
     /// Values that follow from others of the card, where the card has them wrong or not at all.
-    mend: fn(&Card) -> Vec<Mend>,
+    fixes: fn(&Card) -> Vec<Fix>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
     /// Where a host's cards are looked for.
-    whereabouts: Whereabouts,
+    discovery: DiscoveryRules,
     /// Where a card of this shape says what others can say too.
     mapping: fn(&Card) -> &'static Mapping,
     /// The same of the shape in which new cards are written.
@@ -74,7 +74,7 @@ struct System {
 
 /// Where a system's cards are looked for, and what is to be said where they are not.
 #[derive(Debug)]
-pub struct Whereabouts {
+pub struct DiscoveryRules {
     /// Paths of a host, which [`fits`] reads: `{name}` is one of the host's own systems, `*` is no walk but a form that
     /// a URL given by hand may have.
     pub paths: &'static [&'static str],
@@ -92,7 +92,7 @@ pub struct Whereabouts {
     pub is_descriptor: fn(&Card) -> bool,
 }
 
-/// Whether `path` has the form of a path of [`Whereabouts`]: `{name}` is one segment, `*` anything.
+/// Whether `path` has the form of a path of [`DiscoveryRules`]: `{name}` is one segment, `*` anything.
 pub fn fits(form: &str, path: &str) -> bool {
     let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
     if form.contains('*') {
@@ -112,23 +112,23 @@ fn no_descriptor(_card: &Card) -> bool {
 
 /// A value that a card must have because of others that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mend {
+pub struct Fix {
     /// JSON Pointer of the member.
     pub pointer: &'static str,
     /// What it must be.
     pub value: String,
 }
 
-macro_rules! flavours {
+macro_rules! card_systems {
     ($($(#[$doc:meta])* $variant:ident $slug:literal $module:ident;)*) => {
         /// A card system.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
-        pub enum Flavour {
+        pub enum CardSystem {
             $($(#[$doc])* #[serde(rename = $slug)] $variant,)*
         }
 
-        impl Flavour {
+        impl CardSystem {
             /// Every card system.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -137,14 +137,14 @@ macro_rules! flavours {
                 match self { $(Self::$variant => $slug,)* }
             }
 
-            const fn system(self) -> &'static System {
-                match self { $(Self::$variant => &$module::SYSTEM,)* }
+            const fn definition(self) -> &'static Definition {
+                match self { $(Self::$variant => &$module::DEFINITION,)* }
             }
         }
     };
 }
 
-flavours! {
+card_systems! {
     /// CommandLayer Agent-Cards.
     CommandLayer "commandlayer" commandlayer;
     /// Aevum AgentCard 1.0.
@@ -157,71 +157,71 @@ flavours! {
     A2a "a2a" a2a;
 }
 
-impl Flavour {
+impl CardSystem {
     /// Its name for people.
     pub fn title(self) -> &'static str {
-        self.system().title
+        self.definition().title
     }
 
     /// The version of the system's format that `card` shows or claims; `None` where it shows none.
     pub fn version(self, card: &Card) -> Option<String> {
-        (self.system().version)(card)
+        (self.definition().version)(card)
     }
 
     /// Its members at the top level, in the order in which its specification lists them.
     pub fn order(self) -> &'static [&'static str] {
-        self.system().order
+        self.definition().order
     }
 
     /// Values that follow from others of the card, where the card has them wrong or not at all.
-    pub fn mend(self, card: &Card) -> Vec<Mend> {
-        (self.system().mend)(card)
+    pub fn fixes(self, card: &Card) -> Vec<Fix> {
+        (self.definition().fixes)(card)
     }
 
     /// JSON Pointer of the member that says when a card was last changed.
     pub fn changed_at(self) -> Option<&'static str> {
-        self.system().changed_at
+        self.definition().changed_at
     }
 
     /// Where a host's cards of this system are looked for.
-    pub fn whereabouts(self) -> &'static Whereabouts {
-        &self.system().whereabouts
+    pub fn discovery_rules(self) -> &'static DiscoveryRules {
+        &self.definition().discovery
     }
 
     /// Where `card` says what cards of other systems can say too.
     pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
-        (self.system().mapping)(card)
+        (self.definition().mapping)(card)
     }
 
     /// The same of the shape in which new cards are written.
     pub(crate) fn written(self) -> &'static Mapping {
-        self.system().written
+        self.definition().written
     }
 
     /// What the rules of this system find in `card`.
     pub fn check(self, card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-        (self.system().check)(card, rules)
+        (self.definition().check)(card, rules)
     }
 }
 
-impl fmt::Display for Flavour {
+impl fmt::Display for CardSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())
     }
 }
 
-impl FromStr for Flavour {
-    type Err = UnknownFlavour;
+impl FromStr for CardSystem {
+    type Err = UnknownCardSystem;
 
-    fn from_str(slug: &str) -> Result<Self, UnknownFlavour> {
-        Self::ALL.iter().copied().find(|flavour| flavour.slug() == slug).ok_or(UnknownFlavour)
+    fn from_str(slug: &str) -> Result<Self, UnknownCardSystem> {
+        Self::ALL.iter().copied().find(|system| system.slug() == slug).ok_or(UnknownCardSystem)
     }
 }
 
 /// No card system has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
-pub struct UnknownFlavour;
+pub struct UnknownCardSystem;
 
 /// A card has not the shape of the system as which it is read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -241,22 +241,22 @@ impl Misshapen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detection {
     /// Members of one system, or of one and those that it refines.
-    One(Flavour),
+    One(CardSystem),
     /// Members of several systems, of which none is a kind of the other.
-    Several(Vec<Flavour>),
+    Several(Vec<CardSystem>),
     /// No member that tells.
     None,
 }
 
 /// Tells by its shape alone which system a document belongs to.
 pub fn detect(card: &Card) -> Detection {
-    let shown: Vec<Flavour> =
-        Flavour::ALL.iter().copied().filter(|flavour| !(flavour.system().tells)(card).is_empty()).collect();
-    let refined = |flavour: &Flavour| shown.iter().any(|other| other.system().refines.contains(flavour));
-    let mut kinds: Vec<Flavour> = shown.iter().copied().filter(|flavour| !refined(flavour)).collect();
+    let shown: Vec<CardSystem> =
+        CardSystem::ALL.iter().copied().filter(|system| !(system.definition().tells)(card).is_empty()).collect();
+    let refined = |system: &CardSystem| shown.iter().any(|other| other.definition().refines.contains(system));
+    let mut kinds: Vec<CardSystem> = shown.iter().copied().filter(|system| !refined(system)).collect();
     match (kinds.pop(), kinds.is_empty()) {
         (None, _) => Detection::None,
-        (Some(flavour), true) => Detection::One(flavour),
+        (Some(system), true) => Detection::One(system),
         (Some(last), false) => {
             kinds.push(last);
             Detection::Several(kinds)
@@ -265,7 +265,7 @@ pub fn detect(card: &Card) -> Detection {
 }
 
 /// Nothing follows from other members.
-fn mends_nothing(_card: &Card) -> Vec<Mend> {
+fn no_fixes(_card: &Card) -> Vec<Fix> {
     Vec::new()
 }
 
@@ -286,28 +286,28 @@ mod tests {
     fn the_shape_tells() {
         assert_eq!(
             detected(r#"{"ens": "a.eth", "entry": "x402://a.eth/b/v1"}"#),
-            Detection::One(Flavour::CommandLayer)
+            Detection::One(CardSystem::CommandLayer)
         );
-        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), Detection::One(Flavour::Anypoint));
-        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), Detection::One(Flavour::A2a));
+        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), Detection::One(CardSystem::Anypoint));
+        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), Detection::One(CardSystem::A2a));
         assert_eq!(
             detected(r#"{"supportedInterfaces": [], "url": "https://a.example/v1/agent-systems/b/a2a"}"#),
-            Detection::One(Flavour::Orloj)
+            Detection::One(CardSystem::Orloj)
         );
         let broken = r#"{"supportedInterfaces": [], "url": "/v1/agent-systems/b/a2a"}"#;
-        assert_eq!(detected(broken), Detection::One(Flavour::Orloj));
+        assert_eq!(detected(broken), Detection::One(CardSystem::Orloj));
         let urlless = r#"{"name": "b", "skills": [{"id": "a"}, {"id": "c", "inputSchema": {}}]}"#;
-        assert_eq!(detected(urlless), Detection::One(Flavour::Orloj));
+        assert_eq!(detected(urlless), Detection::One(CardSystem::Orloj));
         let richer = r#"{"url": "https://a.example", "defaultInputModes": [], "skills": [{"inputSchema": {}}]}"#;
-        assert_eq!(detected(richer), Detection::One(Flavour::A2a));
-        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(Flavour::Anypoint));
+        assert_eq!(detected(richer), Detection::One(CardSystem::A2a));
+        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(CardSystem::Anypoint));
         assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), Detection::None);
     }
 
     #[test]
     fn members_of_several_systems_are_ambiguous() {
         let both = detected(r#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "supportedInterfaces": []}"#);
-        assert_eq!(both, Detection::Several(vec![Flavour::Aevum, Flavour::A2a]));
+        assert_eq!(both, Detection::Several(vec![CardSystem::Aevum, CardSystem::A2a]));
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn slugs_are_read_back() {
-        for flavour in Flavour::ALL {
-            assert_eq!(flavour.slug().parse(), Ok(*flavour));
+        for system in CardSystem::ALL {
+            assert_eq!(system.slug().parse(), Ok(*system));
         }
-        assert_eq!("a3a".parse::<Flavour>(), Err(UnknownFlavour));
+        assert_eq!("a3a".parse::<CardSystem>(), Err(UnknownCardSystem));
     }
 }

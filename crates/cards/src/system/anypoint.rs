@@ -25,24 +25,24 @@ pub use self::model::{
     Protocol, Skill,
 };
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "MA²D agent card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: Some("/metadata/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "*.json"],
         unreachable: Code::AnCardUnreachable,
         absent: None,

@@ -1,4 +1,4 @@
-//! The rules of every card system: one scenario for each requirement as data (`tests/scenarios/flavours/`), and the
+//! The rules of every card system: one scenario for each requirement as data (`tests/scenarios/systems/`), and the
 //! published cards.
 //!
 //! Each test reports all failures at once.
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
-use clresolve::flavour::{Detection, Flavour, Rules, a2a, aevum, anypoint, detect, orloj};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
 use clresolve::schema::Schema;
+use clresolve::system::{CardSystem, Detection, Rules, a2a, aevum, anypoint, detect, orloj};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The systems whose rows stand in `tests/scenarios/flavours/`: the prefixes of their requirements and codes, and how
+/// The systems whose rows stand in `tests/scenarios/systems/`: the prefixes of their requirements and codes, and how
 /// many requirements there are.
-const SYSTEMS: [(Flavour, &str, &str, u32); 4] = [
-    (Flavour::Aevum, "AE", "ae-", 22),
-    (Flavour::Anypoint, "AN", "an-", 22),
-    (Flavour::Orloj, "OR", "or-", 16),
-    (Flavour::A2a, "A2A", "a2a-", 0),
+const SYSTEMS: [(CardSystem, &str, &str, u32); 4] = [
+    (CardSystem::Aevum, "AE", "ae-", 22),
+    (CardSystem::Anypoint, "AN", "an-", 22),
+    (CardSystem::Orloj, "OR", "or-", 16),
+    (CardSystem::A2a, "A2A", "a2a-", 0),
 ];
 
 /// Requirements that no document shows, with the reason.
@@ -44,7 +44,8 @@ const OF_NO_SYSTEM: [Code; 2] = [Code::FlavourUnknown, Code::FlavourAmbiguous];
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
-    flavour: Flavour,
+    #[serde(rename = "flavour")]
+    system: CardSystem,
     /// What the card's format says of its version.
     version: String,
     /// The good card, as JSON.
@@ -117,11 +118,11 @@ fn split<'c>(card: &'c mut Value, place: &str) -> (&'c mut Value, String) {
     (holder, name.replace("~1", "/").replace("~0", "~"))
 }
 
-fn rows(flavour: Flavour) -> Rows {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/scenarios/flavours/{flavour}.toml"));
+fn rows(system: CardSystem) -> Rows {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/scenarios/systems/{system}.toml"));
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let rows: Rows = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    assert_eq!(rows.flavour, flavour);
+    assert_eq!(rows.system, system);
     rows
 }
 
@@ -150,24 +151,24 @@ fn none(wrong: &[String]) {
 fn rows_give_their_codes_and_no_others() {
     let profile = profile();
     let mut wrong = Vec::new();
-    for (flavour, ..) in SYSTEMS {
-        let rows = rows(flavour);
+    for (system, ..) in SYSTEMS {
+        let rows = rows(system);
         for row in &rows.row {
             let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
             let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
             let text = format!("{:#}", row.edit.apply(&rows.card));
-            let report = lint::lint(text.as_bytes(), Some(flavour), &rules);
+            let report = lint::lint(text.as_bytes(), Some(system), &rules);
             let fails = |code: &Code| code.entry().effect == Effect::Fail;
             let valid = row.valid.unwrap_or_else(|| !row.codes.iter().any(fails));
             let found = (codes(&report), report.valid);
             if found != (row.codes.clone(), valid) || row.at.as_ref().is_some_and(|at| *at != places(&report)) {
                 let (name, about) = (&row.requirement, &row.about);
-                wrong.push(format!("{flavour} {name}, {about}\n    expected {:?}, valid: {valid}", row.codes));
+                wrong.push(format!("{system} {name}, {about}\n    expected {:?}, valid: {valid}", row.codes));
                 wrong.push(format!("    found {found:?} at {:?}", places(&report)));
             }
             for finding in &report.findings {
                 if finding.line.is_none() || finding.message.is_empty() {
-                    wrong.push(format!("{flavour} {}: {} has no place or no sentence", row.about, finding.code));
+                    wrong.push(format!("{system} {}: {} has no place or no sentence", row.about, finding.code));
                 }
             }
         }
@@ -177,7 +178,7 @@ fn rows_give_their_codes_and_no_others() {
 
 #[test]
 fn no_crowd_of_warnings_hides_a_failure() {
-    let mut card: Value = serde_json::from_str(&rows(Flavour::Orloj).card).expect("JSON");
+    let mut card: Value = serde_json::from_str(&rows(CardSystem::Orloj).card).expect("JSON");
     let skill = |number| serde_json::json!({"id": format!("t{number}"), "name": "t", "description": ""});
     card["skills"] = (0..200).map(skill).collect();
     card["version"] = 5.into();
@@ -192,19 +193,19 @@ fn no_crowd_of_warnings_hides_a_failure() {
 #[test]
 fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
-    for (flavour, ..) in SYSTEMS {
-        let rows = rows(flavour);
+    for (system, ..) in SYSTEMS {
+        let rows = rows(system);
         let report = lint::lint(rows.card.as_bytes(), None, &Rules::of(&profile));
-        assert_eq!((report.flavour, report.version), (Some(flavour), Some(rows.version)), "{flavour}");
-        assert_eq!(report.findings, [], "{flavour}");
+        assert_eq!((report.system, report.version), (Some(system), Some(rows.version)), "{system}");
+        assert_eq!(report.findings, [], "{system}");
     }
 }
 
 #[test]
 fn every_requirement_has_a_row() {
     let mut wrong = Vec::new();
-    for (flavour, prefix, _, count) in SYSTEMS {
-        let named: BTreeSet<String> = rows(flavour).row.into_iter().map(|row| row.requirement).collect();
+    for (system, prefix, _, count) in SYSTEMS {
+        let named: BTreeSet<String> = rows(system).row.into_iter().map(|row| row.requirement).collect();
         for id in (1..=count).map(|number| format!("{prefix}-{number}")) {
             let excepted = NOT_SHOWN.iter().any(|(not_shown, _)| *not_shown == id);
             if named.contains(&id) == excepted {
@@ -220,7 +221,7 @@ fn every_requirement_has_a_row() {
 /// A row names all of its codes, so that it fails where one of them is not given; so each must stand in a row.
 #[test]
 fn every_code_of_documents_is_expected_by_a_row() {
-    let rows: Vec<Rows> = SYSTEMS.iter().map(|(flavour, ..)| rows(*flavour)).collect();
+    let rows: Vec<Rows> = SYSTEMS.iter().map(|(system, ..)| rows(*system)).collect();
     let expected: BTreeSet<Code> = rows.iter().flat_map(|rows| &rows.row).flat_map(|row| row.codes.clone()).collect();
     let missing: Vec<String> = Code::ALL
         .iter()
@@ -234,13 +235,13 @@ fn every_code_of_documents_is_expected_by_a_row() {
 #[test]
 fn codes_have_the_prefix_of_their_system() {
     let mut wrong = Vec::new();
-    for (flavour, prefix, slug, _) in SYSTEMS {
-        for code in rows(flavour).row.into_iter().flat_map(|row| row.codes) {
+    for (system, prefix, slug, _) in SYSTEMS {
+        for code in rows(system).row.into_iter().flat_map(|row| row.codes) {
             let entry = code.entry();
-            let of_rule = flavour == Flavour::A2a || entry.requirement.starts_with(&format!("{prefix}-"));
+            let of_rule = system == CardSystem::A2a || entry.requirement.starts_with(&format!("{prefix}-"));
             let own = code.slug().starts_with(slug) && of_rule;
             if !own && ![Code::DocumentSchemaInvalid, Code::SecretInCard].contains(&code) {
-                wrong.push(format!("{flavour}: {code} ({})", entry.requirement));
+                wrong.push(format!("{system}: {code} ({})", entry.requirement));
             }
         }
     }
@@ -256,10 +257,10 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
         ("avg_latency_ms", "-1"),
         ("influence_rank", "{}"),
     ] {
-        let mut document: Value = serde_json::from_str(&rows(Flavour::Aevum).card).expect("JSON");
+        let mut document: Value = serde_json::from_str(&rows(CardSystem::Aevum).card).expect("JSON");
         document["metadata"] =
             serde_json::json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
-        let report = lint::lint(document.to_string().as_bytes(), Some(Flavour::Aevum), &Rules::of(&profile()));
+        let report = lint::lint(document.to_string().as_bytes(), Some(CardSystem::Aevum), &Rules::of(&profile()));
         assert!(report.valid, "{name} {value}");
         assert_eq!(codes(&report), BTreeSet::from([Code::AePacrSelfDeclared]), "{name} {value}");
     }
@@ -278,31 +279,31 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let mut profiles = Profiles::builtin();
     let strict = profiles.add_profile(strict.as_bytes()).expect("a profile");
     let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
-    let card = Edit { set, ..Edit::default() }.apply(&rows(Flavour::Aevum).card).to_string();
+    let card = Edit { set, ..Edit::default() }.apply(&rows(CardSystem::Aevum).card).to_string();
     let valid = |profile: &Profile| lint::lint(card.as_bytes(), None, &Rules::of(profile)).valid;
     assert_eq!((valid(&profile()), valid(&strict)), (true, false));
 }
 
 #[test]
 fn the_shape_tells_also_of_broken_cards() {
-    for (flavour, text) in [
-        (Flavour::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
-        (Flavour::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
-        (Flavour::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),
-        (Flavour::Aevum, r#"{"pricing": {"base_cost_joules": 1}}"#),
-        (Flavour::Anypoint, r#"{"name": "x", "skills": [], "capabilities": {"input_modes": ["text"]}}"#),
-        (Flavour::Anypoint, r#"{"skills": [{"name": "a", "mcp_tool": "b"}]}"#),
-        (Flavour::Anypoint, r#"{"invocation": {}, "capabilities": ["streaming"]}"#),
-        (Flavour::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
+    for (system, text) in [
+        (CardSystem::Aevum, r#"{"spec": "agentcard-spec/0.1.0", "capabilities": [{"name": "a.b"}]}"#),
+        (CardSystem::Aevum, r#"{"name": "x", "endpoint": {"protocol": "native", "url": "y"}}"#),
+        (CardSystem::Aevum, r#"{"metadata": {"pacr:critical_score": 1}}"#),
+        (CardSystem::Aevum, r#"{"pricing": {"base_cost_joules": 1}}"#),
+        (CardSystem::Anypoint, r#"{"name": "x", "skills": [], "capabilities": {"input_modes": ["text"]}}"#),
+        (CardSystem::Anypoint, r#"{"skills": [{"name": "a", "mcp_tool": "b"}]}"#),
+        (CardSystem::Anypoint, r#"{"invocation": {}, "capabilities": ["streaming"]}"#),
+        (CardSystem::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
     ] {
         let card = Card::parse(text.as_bytes()).expect("strict JSON");
-        assert_eq!(detect(&card), Detection::One(flavour), "{text}");
+        assert_eq!(detect(&card), Detection::One(system), "{text}");
     }
 }
 
 #[test]
 fn aevum_cards_are_kept_whole_by_their_type() {
-    let good = rows(Flavour::Aevum).card;
+    let good = rows(CardSystem::Aevum).card;
     let edit = Edit {
         set: BTreeMap::from([
             ("/further".to_owned(), Value::from(1)),
@@ -325,7 +326,7 @@ fn aevum_cards_are_kept_whole_by_their_type() {
 
 #[test]
 fn anypoint_cards_are_kept_whole_by_their_type() {
-    let good = rows(Flavour::Anypoint).card;
+    let good = rows(CardSystem::Anypoint).card;
     let places =
         ["", "/skills/0", "/capabilities", "/invocation", "/invocation/authentication", "/examples/0", "/metadata"];
     let set = places.iter().map(|place| (format!("{place}/further"), Value::from(1))).collect();
@@ -339,7 +340,7 @@ fn anypoint_cards_are_kept_whole_by_their_type() {
 fn orloj_cards_are_kept_whole_by_their_type() {
     let places = ["", "/skills/0", "/capabilities", "/authentication", "/provider"];
     let set = places.iter().map(|place| (format!("{place}/further"), Value::from(1))).collect();
-    let document = Edit { set, ..Edit::default() }.apply(&rows(Flavour::Orloj).card);
+    let document = Edit { set, ..Edit::default() }.apply(&rows(CardSystem::Orloj).card);
     let typed = orloj::AgentCard::try_from(&card(&document)).expect("an Orloj card");
     assert_eq!(serde_json::to_value(&typed).expect("JSON"), document);
     assert_eq!(lint::lint(document.to_string().as_bytes(), None, &Rules::of(&profile())).findings, []);
@@ -347,7 +348,7 @@ fn orloj_cards_are_kept_whole_by_their_type() {
 
 #[test]
 fn a2a_cards_are_kept_whole_by_their_types() {
-    let good = rows(Flavour::A2a).card;
+    let good = rows(CardSystem::A2a).card;
     let places =
         ["", "/skills/0", "/capabilities", "/capabilities/extensions/0", "/supportedInterfaces/0", "/provider"];
     let set: BTreeMap<String, Value> =
@@ -375,7 +376,7 @@ fn corpus(folder: &str) -> Option<PathBuf> {
 }
 
 /// Holds every card of a folder against what is said of it: version, valid, codes. All cards must be spoken of.
-fn published(folder: &str, flavour: Flavour, said: &[(&str, &str, bool, &[&str])]) {
+fn published(folder: &str, system: CardSystem, said: &[(&str, &str, bool, &[&str])]) {
     let Some(root) = corpus(folder) else { return };
     let root = root.join("examples");
     let mut names: BTreeSet<String> = fs::read_dir(&root)
@@ -389,8 +390,8 @@ fn published(folder: &str, flavour: Flavour, said: &[(&str, &str, bool, &[&str])
         let report = lint::lint(&bytes, None, &Rules::of(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
-        let found = (report.flavour, report.version.as_deref(), report.valid, found);
-        let expected = (Some(flavour), Some(*version), *valid, expected.to_vec());
+        let found = (report.system, report.version.as_deref(), report.valid, found);
+        let expected = (Some(system), Some(*version), *valid, expected.to_vec());
         if found != expected {
             wrong.push(format!("{name}\n    expected {expected:?}\n    found    {found:?}"));
         }
@@ -403,7 +404,7 @@ fn published(folder: &str, flavour: Flavour, said: &[(&str, &str, bool, &[&str])
 fn aevum_published_cards() {
     published(
         "aevum",
-        Flavour::Aevum,
+        CardSystem::Aevum,
         &[
             ("llm-agent.json", "1.0", true, &["ae-pacr-self-declared"]),
             ("data-pipeline-agent.json", "1.0", false, &["ae-agent-id-malformed", "ae-pacr-self-declared"]),
@@ -421,7 +422,7 @@ fn aevum_published_cards() {
 fn anypoint_published_cards() {
     published(
         "anypoint",
-        Flavour::Anypoint,
+        CardSystem::Anypoint,
         &[
             ("tide-forecaster.authored.json", "1.0", true, &[]),
             ("invoice-splitter-minimal.authored.json", "1.0", true, &[]),
@@ -439,13 +440,13 @@ fn anypoint_published_cards() {
 }
 
 /// The requirements of the rows that a schema of the corpus judges otherwise than the rules do.
-fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTreeSet<String>> {
+fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BTreeSet<String>> {
     let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
     let schema = Schema::load(&bytes, &[]).expect("a strict schema");
-    let rows = rows(flavour);
+    let rows = rows(system);
     let differs = |row: &&Row| {
         let document = row.edit.apply(&rows.card);
-        let valid = lint::lint(document.to_string().as_bytes(), Some(flavour), &Rules::of(&profile())).valid;
+        let valid = lint::lint(document.to_string().as_bytes(), Some(system), &Rules::of(&profile())).valid;
         valid != schema.accepts(&document)
     };
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
@@ -455,7 +456,7 @@ fn judged_otherwise(folder: &str, schema: &str, flavour: Flavour) -> Option<BTre
 /// refuses members that it does not know.
 #[test]
 fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
-    let Some(found) = judged_otherwise("aevum", "schema.json", Flavour::Aevum) else { return };
+    let Some(found) = judged_otherwise("aevum", "schema.json", CardSystem::Aevum) else { return };
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22"]);
 }
 
@@ -463,20 +464,22 @@ fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
 /// port that is none.
 #[test]
 fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
-    let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", Flavour::Anypoint) else { return };
+    let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", CardSystem::Anypoint) else {
+        return;
+    };
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-15", "AN-16", "AN-8"]);
 }
 
 /// What is said of a published card: path, system, version, valid, codes.
-type Said = (&'static str, Option<Flavour>, Option<&'static str>, bool, &'static [&'static str]);
+type ExpectedReport = (&'static str, Option<CardSystem>, Option<&'static str>, bool, &'static [&'static str]);
 
 #[test]
 fn orloj_and_a2a_published_cards() {
-    const A2A: Option<Flavour> = Some(Flavour::A2a);
+    const A2A: Option<CardSystem> = Some(CardSystem::A2a);
     const MODES: &[&str] = &["a2a-mode-not-media-type"];
-    const SAID: [Said; 17] = [
-        ("orloj/examples/research-system.json", Some(Flavour::Orloj), Some("0.2"), true, &[]),
-        ("orloj/examples/generated-v1.authored.json", Some(Flavour::Orloj), Some("1.0"), true, &[]),
+    const SAID: [ExpectedReport; 17] = [
+        ("orloj/examples/research-system.json", Some(CardSystem::Orloj), Some("0.2"), true, &[]),
+        ("orloj/examples/generated-v1.authored.json", Some(CardSystem::Orloj), Some("1.0"), true, &[]),
         ("a2a/samples/adk_skills_agent.v1.json", A2A, Some("1.0"), true, MODES),
         ("a2a/samples/air_ticketing_agent.json", A2A, Some("0.2.0"), true, MODES),
         ("a2a/samples/car_rental_agent.json", A2A, Some("0.2.0"), true, MODES),
@@ -495,13 +498,13 @@ fn orloj_and_a2a_published_cards() {
     ];
     let Some(root) = corpus("") else { return };
     let mut wrong = Vec::new();
-    for (name, flavour, version, valid, expected) in SAID {
+    for (name, system, version, valid, expected) in SAID {
         let bytes = fs::read(root.join(name)).expect("a card is readable");
         let report = lint::lint(&bytes, None, &Rules::of(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
-        let found = (report.flavour, report.version.as_deref(), report.valid, found);
-        let expected = (flavour, version, valid, expected.to_vec());
+        let found = (report.system, report.version.as_deref(), report.valid, found);
+        let expected = (system, version, valid, expected.to_vec());
         if found != expected {
             wrong.push(format!("{name}\n    expected {expected:?}\n    found    {found:?}"));
         }
@@ -513,12 +516,12 @@ fn orloj_and_a2a_published_cards() {
 /// each replaced by a value of another type, must fail by both or by neither.
 #[test]
 fn mutated_cards_are_judged_as_by_the_published_schemas() {
-    const PAIRS: [(&str, &str, &str, Flavour); 5] = [
-        ("a2a/v0.2.0/a2a.json", "#/definitions/AgentCard", "a2a/samples/car_rental_agent.json", Flavour::A2a),
-        ("a2a/v0.2.6/a2a.json", "#/definitions/AgentCard", "a2a/v0.2.6/spec-sample-card.json", Flavour::A2a),
-        ("a2a/v0.3.0/a2a.json", "#/definitions/AgentCard", "a2a/v0.3.0/spec-sample-card.json", Flavour::A2a),
-        ("a2a/v1.0.1/agent-card.derived.schema.json", "", "a2a/v1.0.1/spec-sample-card.json", Flavour::A2a),
-        ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", Flavour::Orloj),
+    const PAIRS: [(&str, &str, &str, CardSystem); 5] = [
+        ("a2a/v0.2.0/a2a.json", "#/definitions/AgentCard", "a2a/samples/car_rental_agent.json", CardSystem::A2a),
+        ("a2a/v0.2.6/a2a.json", "#/definitions/AgentCard", "a2a/v0.2.6/spec-sample-card.json", CardSystem::A2a),
+        ("a2a/v0.3.0/a2a.json", "#/definitions/AgentCard", "a2a/v0.3.0/spec-sample-card.json", CardSystem::A2a),
+        ("a2a/v1.0.1/agent-card.derived.schema.json", "", "a2a/v1.0.1/spec-sample-card.json", CardSystem::A2a),
+        ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", CardSystem::Orloj),
     ];
     // Rules that say more than the published shapes do, and members that tell the version.
     const FURTHER: [Code; 4] =
@@ -529,7 +532,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         serde_json::from_slice(&fs::read(root.join(name)).expect("it is readable")).expect("JSON")
     };
     let (mut wrong, mut tried) = (Vec::new(), 0);
-    for (schema, part, name, flavour) in PAIRS {
+    for (schema, part, name, system) in PAIRS {
         let mut schema = read(schema);
         if !part.is_empty() {
             schema["$ref"] = Value::from(part);
@@ -538,7 +541,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         let good = read(name);
         let mut places = Vec::new();
         pointers(&good, "", &mut places);
-        for place in places.iter().filter(|place| flavour != Flavour::A2a || !TELLS.contains(&place.as_str())) {
+        for place in places.iter().filter(|place| system != CardSystem::A2a || !TELLS.contains(&place.as_str())) {
             let others =
                 [Value::Null, true.into(), 5.into(), "x".into(), serde_json::json!([5]), serde_json::json!({"k": 5})];
             let mut mutants: Vec<Value> = others
@@ -548,7 +551,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
                 .collect();
             mutants.push(Edit { drop: vec![place.clone()], ..Edit::default() }.apply(&good.to_string()));
             for mutant in mutants {
-                let report = lint::lint(mutant.to_string().as_bytes(), Some(flavour), &Rules::of(&profile()));
+                let report = lint::lint(mutant.to_string().as_bytes(), Some(system), &Rules::of(&profile()));
                 let fails = report.findings.iter().filter(|finding| finding.effect == Effect::Fail);
                 let fails: Vec<Code> = fails.map(|finding| finding.code).collect();
                 tried += 1;
@@ -581,8 +584,8 @@ fn versions_of_a2a_are_told_by_the_shape() {
         (serde_json::json!({"url": "u", "protocolVersion": 3}), None),
     ] {
         let card = card(&document);
-        assert_eq!(detect(&card), Detection::One(Flavour::A2a), "{document}");
-        assert_eq!(Flavour::A2a.version(&card).as_deref(), version, "{document}");
+        assert_eq!(detect(&card), Detection::One(CardSystem::A2a), "{document}");
+        assert_eq!(CardSystem::A2a.version(&card).as_deref(), version, "{document}");
     }
 }
 
@@ -625,8 +628,8 @@ proptest! {
 
     #[test]
     fn no_value_in_any_place_is_too_odd(which in 0..SYSTEMS.len(), at in any::<prop::sample::Index>(), value in json(), name in "\\PC{0,8}") {
-        let (flavour, ..) = SYSTEMS[which];
-        let mut document: Value = serde_json::from_str(&rows(flavour).card).expect("JSON");
+        let (system, ..) = SYSTEMS[which];
+        let mut document: Value = serde_json::from_str(&rows(system).card).expect("JSON");
         let before = card(&document);
         let mut places = Vec::new();
         pointers(&document, "", &mut places);
@@ -635,9 +638,9 @@ proptest! {
         let changed = card(&document);
         let _ = detect(&changed);
         let profile = profile();
-        for flavour in Flavour::ALL {
-            let _ = flavour.version(&changed);
-            for reason in flavour.check(&changed, &Rules { previous: Some(&before), ..Rules::of(&profile) }) {
+        for system in CardSystem::ALL {
+            let _ = system.version(&changed);
+            for reason in system.check(&changed, &Rules { previous: Some(&before), ..Rules::of(&profile) }) {
                 let place = reason.place.unwrap_or_default();
                 let holder = place.rsplit_once('/').map_or("", |(holder, _)| holder);
                 let leads = changed.at(&place).is_some() || changed.at(holder).is_some();
@@ -645,12 +648,12 @@ proptest! {
             }
         }
         // What the rules find valid has the shape of the type.
-        let fails = flavour.check(&changed, &Rules::of(&profile)).iter().any(|reason| reason.effect == Effect::Fail);
-        match flavour {
-            Flavour::Aevum if !fails => prop_assert!(aevum::AgentCard::try_from(&changed).is_ok()),
-            Flavour::Orloj if !fails => prop_assert!(orloj::AgentCard::try_from(&changed).is_ok()),
-            Flavour::A2a if !fails => prop_assert!(a2a::AgentCard::try_from(&changed).is_ok()),
-            Flavour::Anypoint if !fails => prop_assert!(anypoint::AgentCard::try_from(&changed).is_ok()),
+        let fails = system.check(&changed, &Rules::of(&profile)).iter().any(|reason| reason.effect == Effect::Fail);
+        match system {
+            CardSystem::Aevum if !fails => prop_assert!(aevum::AgentCard::try_from(&changed).is_ok()),
+            CardSystem::Orloj if !fails => prop_assert!(orloj::AgentCard::try_from(&changed).is_ok()),
+            CardSystem::A2a if !fails => prop_assert!(a2a::AgentCard::try_from(&changed).is_ok()),
+            CardSystem::Anypoint if !fails => prop_assert!(anypoint::AgentCard::try_from(&changed).is_ok()),
             _ => {}
         }
     }
@@ -669,7 +672,7 @@ fn mutated_cards_do_no_harm() {
     let asked = std::env::var("MUTATED_CARDS").ok().map(|count| count.parse().expect("MUTATED_CARDS is a number"));
     let count = asked.unwrap_or(MUTATED_CARDS);
     let profile = profile();
-    let good: Vec<Vec<u8>> = SYSTEMS.iter().map(|(flavour, ..)| rows(*flavour).card.into_bytes()).collect();
+    let good: Vec<Vec<u8>> = SYSTEMS.iter().map(|(system, ..)| rows(*system).card.into_bytes()).collect();
     let (mut valid, mut told) = (0_usize, 0_usize);
     let mut chance = 0x9e37_79b9_7f4a_7c15_u64;
     let mut below = |most: usize| {
@@ -690,7 +693,7 @@ fn mutated_cards_do_no_harm() {
             }
         }
         let report = lint::lint(&card, None, &Rules::of(&profile));
-        told += usize::from(report.flavour.is_some());
+        told += usize::from(report.system.is_some());
         valid += usize::from(report.valid);
         assert!(!report.valid || Card::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));
     }

@@ -2,25 +2,25 @@
 
 mod mapping;
 
-use super::{Mend, Rules, System, Whereabouts, present};
+use super::{Definition, DiscoveryRules, Fix, Rules, present};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "CommandLayer Agent-Card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend,
+    fixes,
     changed_at: Some("/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json", "/.well-known/agent-cards-v1.0.0.json"],
         unreachable: Code::DiscoveryNoCard,
         absent: None,
@@ -77,14 +77,14 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
 }
 
 /// CL-6: the slug is the first label of the name, where that is URL-safe.
-fn mend(card: &Card) -> Vec<Mend> {
+fn fixes(card: &Card) -> Vec<Fix> {
     let (Some(ens), Some(slug)) = (card.ens(), card.get("slug")) else { return Vec::new() };
     let label = ens.split('.').next().unwrap_or_default();
     let is_fine = slug.as_str().is_some_and(|slug| check::card::is_url_safe(slug) && !slug.is_empty());
     if is_fine || label.is_empty() || !check::card::is_url_safe(label) {
         return Vec::new();
     }
-    vec![Mend { pointer: "/slug", value: label.to_owned() }]
+    vec![Fix { pointer: "/slug", value: label.to_owned() }]
 }
 
 /// CL-53, as far as the card alone tells: a name that is not in normal form equals no name that is asked for.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::flavour::Misshapen;
+use crate::system::Misshapen;
 use clresolve_verdict::card::Card;
 
 /// An Orloj agent card. That it has this shape does not make it valid.

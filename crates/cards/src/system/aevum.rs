@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use self::model::{AgentCard, Auth, Capability, Endpoint, Metadata, PACR, Pricing, Protocol, Scheme};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
@@ -32,18 +32,18 @@ use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 use clresolve_verdict::schema;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "Aevum AgentCard",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json"],
         unreachable: Code::AeCardUnreachable,
         absent: None,

@@ -1,6 +1,6 @@
 //! What an Aevum card says, in common terms. Its prices and its `agent_id` have no like elsewhere.
 
-use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
 /// Any binding of A2A is `google_a2a` here; which one, an Aevum card does not say.
 const PROTOCOLS: Words = &[

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::flavour::Misshapen;
+use crate::system::Misshapen;
 use clresolve_verdict::card::Card;
 
-/// An MA²D agent card. That it has this shape does not make it valid: [`Flavour::check`](crate::flavour::Flavour) says
+/// An MA²D agent card. That it has this shape does not make it valid: [`CardSystem::check`](crate::system::CardSystem) says
 /// that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentCard {

@@ -15,24 +15,24 @@ pub use self::model::{
     AgentCard, Capabilities, Extension, Interface, OlderCard, OlderInterface, Provider, Signature, Skill,
 };
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes, present};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "A2A agent card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: mapping::mapping,
     written: &mapping::CURRENT,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
         unreachable: Code::DiscoveryNoCard,
         absent: None,

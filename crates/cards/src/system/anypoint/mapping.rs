@@ -1,6 +1,6 @@
 //! What a MA²D card says, in common terms. Its `parameters` are words for people, no schema, so they are not carried.
 
-use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
 /// The protocols of `invocation`.
 const PROTOCOLS: Words =
