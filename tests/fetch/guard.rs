@@ -156,7 +156,7 @@ async fn names_with_mixed_answers_never_reach(ip: Ipv4Addr) {
 async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
     let literal = "the host is an IP literal";
     let not_url = "not a URL with a host";
-    let written = "the URL is written so that it is read differently from what it shows";
+    let written = "the URL is written so that parsers read it differently from its text";
     let led = format!("the address {ip} is not public");
     let table = [
         (format!("https://{ip}:{PORT}/{{sender}}/{{data}}"), literal),

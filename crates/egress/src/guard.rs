@@ -11,11 +11,11 @@ use super::{EgressConfig, OriginSpec};
 use crate::error::EgressViolation;
 use clresolve_core::address::{HostName, HostNameError, is_public_ip, parse_host};
 
-/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
-/// on some port is more likely to be a service that was never meant to be asked.
+/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Services on
+/// other ports are more often not meant for the public.
 pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
 
-/// Most addresses of one name that are handed over; all of them are judged.
+/// Most addresses of one name that are tried. All of its addresses are checked.
 const MAX_ADDRESSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub(super) struct Target {
     pub(super) port: u16,
     /// For a name, without the port.
     pub(super) url: Url,
-    /// The `Host` header, where the URL does not give the right one any more.
+    /// The `Host` header, where the rewritten URL would give a wrong one.
     pub(super) authority: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Guard {
         self.target(Door::Operator, url, host, port)
     }
 
-    /// Takes the port out of the URL of a name, and judges a literal, for which no resolver will be asked.
+    /// Takes the port out of the URL of a name. Checks an IP literal at once, as no look-up follows.
     fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
@@ -84,7 +84,7 @@ impl Guard {
         Ok(Target { host, port, url, authority })
     }
 
-    /// Whether the operator named this very origin.
+    /// Whether the operator named this origin.
     fn is_named(&self, host: &Host<String>, port: u16) -> bool {
         self.is_allowed(host, port) || self.detour(host, port).is_some()
     }
@@ -97,7 +97,7 @@ impl Guard {
         self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
     }
 
-    /// The addresses to connect to for a name and port. One bad answer refuses all.
+    /// The addresses to connect to for a name and port. One bad address refuses all.
     pub(super) async fn addresses(
         &self,
         door: Door,
@@ -174,7 +174,7 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Why a name was not dialled. Travels through the HTTP client and is found again in its error.
+/// Why a name was not dialled. The HTTP client wraps it in its own error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("the host name does not resolve")]
@@ -189,7 +189,7 @@ pub trait Lookup: Send + Sync {
     /// All addresses of `host`.
     ///
     /// # Errors
-    /// Any error counts as: the name does not resolve.
+    /// Any error means that the name does not resolve.
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_its_own_listeners() {
+    fn recognises_its_own_listeners() {
         let cases = [
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "127.0.0.1:81", false),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_changes_is_judged_each_time_and_used_once() {
+    async fn an_answer_that_changes_is_checked_each_time_and_used_once() {
         let answers = ["127.0.0.1", "8.8.8.8", "10.0.0.1", "1.1.1.1"].map(|ip| ip.parse().unwrap());
         let lookup = Arc::new(Turning(std::sync::Mutex::new(answers.to_vec())));
         let guard = Guard { config: EgressConfig::default(), lookup };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_of_a_connection_is_judged_whatever_its_name_led_to() {
+    fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
         let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
         let host = Host::Domain("a.example".to_owned());
         let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());

@@ -1,4 +1,4 @@
-//! The operator's door: RPC endpoints and gateways that the configuration names, wherever they are.
+//! The operator's door: RPC endpoints and gateways that the configuration names, at any address.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl OperatorClient {
         Ok(Self { egress, origin: endpoint.origin() })
     }
 
-    /// Posts a JSON text and gives the body of a successful answer.
+    /// Posts a JSON text and returns the body of a successful response.
     ///
     /// # Errors
     /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
@@ -36,7 +36,7 @@ impl OperatorClient {
         whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap).await
     }
 
-    /// Gets the body of a successful answer, asking for the media type `accept`.
+    /// Gets the body of a successful response, asking for the media type `accept`.
     ///
     /// # Errors
     /// As [`OperatorClient::post_json`].
@@ -44,10 +44,10 @@ impl OperatorClient {
         whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap).await
     }
 
-    /// Sends `call` to a URL of the configured origin, and waits for the head of the answer.
+    /// Sends `call` to a URL of the configured origin, and waits for the response head.
     ///
     /// # Errors
-    /// [`EgressViolation::OtherOrigin`] for another origin, else what kept the answer away.
+    /// [`EgressViolation::OtherOrigin`] for another origin, otherwise the cause of the failure.
     pub async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         if url.origin() != self.origin {
             return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: EgressViolation::OtherOrigin }.into());
@@ -56,7 +56,7 @@ impl OperatorClient {
     }
 }
 
-/// The body of a 200 answer.
+/// The body of a response with status 200.
 pub async fn whole_body(reply: Reply, cap: usize) -> Result<Bytes, FetchError> {
     match reply.status() {
         200 => reply.bytes(cap).await,

@@ -1,15 +1,15 @@
-//! [`ForeignUrl`]: a URL of somebody else, read exactly as it is written.
+//! [`ForeignUrl`]: a URL that others chose, read exactly as it is written.
 //!
-//! The parser that browsers share (the WHATWG URL standard) mends what it is given: it drops tabs and line ends
-//! wherever they stand, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. What a
-//! person reads in a record, what a checker compares and what is asked could then be three different places. Nothing
-//! here is mended: such a text is refused.
+//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends
+//! anywhere, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. A person who reads a
+//! record, a checker that compares it and a client that asks could then see three different places. Nothing is
+//! repaired here: such a text is refused.
 
 use url::Url;
 
 use crate::error::EgressViolation;
 
-/// An absolute URL whose text means what it shows. Says nothing about where it leads: the guard does.
+/// An absolute URL that parsers read as it is written. The guard decides whether it may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignUrl(Url);
 
@@ -26,7 +26,7 @@ impl ForeignUrl {
         Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
-    /// A URL that this program made from parts that it read itself.
+    /// A URL that this program built from parts that it had read.
     pub fn made(url: Url) -> Self {
         Self(url)
     }
@@ -58,8 +58,8 @@ fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     Ok(())
 }
 
-/// Whether a text that names an `http` host does so after exactly two slashes: `https:host`, `https:/host`,
-/// `https:///host` and `///host` lead to `host` as well.
+/// Whether a text that names a host has exactly two slashes before it. Parsers read `https:host`, `https:/host`,
+/// `https:///host` and `///host` as URLs of `host` too.
 fn shows_its_host(text: &str) -> bool {
     let after_scheme = ["https:", "http:"]
         .iter()
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_a_parser_would_mend() {
+    fn refuses_what_a_parser_would_repair() {
         for text in [
             " https://a.example/",
             "https://a.example/ ",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::id::MAX_DIGEST_BYTES;
 
-/// How much a walk may cost. Reaching a bound is an error, never a shorter answer.
+/// How much a walk may cost. A walk that exceeds a bound fails; it never returns less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Different blocks.
@@ -17,16 +17,16 @@ pub struct Budget {
     pub total_bytes: usize,
     /// Levels of nodes below the root of the file.
     pub depth: usize,
-    /// Visits to nodes, and sections read of a CAR. Only this bound stops a graph that is small, repeats itself
-    /// without end and holds no bytes.
+    /// Visits to nodes, and sections read of a CAR. Only this bound stops a small graph that repeats its
+    /// nodes and holds no bytes.
     pub visits: usize,
 }
 
 impl Budget {
     /// Largest block that the trustless gateway specification lets a client expect.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; narrow
-    /// trees of small chunks need a few more.
+    /// Levels of a file. A balanced tree with 174 links a node holds 2^60 bytes in 6 levels; narrow trees of small chunks
+    /// need a few more.
     pub const MAX_DEPTH: usize = 32;
 
     /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
@@ -54,7 +54,7 @@ impl Budget {
     }
 }
 
-/// A bound that was reached.
+/// A bound that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
@@ -74,7 +74,7 @@ pub enum Bound {
     InlineContent,
     /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
     Path,
-    /// Shards below each other after all bits of the hash are used.
+    /// More levels of shards than the hash has bits for.
     ShardDepth,
     /// [`Budget::visits`].
     Visits,
@@ -89,7 +89,7 @@ impl fmt::Display for Bound {
             Self::DagBytes => f.write_str("the size of all blocks"),
             Self::Depth => f.write_str("the depth of the file"),
             Self::Fanout => f.write_str("the width of a sharded directory"),
-            Self::InlineContent => write!(f, "the {MAX_DIGEST_BYTES} bytes that a CID may hold inline"),
+            Self::InlineContent => write!(f, "inline content ({MAX_DIGEST_BYTES} bytes in a CID)"),
             Self::Path => f.write_str("the length of the path"),
             Self::ShardDepth => f.write_str("the depth of a sharded directory"),
             Self::Visits => f.write_str("the number of visits"),

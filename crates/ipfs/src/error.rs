@@ -6,8 +6,8 @@ use super::path::PathError;
 
 /// Why a walk gives no bytes.
 ///
-/// Two kinds must be kept apart, see [`WalkError::is_final`]: what follows from the request and hashed blocks, and what
-/// only says that one source was no use.
+/// There are two kinds, see [`WalkError::is_final`]: some follow from the request and hashed blocks, the others only say
+/// that one source failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
@@ -22,7 +22,7 @@ pub enum WalkError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path cannot be one.
+    /// The path breaks the rules of paths.
     #[error("{0}")]
     BadPath(PathError),
     /// A node breaks the rules of UnixFS.
@@ -33,19 +33,19 @@ pub enum WalkError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The source sent a CAR with more in it than the walk can have a use for.
-    #[error("the CAR goes beyond {0}")]
+    /// The source sent a CAR that exceeds a bound.
+    #[error("the CAR exceeds the limit on {0}")]
     CarLimit(Bound),
-    /// The source sent other bytes than those of the wanted block.
-    #[error("the bytes sent for {cid} are not its content")]
+    /// The source sent bytes that do not have the hash of the wanted block.
+    #[error("the bytes sent for {cid} do not match its hash")]
     HashMismatch {
         /// The wanted block.
         cid: Box<ContentId>,
     },
-    /// A link on the way has a hash that proves nothing.
-    #[error("a link on the way proves nothing: {0}")]
+    /// A link on the path has a hash that proves nothing.
+    #[error("a link on the path proves nothing: {0}")]
     HashNotAllowed(String),
-    /// The source ended, whole or cut, without a block that is needed.
+    /// The source ended without a block that the walk needs.
     #[error("the block {cid} is missing")]
     Incomplete {
         /// The wanted block.
@@ -54,22 +54,22 @@ pub enum WalkError {
     /// The path ends at a directory.
     #[error("the path ends at a directory, not at a file")]
     IsADirectory,
-    /// A bound of the budget or of the format is reached, other than the size of the file.
-    #[error("the content goes beyond {0}")]
+    /// A bound of the budget or of the format is exceeded, other than the size of the file.
+    #[error("the content exceeds the limit on {0}")]
     Limit(Bound),
-    /// The path goes on below a file.
-    #[error("\"{below}\" lies below a file")]
+    /// The path continues below a file.
+    #[error("\"{below}\" is below a file")]
     NotADirectory {
         /// Beginning of the first name below the file, escaped.
         below: String,
     },
-    /// A directory on the path was read and has no such entry.
+    /// A directory on the path has no such entry.
     #[error("no entry is named \"{name}\"")]
     NotFound {
         /// Beginning of the name, escaped.
         name: String,
     },
-    /// The file is larger than [`Budget::total_bytes`], as its own root says.
+    /// The file is larger than [`Budget::total_bytes`], by the size that its root states.
     #[error("the file has {size} bytes, more than {limit}")]
     TooLarge {
         /// Bytes of the file.
@@ -77,16 +77,16 @@ pub enum WalkError {
         /// Bytes allowed.
         limit: usize,
     },
-    /// A block on the way is neither raw nor dag-pb.
-    #[error("the codec 0x{0:x} is not one of files and directories")]
+    /// A block on the path is neither raw nor dag-pb.
+    #[error("the codec 0x{0:x} is neither raw nor dag-pb")]
     UnsupportedCodec(u64),
-    /// A symlink, metadata, or a type or hash of sharded directories that is not known, by its code.
-    #[error("UnixFS has no file or directory of the type or hash 0x{0:x}")]
+    /// The code of a UnixFS type that is not read (symlinks, metadata, unknown types), or of an unknown hash of shards.
+    #[error("the UnixFS type or hash function 0x{0:x} is not supported")]
     UnsupportedType(u64),
 }
 
 impl WalkError {
-    /// The stable name of the kind of error, for machines.
+    /// The stable name of this kind of error, for programs.
     pub fn class(&self) -> &'static str {
         match self {
             Self::BadCar(_) => "bad-car",
@@ -106,7 +106,7 @@ impl WalkError {
     }
 
     /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
-    /// blocks. The others are the fault of one source, and the next may do better.
+    /// blocks. Other errors are the fault of one source, and the next source may succeed.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. })
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_fault_of_a_source_leaves_hope() {
+    fn only_the_fault_of_a_source_is_not_final() {
         let cid = Box::new(ContentId::raw_of(b""));
         assert!(!WalkError::HashMismatch { cid: cid.clone() }.is_final());
         assert!(!WalkError::Incomplete { cid }.is_final());

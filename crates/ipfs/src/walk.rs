@@ -1,4 +1,4 @@
-//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that somebody else fetches.
+//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that the caller fetches.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,20 +15,20 @@ use super::unixfs::{Kind, UnixFs, find_entry};
 
 /// A walk from a root along a path to a file. Either it wants a block, or it is over.
 ///
-/// Loop: ask [`Walk::wanted`], fetch that block from anywhere, [`Walk::supply`] it; then [`Walk::finish`]. A block is
-/// asked for once, however often the graph needs it, and identity CIDs are never asked for. When the wanted CID is
-/// raw, bytes that are at hand for another reason may be supplied on trial: the wrong ones change nothing.
+/// The caller loops: it asks [`Walk::wanted`], fetches that block from any source and hands it to [`Walk::supply`]. Then
+/// it calls [`Walk::finish`]. A walk wants each block once, and never that of an identity CID. When the wanted CID is
+/// raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
 #[derive(Clone, Debug)]
 pub struct Walk {
     budget: Budget,
-    /// Names of the path that lie ahead.
+    /// Names of the path that are still to follow.
     segments: VecDeque<String>,
-    /// Nodes that lie ahead, the next one last.
+    /// Nodes that are still to visit, the next one last.
     agenda: Vec<Task>,
     proven: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
     proven_bytes: usize,
     visits: usize,
-    /// The node that the path ends at, once the path was followed; until then, the root.
+    /// The node at the end of the path; the root until the path has been followed.
     file: ContentId,
     /// Parts of the file, in order. Views into `proven`.
     pieces: Vec<Bytes>,
@@ -60,7 +60,7 @@ enum Role {
 }
 
 impl Walk {
-    /// A walk at its beginning.
+    /// A walk that has read nothing yet.
     pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
         let mut walk = Self {
             budget,
@@ -80,7 +80,7 @@ impl Walk {
         walk
     }
 
-    /// The block without which the walk cannot go on; nothing when it is over.
+    /// The block that the walk needs next; none when it is over.
     pub fn wanted(&self) -> Option<&ContentId> {
         match &self.state {
             Phase::Wanting(cid) => Some(cid),
@@ -90,10 +90,10 @@ impl Walk {
 
     /// Takes the wanted block and walks as far as the proven blocks allow. Without a wanted block it does nothing.
     ///
-    /// What the block turns out to mean is told by [`Walk::finish`] only.
+    /// Only [`Walk::finish`] says what the block meant.
     ///
     /// # Errors
-    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk is unharmed and wants it still.
+    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk stays as it was.
     pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
         let Phase::Wanting(cid) = self.state else { return Ok(()) };
         if !cid.verify(&block) {
@@ -106,7 +106,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The file, or why there is none.
+    /// The file, or the reason why there is none.
     ///
     /// # Errors
     /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.
@@ -175,13 +175,13 @@ impl Walk {
         }
     }
 
-    /// The outcome once nothing lies ahead. The bytes are copied out, so that they keep no fetched buffer alive.
+    /// The result once no node is left. The bytes are copied, so that they keep no fetched buffer in memory.
     fn proven(&self) -> Proven {
         let bytes = Bytes::from(self.pieces.concat());
         Proven { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
     }
 
-    /// Puts a node on the agenda, if its kind can be read and a visit is left for it.
+    /// Schedules a visit to a node, if its codec is supported and the budget allows another visit.
     fn schedule(&mut self, cid: ContentId, role: Role) -> Result<(), WalkError> {
         if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
             return Err(WalkError::UnsupportedCodec(cid.codec()));
@@ -209,17 +209,17 @@ impl Walk {
         match task.role {
             Role::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
             Role::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
-            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard leads to a raw block")),
+            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard links to a raw block")),
             Role::Step => at.decode(block, |node, unixfs| self.step(&at, block, node, unixfs)),
             Role::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
                 if unixfs.kind != Kind::HamtShard || unixfs.fanout != Some(fanout) {
-                    return Err(at.bad_unixfs("a shard leads to what is no shard of the same fanout"));
+                    return Err(at.bad_unixfs("a shard links to a node that is not a shard of the same fanout"));
                 }
                 self.search_shard(&at, node, unixfs, name, path)
             }),
             Role::Chunk { size, depth } => at.decode(block, |node, unixfs| {
                 if unixfs.kind != Kind::File || at.file_size(node, unixfs)? != size {
-                    return Err(at.bad_unixfs("a chunk is no file of the size that its parent says"));
+                    return Err(at.bad_unixfs("a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
             }),
@@ -269,7 +269,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Settles that the path ends at a file of `size` bytes. As every chunk is held to its size, this bounds them all.
+    /// Notes that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds them all.
     fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
         if let Some(name) = self.segments.front() {
             return Err(WalkError::NotADirectory { below: excerpt(name) });
@@ -284,13 +284,13 @@ impl Walk {
 
     fn read_raw_chunk(&mut self, at: &At, block: &Bytes, size: u64) -> Result<(), WalkError> {
         if block.len() as u64 != size {
-            return Err(at.bad_unixfs("a chunk has not the size that its parent says"));
+            return Err(at.bad_unixfs("chunk size differs from the size its parent states"));
         }
         self.pieces.push(block.clone());
         Ok(())
     }
 
-    /// Takes the data of a node of the file and puts its children on the agenda, the first one on top.
+    /// Takes the data of a node of the file and schedules its children, the first one next.
     fn read_chunks(&mut self, block: &Bytes, node: &Node, unixfs: &UnixFs, depth: usize) -> Result<(), WalkError> {
         if !unixfs.data.is_empty() {
             self.pieces.push(block.slice_ref(unixfs.data));
@@ -305,7 +305,7 @@ impl Walk {
     }
 }
 
-/// The node at hand, which errors name.
+/// The node that is being read. Errors name it.
 struct At(ContentId);
 
 impl At {
@@ -346,24 +346,24 @@ fn excerpt(name: &str) -> String {
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
 
-/// Blocks that walks were supplied with, each with its hash proven.
+/// Blocks that walks were supplied with. Each has the hash that its CID names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
 
 impl WalkedBlocks {
-    /// The block, when it is among them.
+    /// The block, if it is among them.
     pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
         self.0.get(&cid.multihash())
     }
 
-    /// Adds the block of a CID that was not walked, if it is its content.
+    /// Adds a block that no walk visited, if it has the hash of its CID.
     pub fn add(&mut self, cid: &ContentId, block: Bytes) {
         if cid.verify(&block) {
             self.0.insert(cid.multihash(), block);
         }
     }
 
-    /// Adds those of another walk.
+    /// Adds the blocks of another walk.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
@@ -581,26 +581,26 @@ mod tests {
         let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
         for bad in ["", ".", "..", "a/b", "a\0b"] {
             let root = add_directory(&mut blocks, &[("f", leaf), (bad, leaf)]);
-            is_bad_unixfs(cat(root, "f", &blocks), "a directory lists a name that no file system has");
+            is_bad_unixfs(cat(root, "f", &blocks), "a directory entry has an invalid name");
         }
         let root = add_directory(&mut blocks, &[("f", leaf), ("g", leaf), ("f", leaf)]);
         is_bad_unixfs(cat(root, "g", &blocks), "a directory lists a name twice");
     }
 
     #[test]
-    fn a_chunk_is_held_to_the_size_that_its_parent_says() {
+    fn a_chunk_must_have_the_size_its_parent_states() {
         let leaf = ContentId::raw_of(b"x");
         let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
         for size in [0, 2] {
             let root = add_file(&mut blocks, &[(leaf, size)]);
-            is_bad_unixfs(cat(root, "", &blocks), "a chunk has not the size that its parent says");
+            is_bad_unixfs(cat(root, "", &blocks), "chunk size differs from the size its parent states");
             let inner = add_file(&mut blocks, &[(leaf, 1)]);
             let root = add_file(&mut blocks, &[(inner, size)]);
-            is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+            is_bad_unixfs(cat(root, "", &blocks), "a chunk is not a file of the size its parent states");
         }
         let directory = add_directory(&mut blocks, &[]);
         let root = add_file(&mut blocks, &[(directory, 0)]);
-        is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+        is_bad_unixfs(cat(root, "", &blocks), "a chunk is not a file of the size its parent states");
     }
 
     #[test]
