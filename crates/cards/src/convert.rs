@@ -1,7 +1,7 @@
-//! A card of one system as a card of another, with everything that could not be carried.
+//! Converts a card of one system into a card of another, and lists what could not be carried over.
 //!
-//! Nothing is made up: what the target demands and the source does not say is missing, and the report on the new card says
-//! so. What the source says and the target cannot is listed as lost, by its place.
+//! Nothing is invented. A member that the target demands and the source lacks is missing, and the report on the new
+//! card says so. A value of the source that the target cannot hold is listed as lost, by its place.
 //!
 //! ```
 //! use clresolve_cards::convert::convert;
@@ -34,7 +34,7 @@ use clresolve_verdict::card::Card;
 /// Most losses that are listed one by one; a card may have a hundred thousand members.
 pub const MAX_LOST: usize = 256;
 
-/// A card as one of another system.
+/// A converted card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Conversion {
     /// The system that the card was read as.
@@ -43,15 +43,15 @@ pub struct Conversion {
     pub to: CardSystem,
     /// The new card.
     pub card: Value,
-    /// What the old one says and the new one does not, at most [`MAX_LOST`].
+    /// The values of the old card that the new one lacks, at most [`MAX_LOST`].
     pub lost: Vec<Lost>,
-    /// How many more are lost than listed.
+    /// How many more are lost.
     pub lost_further: usize,
-    /// What the rules of the target find in the new card: also what is missing.
+    /// The findings of the target's rules in the new card, such as missing members.
     pub report: Report,
 }
 
-/// A value that could not be carried.
+/// A value that could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// JSON Pointer in the old card.
@@ -61,7 +61,8 @@ pub struct Lost {
 }
 
 impl Conversion {
-    /// Whether the old card asks callers for something that the new one does not: then it must not be published as it is.
+    /// Whether the old card has security requirements that the new one lacks. Then the new card must not be published
+    /// as it is.
     pub fn loses_security(&self) -> bool {
         const SECURITY: [&str; 6] = [
             "/security",
@@ -79,7 +80,7 @@ impl Conversion {
     }
 }
 
-/// Writes `card`, which is one of `from`, as one of `to`. A card that has that shape already stays as it is.
+/// Converts `card` from system `from` to system `to`. A card that already has the target's shape stays as it is.
 pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>) -> Conversion {
     let is_same = from == to && std::ptr::eq(from.mapping(card), to.written());
     let (new, carried) = if is_same {
@@ -93,14 +94,14 @@ pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>)
     Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
 }
 
-/// Something said, in common terms, and where.
+/// A value in common terms, and its place.
 #[derive(Clone, Debug)]
 enum CommonValue {
     One { value: Value, at: String },
     Many(Vec<(String, String)>),
 }
 
-/// What a card says in common terms.
+/// The common fields of a card.
 #[derive(Default)]
 struct Outline {
     fields: BTreeMap<Field, CommonValue>,
@@ -130,7 +131,7 @@ impl Outline {
         outline
     }
 
-    /// What is needed of a caller is said by the names of schemes: without those it would mean nothing, or others.
+    /// Drops the security requirements. They refer to schemes by name, and without the schemes they mean nothing.
     fn forget_requirements(&mut self) {
         self.fields.remove(&Field::Requirements);
         for skill in &mut self.skills {
@@ -138,7 +139,7 @@ impl Outline {
         }
     }
 
-    /// The card of another system, and the places whose values it carries.
+    /// The card of another system, and the places of the old one that it carries over.
     fn write(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
         let mapping = to.written();
         let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
@@ -154,20 +155,20 @@ impl Outline {
     }
 }
 
-/// A part of the new card, and the places of the old one whose values stand in it.
+/// A part of the new card, and the places of the old one that it carries over.
 struct Sheet {
     document: Value,
     carried: BTreeSet<String>,
 }
 
 impl Sheet {
-    /// Writes what is said into an empty document.
+    /// Writes the values into an empty document.
     fn of<F: Ord>(empty: Value, said: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
         let mut written: Vec<(&str, Written)> = Vec::new();
         for (field, at, form) in places {
             let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
             match written.iter_mut().find(|(taken, _)| taken == at) {
-                // Two fields with one place: the later one has it, and the earlier is carried if it says the same.
+                // Two fields with one place: the later one is written. The earlier one is carried over if it is equal.
                 Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
                 Some((_, earlier)) => *earlier = new,
                 None => written.push((at, new)),
@@ -182,18 +183,18 @@ impl Sheet {
     }
 }
 
-/// A value of the new card, and the places of the old one that it carries.
+/// A value of the new card, and the places of the old one that it carries over.
 struct Written {
     value: Value,
     carries: Vec<String>,
 }
 
-/// A value in common terms; `None` where it is of another type, or in a word that only its system has.
+/// A value in common terms; `None` if it has another type, or is a word that only its system has.
 fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
     let one = |value: Value| CommonValue::One { value, at: at.to_owned() };
     let common = |own: &str, words: mapping::Words| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
-        // A word that stands for several common ones says none of them.
+        // A word for several common ones does not say which one it is.
         fitting.next().filter(|_| fitting.next().is_none())
     };
     let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(CommonValue::Many(said));
@@ -216,7 +217,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
                     let mut at = at.to_owned();
                     pointer::push(&mut at, name);
                     let (word, telling) = mapping::scheme_word(scheme, form)?;
-                    // Further members of a scheme are no part of the word.
+                    // Further members of a scheme are not part of the word.
                     at.push_str(telling);
                     Some((word.to_owned(), at))
                 })
@@ -231,7 +232,7 @@ fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, Stri
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
-/// What is said, in the target's form.
+/// A common value in the target's form.
 fn write(said: &CommonValue, form: Form) -> Option<Written> {
     let own = |common: &str, words: mapping::Words| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
@@ -244,13 +245,13 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
         (CommonValue::Many(said), Form::Word(words)) => {
             let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
-            // A word that stands for several common ones does not say which of them was said.
+            // A word for several common ones does not say which one it was.
             let tells = words.iter().filter(|(own, _)| value == *own).count() == 1;
             Some(Written { value, carries: Vec::from_iter(tells.then(|| at.clone())) })
         }
         (CommonValue::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
         (CommonValue::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
-        // Each is enough: what is needed is one of a list.
+        // Each scheme is enough: requirements are alternatives.
         (CommonValue::Many(said), Form::Requirements) => listed_once(said, |word| {
             mapping::scheme_of(word, SchemeForm::OneOf)?;
             Some(json!({"schemes": {word: {"list": []}}}))
@@ -285,7 +286,7 @@ fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -
     Some(written)
 }
 
-/// Puts a value at a pointer of ours, with the objects and lists around it.
+/// Sets the value at a pointer, with the objects and lists around it.
 fn set(document: &mut Value, at: &str, value: Value) {
     let mut place = document;
     for segment in at.split('/').skip(1) {
@@ -310,7 +311,7 @@ fn set(document: &mut Value, at: &str, value: Value) {
     *place = value;
 }
 
-/// What of a document is not among the places that are carried.
+/// The values of a document that are not carried over.
 struct Losses {
     carried: BTreeSet<String>,
     listed: Vec<Lost>,
@@ -318,7 +319,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// The outermost values of which nothing is carried. As deep as a card may be.
+    /// Lists the outermost values of which nothing is carried over. The depth of a card bounds the recursion.
     fn find(&mut self, value: &Value, at: &mut String) {
         if self.carried.contains(at.as_str()) {
             return;

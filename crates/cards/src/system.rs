@@ -1,7 +1,7 @@
-//! Card systems: which one a document belongs to, and what its rules find in it.
+//! Card systems: how a document's system is recognised, and what the rules of a system find in a card.
 //!
-//! One table ([`CardSystem`]) names them; each is one module with one face, `DEFINITION`. A further system is one more line of
-//! the table and its module.
+//! [`CardSystem`] lists them. Each is one module with one [`Definition`]. A further system is one more line of the list
+//! and one module.
 //!
 //! ```
 //! use clresolve_cards::system::{Detection, CardSystem, detect};
@@ -11,12 +11,12 @@
 //! assert_eq!(detect(&card), Detection::One(CardSystem::Aevum));
 //! ```
 
-pub mod a2a;
-pub mod aevum;
-pub mod anypoint;
+mod a2a;
+mod aevum;
+mod anypoint;
 mod commandlayer;
 pub(crate) mod mapping;
-pub mod orloj;
+mod orloj;
 mod shape;
 
 use std::fmt;
@@ -26,11 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use self::mapping::Mapping;
 use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::Profile;
 
-/// What a card is judged by.
+/// The rules that a card is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
     /// The release line of CommandLayer's rules.
@@ -46,53 +45,53 @@ impl<'r> Rules<'r> {
     }
 }
 
-/// The one face of a card system.
+/// The definition of a card system.
 struct Definition {
     /// Its name for people.
     title: &'static str,
-    /// Members that this system has and others do not, as far as the document shows them; empty where it shows none.
+    /// The members of the document that only this system has; empty if there are none.
     tells: fn(&Card) -> Vec<&'static str>,
-    /// Systems whose documents this one's are a kind of: where both show, it is this one.
+    /// Systems that this one specialises: where the members of both are present, the document is of this one.
     refines: &'static [CardSystem],
-    /// The version of the system's format that the document shows or claims.
+    /// The version of the system's format, by the document's members or by its own claim.
     version: fn(&Card) -> Option<String>,
     /// What its rules find.
     check: fn(&Card, &Rules<'_>) -> Vec<Reason>,
     /// Its members at the top level, in the order in which its specification lists them.
     order: &'static [&'static str],
-    /// Values that follow from others of the card, where the card has them wrong or not at all.
+    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
     fixes: fn(&Card) -> Vec<Fix>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
     /// Where a host's cards are looked for.
     discovery: DiscoveryRules,
-    /// Where a card of this shape says what others can say too.
+    /// The mapping of the shape that a card has to the common fields.
     mapping: fn(&Card) -> &'static Mapping,
-    /// The same of the shape in which new cards are written.
+    /// The mapping of the shape that new cards are written in.
     written: &'static Mapping,
 }
 
-/// Where a system's cards are looked for, and what is to be said where they are not.
+/// Where a system's cards are looked for, and which codes the results have.
 #[derive(Debug)]
 pub struct DiscoveryRules {
-    /// Paths of a host, which [`fits`] reads: `{name}` is one of the host's own systems, `*` is no walk but a form that
-    /// a URL given by hand may have.
+    /// Paths of a host, in the forms of [`fits`]: `{name}` stands for one of the host's agent systems. A form with `*`
+    /// is not asked for; it only says which URLs a user may give.
     pub paths: &'static [&'static str],
-    /// What it means that none of them gave a card.
+    /// The code if none of the paths gave a card.
     pub unreachable: Code,
-    /// What it means that a path without `{name}` has nothing, where the system gives that a meaning.
+    /// The code if a path without `{name}` has no document, if the system has one for it.
     pub absent: Option<Code>,
-    /// What it means that credentials are demanded, where the system gives that a meaning.
+    /// The code if the host demands credentials, if the system has one for it.
     pub credentialed: Option<Code>,
-    /// What it means that a card is served as anything but `application/json`, where the system demands that.
+    /// The code if a card is not served as `application/json`, if the system demands that.
     pub content_type: Option<Code>,
-    /// What it means that a cache served a card past its freshness, where the system gives that a meaning.
+    /// The code if a cache served a stale card, if the system has one for it.
     pub stale: Option<Code>,
-    /// Whether a document at one of the paths is no card, but says where cards are.
+    /// Whether a document at one of the paths is not a card, but says where cards are.
     pub is_descriptor: fn(&Card) -> bool,
 }
 
-/// Whether `path` has the form of a path of [`DiscoveryRules`]: `{name}` is one segment, `*` anything.
+/// Whether `path` has a form of [`DiscoveryRules::paths`]: `{name}` is one segment, `*` is any text.
 pub fn fits(form: &str, path: &str) -> bool {
     let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
     if form.contains('*') {
@@ -110,12 +109,12 @@ fn no_descriptor(_card: &Card) -> bool {
     false
 }
 
-/// A value that a card must have because of others that it has.
+/// A value that follows from other members of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// JSON Pointer of the member.
     pub pointer: &'static str,
-    /// What it must be.
+    /// The value that it must have.
     pub value: String,
 }
 
@@ -163,7 +162,7 @@ impl CardSystem {
         self.definition().title
     }
 
-    /// The version of the system's format that `card` shows or claims; `None` where it shows none.
+    /// The version of the system's format, by the members of `card` or by its own claim; `None` if it shows none.
     pub fn version(self, card: &Card) -> Option<String> {
         (self.definition().version)(card)
     }
@@ -173,7 +172,7 @@ impl CardSystem {
         self.definition().order
     }
 
-    /// Values that follow from others of the card, where the card has them wrong or not at all.
+    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
     pub fn fixes(self, card: &Card) -> Vec<Fix> {
         (self.definition().fixes)(card)
     }
@@ -188,12 +187,12 @@ impl CardSystem {
         &self.definition().discovery
     }
 
-    /// Where `card` says what cards of other systems can say too.
+    /// The mapping of the shape that `card` has.
     pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
         (self.definition().mapping)(card)
     }
 
-    /// The same of the shape in which new cards are written.
+    /// The mapping of the shape that new cards are written in.
     pub(crate) fn written(self) -> &'static Mapping {
         self.definition().written
     }
@@ -223,32 +222,18 @@ impl FromStr for CardSystem {
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
 pub struct UnknownCardSystem;
 
-/// A card has not the shape of the system as which it is read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a card of this system: {detail}")]
-pub struct Misshapen {
-    /// What is wrong, with foreign text cut short.
-    pub detail: String,
-}
-
-impl Misshapen {
-    fn of(error: &serde_json::Error) -> Self {
-        Self { detail: excerpt(&error.to_string()) }
-    }
-}
-
-/// What a document's shape says of the system that it belongs to.
+/// The card system that a document's shape shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// Members of one system, or of one and those that it refines.
+    /// It has members of one system, or of one and those that it specialises.
     One(CardSystem),
-    /// Members of several systems, of which none is a kind of the other.
+    /// It has members of several systems, none of which specialises the others.
     Several(Vec<CardSystem>),
-    /// No member that tells.
+    /// It has no member that only one system has.
     None,
 }
 
-/// Tells by its shape alone which system a document belongs to.
+/// Recognises the system of a document by its shape alone.
 pub fn detect(card: &Card) -> Detection {
     let shown: Vec<CardSystem> =
         CardSystem::ALL.iter().copied().filter(|system| !(system.definition().tells)(card).is_empty()).collect();
@@ -264,7 +249,7 @@ pub fn detect(card: &Card) -> Detection {
     }
 }
 
-/// Nothing follows from other members.
+/// For systems in which no value follows from others.
 fn no_fixes(_card: &Card) -> Vec<Fix> {
     Vec::new()
 }
@@ -283,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_tells() {
+    fn a_system_is_recognised_by_its_members() {
         assert_eq!(
             detected(r#"{"ens": "a.eth", "entry": "x402://a.eth/b/v1"}"#),
             Detection::One(CardSystem::CommandLayer)

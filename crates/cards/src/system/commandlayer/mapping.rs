@@ -1,4 +1,5 @@
-//! What a CommandLayer card says, in common terms. What makes it one (verbs bound to schemas, networks) has no like elsewhere.
+//! What a CommandLayer card says, in common terms. What makes it one (verbs bound to schemas, networks) has no like
+//! elsewhere.
 
 use crate::system::mapping::{Field, Form, Mapping, SkillField};
 use clresolve_core::name::EnsName;

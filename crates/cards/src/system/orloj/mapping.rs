@@ -1,4 +1,4 @@
-//! What an Orloj card says, in common terms.
+//! The common fields of an Orloj card.
 
 use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField};
 
