@@ -1,4 +1,4 @@
-//! Discovery against hosts on loopback, honest and hostile: what is asked, what is sent, and what is said of it.
+//! Discovery against hosts on loopback, honest and hostile: requests, responses and results.
 
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "the fetch tests use all of it")]
@@ -37,7 +37,7 @@ const REGISTRY: &str = include_str!("../crates/sandbox/src/discovery/descriptor.
 /// For servers that do not answer.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A busy machine is no defect.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host under test and a resolver that reaches it.
@@ -114,7 +114,7 @@ fn served(headers: &str, body: &str) -> Answer {
     Answer::Whole(answer("200 OK", headers, body.as_bytes()))
 }
 
-/// What came of `path`, and what is said of it.
+/// The outcome and the codes of `path`.
 #[track_caller]
 fn place<'d>(discovery: &'d Discovery, path: &str) -> (UrlOutcome, &'d [Code]) {
     let found = discovery.places.iter().find(|place| place.url.ends_with(&format!("example{path}")));
@@ -122,7 +122,7 @@ fn place<'d>(discovery: &'d Discovery, path: &str) -> (UrlOutcome, &'d [Code]) {
     (place.outcome, &place.codes)
 }
 
-// --- what is asked, and what is sent ---
+// --- requests ---
 
 #[tokio::test]
 async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_asked() {
@@ -359,7 +359,7 @@ async fn a_direct_url_is_one_request_and_its_content_type_is_held() {
     assert_eq!(world.server.connections(), 5);
 }
 
-// --- hosts that mean harm ---
+// --- hostile hosts ---
 
 #[tokio::test]
 async fn each_failure_has_its_outcome_and_its_code() {
@@ -459,7 +459,7 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     assert_eq!(name.sha256, bound.cards[0].sha256);
     assert!(bound.reasons.is_empty());
 
-    // The same card with a space more, which another host serves: valid, and nobody's.
+    // Another host serves the same card with one more space: valid, but no name proves it.
     let resolver = Resolver::new(&config).await.expect("a resolver");
     let card = resolver.resolve("summarizeagent.eth").await.card.expect("trusted");
     let other = [&card[..], b" "].concat();

@@ -18,7 +18,7 @@ use support::judge;
 use support::scenario::{Case, Setting};
 use support::stage::{self, DaemonResponse, Printed, on_stage, table};
 
-/// Rules of the checklist that this version has nothing to show for, with the reason.
+/// Requirements of the checklist without a scenario, with the reason.
 const NOT_SHOWN: [(&str, &str); 1] = [("CL-30", "addressed to people: nothing in it can be seen from outside")];
 
 #[test]
@@ -134,7 +134,7 @@ fn every_code_matters() {
     });
 }
 
-/// Whatever the way in which the chain is read, an honest chain leads to the same conclusion.
+/// Every way to read an honest chain leads to the same conclusion.
 #[test]
 fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
     on_stage(async |stage| {
@@ -214,7 +214,8 @@ fn the_sandbox_does_what_it_lists() {
     });
 }
 
-/// Without its configuration the world is another one: its schemas are not the published ones, and its node is anybody's.
+/// Without its configuration the world is another one: its schemas are not the published ones, and its node is
+/// anybody's.
 #[test]
 fn the_world_is_reached_by_flags_alone() {
     on_stage(async |stage| {

@@ -17,7 +17,7 @@ use crate::disguise::{Everywhere, PORT, disguises, own_loopback};
 use crate::server::{Answer, Server, answer};
 use crate::{codes, expect, json, patient, resolved, spec};
 
-/// A host that anybody may have, and that sends its visitors away.
+/// A public host that redirects every request.
 const HOST: &str = "moved.example";
 
 /// Questions at once.
@@ -26,10 +26,10 @@ const AT_ONCE: usize = 8;
 const REDIRECTS: [(u16, &str); 5] =
     [(301, "Moved"), (302, "Found"), (303, "See Other"), (307, "Temporary"), (308, "Permanent")];
 
-/// An answer of this kind leads nowhere, whatever location it names.
+/// A response of this kind is not followed to any location.
 const NO_REDIRECTS: [(u16, &str); 4] = [(300, "Choices"), (304, "Not Modified"), (305, "Use Proxy"), (306, "Unused")];
 
-/// A name, how its agent is described beside it, and what its verdict has to be.
+/// A name, the further description of its agent, and its expected verdict.
 struct Case {
     name: String,
     what: String,

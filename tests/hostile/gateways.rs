@@ -1,4 +1,4 @@
-//! Every fault of an IPFS gateway, seen by whoever asks about a name.
+//! Every fault of an IPFS gateway, behind a name.
 
 use bytes::Bytes;
 use clresolve::cid::build::{Layout, tree};

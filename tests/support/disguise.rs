@@ -1,4 +1,4 @@
-//! Every way to write the address of a place that nothing may reach.
+//! Every way to write a URL of a forbidden address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,7 @@ pub(crate) fn own_loopback() -> Ipv4Addr {
     Ipv4Addr::new(127, b | 0x40, c, d)
 }
 
-/// A resolver that has the same answers for every name, and counts the questions.
+/// A resolver with the same answers for every name, which counts the look-ups.
 pub(crate) struct Everywhere {
     answers: Vec<IpAddr>,
     asked: AtomicUsize,
@@ -61,8 +61,8 @@ pub(crate) fn masks(ip: Ipv4Addr) -> [(&'static str, Ipv6Addr); 9] {
     ]
 }
 
-/// Every way to write a URL that leads to `ip` and `PORT`, or would with a careless parser, and why it is refused.
-/// Any name in it resolves to `ip`.
+/// Every way to write a URL that leads to `ip` and `PORT`, or would with a careless parser, with the rule that refuses
+/// it. Any name in it resolves to `ip`.
 pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, EgressViolation)> {
     let [a, b, c, d] = ip.octets();
     let bits = ip.to_bits();

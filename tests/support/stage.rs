@@ -31,7 +31,7 @@ use super::scenario::{Ask, Case, Rpc, Scenarios, Seen, Setting, load};
 /// Questions asked at the same time.
 const AT_ONCE: usize = 8;
 
-/// Time limit of a question that names none: a busy machine is no defect.
+/// Default time limit of a question, long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Names that one run of the program is asked for.
@@ -54,7 +54,7 @@ pub(crate) struct Stage {
     pub(crate) scenarios: Scenarios,
     pub(crate) world: World,
     endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
-    /// Files of memories, and those that are held open so that nobody else can.
+    /// Files of memories, and those that are held open so that no other process can open them.
     memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
     turn: Mutex<()>,
     library: OnceCell<BTreeMap<String, Value>>,
@@ -198,7 +198,7 @@ impl Stage {
         verdicts
     }
 
-    /// What a daemon says about every case that can be asked over HTTP, by the case's id.
+    /// The responses of a daemon for every case that can be asked over HTTP, by the case's id.
     pub(crate) async fn http(&'static self) -> BTreeMap<String, DaemonResponse> {
         let shared = self.daemon(&Setting::default()).await;
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
@@ -265,7 +265,7 @@ pub(crate) fn is_for_http(case: &Case) -> bool {
     case.ask.session.is_none() && !matches!(case.ask.setting.block, Some(BlockSelector::Number(_)))
 }
 
-/// What a daemon says.
+/// The responses of a daemon.
 pub(crate) struct DaemonResponse {
     pub(crate) verdict: Value,
     /// Status and `Clresolve-State` of its gate.
@@ -287,7 +287,7 @@ async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) ->
     }
 }
 
-/// What the program says about `names`, as JSON, and its exit code.
+/// The program's verdicts on `names`, as JSON, and its exit code.
 pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_clresolve"))
         .arg("verify")

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
-/// Bytes on the wire that are decoded at a time. They decode to at most some 1032 times as many (RFC 1951). So a bomb is
-/// read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
+/// Bytes on the wire that are decoded at a time. They decode to at most some 1032 times as many (RFC 1951). So a bomb
+/// is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
 const PORTION: usize = 128;
 
 /// Undoes the content coding of a body piece by piece and stops at a limit.

@@ -40,8 +40,8 @@ pub enum EgressViolation {
     /// A name leads to an address that is not public.
     #[error("the address {0} is not public")]
     AddressNotPublic(IpAddr),
-    /// Parsers would read the URL differently from its text: it holds white space, control characters or backslashes, or
-    /// lacks the `//` before its host.
+    /// Parsers would read the URL differently from its text: it holds white space, control characters or backslashes,
+    /// or lacks the `//` before its host.
     #[error("the URL is written so that parsers read it differently from its text")]
     Disguised,
     /// The operator switched this kind of fetch off.

@@ -54,7 +54,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit from sending a request to the end of the response head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may overflow.
+/// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may
+/// overflow.
 const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Both doors to the outside. Cheap to clone; clones share connections.

@@ -25,8 +25,8 @@ pub struct Budget {
 impl Budget {
     /// Largest block that the trustless gateway specification lets a client expect.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree with 174 links a node holds 2^60 bytes in 6 levels; narrow trees of small chunks
-    /// need a few more.
+    /// Levels of a file. A balanced tree with 174 links a node holds 2^60 bytes in 6 levels; narrow trees of small
+    /// chunks need a few more.
     pub const MAX_DEPTH: usize = 32;
 
     /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.

@@ -48,8 +48,8 @@ pub enum Progress {
 }
 
 impl CarFeed {
-    /// A feed that has read nothing yet, for walks within `budget`. It keeps at most `room` bytes of blocks that are not
-    /// wanted yet, and drops further ones. A CAR in the order of the walk needs no room.
+    /// A feed that has read nothing yet, for walks within `budget`. It keeps at most `room` bytes of blocks that are
+    /// not wanted yet, and drops further ones. A CAR in the order of the walk needs no room.
     pub fn new(budget: &Budget, room: usize) -> Self {
         Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
@@ -303,7 +303,8 @@ impl CarReader {
         })
     }
 
-    /// Takes a length and that many bytes, or nothing until all of them have arrived. `room` is what the envelope leaves.
+    /// Takes a length and that many bytes, or nothing until all of them have arrived. `room` is what the envelope
+    /// leaves.
     fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
         let (length, rest) = match varint::split(&self.buffer) {
             Ok(split) => split,

@@ -6,8 +6,8 @@ use super::path::PathError;
 
 /// Why a walk gives no bytes.
 ///
-/// There are two kinds, see [`WalkError::is_final`]: some follow from the request and hashed blocks, the others only say
-/// that one source failed.
+/// There are two kinds, see [`WalkError::is_final`]: some follow from the request and hashed blocks, the others only
+/// say that one source failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {

@@ -1,7 +1,8 @@
 //! From a CID and a path to proven bytes. Pure: no I/O, no clock, no panic on any input, every loop bounded.
 //!
-//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next and hashes
-//! each block before it reads a byte of it. It ends with the bytes of a file or with the reason why there is none:
+//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next and
+//! hashes each block before it reads a byte of it. It ends with the bytes of a file or with the reason why there is
+//! none:
 //!
 //! ```
 //! use bytes::Bytes;

@@ -15,9 +15,9 @@ use super::unixfs::{Kind, UnixFs, find_entry};
 
 /// A walk from a root along a path to a file. Either it wants a block, or it is over.
 ///
-/// The caller loops: it asks [`Walk::wanted`], fetches that block from any source and hands it to [`Walk::supply`]. Then
-/// it calls [`Walk::finish`]. A walk wants each block once, and never that of an identity CID. When the wanted CID is
-/// raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
+/// The caller loops: it asks [`Walk::wanted`], fetches that block from any source and hands it to [`Walk::supply`].
+/// Then it calls [`Walk::finish`]. A walk wants each block once, and never that of an identity CID. When the wanted CID
+/// is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
 #[derive(Clone, Debug)]
 pub struct Walk {
     budget: Budget,
@@ -269,7 +269,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Notes that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds them all.
+    /// Notes that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds them
+    /// all.
     fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
         if let Some(name) = self.segments.front() {
             return Err(WalkError::NotADirectory { below: excerpt(name) });

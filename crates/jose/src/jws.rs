@@ -1,7 +1,7 @@
 //! JWS in compact form (RFC 7515) with Ed25519 (RFC 8037), in the one form that is written and accepted here.
 //!
-//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ`
-//! (RFC 8725, 3.11). So a signature for one purpose is never accepted for another.
+//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and
+//! `typ` (RFC 8725, 3.11). So a signature for one purpose is never accepted for another.
 
 use base64::Engine as _;
 use clresolve_core::json::{JsonError, Limits, parse};

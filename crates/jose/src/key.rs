@@ -103,8 +103,8 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`KeyError::Weak`] if they are not the canonical form of a point of the curve, or if the point has small order: then
-    /// anyone can make signatures that verify.
+    /// [`KeyError::Weak`] if they are not the canonical form of a point of the curve, or if the point has small order:
+    /// then anyone can make signatures that verify.
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
     }

@@ -15,7 +15,7 @@ use clresolve_ipfs::build::{self, Blocks, Dag, Fanout};
 /// Host of every card, unless a record says otherwise.
 pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
 
-/// What an agent publishes, worked out.
+/// What an agent publishes.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
     /// Where the card is served.
@@ -28,9 +28,9 @@ pub(crate) struct Published {
     pub(crate) web: Manners,
     /// Its blocks in IPFS.
     pub(crate) blocks: Blocks,
-    /// Its records, without those that are not set.
+    /// The records that are set.
     pub(crate) records: BTreeMap<String, String>,
-    /// Those that differ in the newest block; empty where one is no longer set.
+    /// The records that differ in the newest block; an empty value is a record that is not set.
     pub(crate) latest: BTreeMap<String, String>,
 }
 
@@ -191,7 +191,7 @@ impl Stored {
     }
 }
 
-/// The CID in the form of version 0, as far as it has one.
+/// The CID in the form of version 0; empty if it has none.
 fn old_form(cid: &ContentId) -> String {
     let hash = cid.to_bytes().strip_prefix(&[1, 0x70]).and_then(|hash| ContentId::from_bytes(hash).ok());
     hash.map(|cid| cid.to_string()).unwrap_or_default()
@@ -303,7 +303,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Takes the member out that `pointer` names.
+/// Removes the member that `pointer` names.
 fn remove(card: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(members)) = card.pointer_mut(parent) {
@@ -336,7 +336,7 @@ const ORDER: [&str; 21] = [
     "updated_at",
 ];
 
-/// The card as a person would write it: two spaces, [`ORDER`], a line end at the end.
+/// The card as people write it: indented by two spaces, in [`ORDER`], with a final line end.
 fn render(members: &Map<String, Value>) -> String {
     let known = ORDER.iter().filter_map(|key| members.get_key_value(*key));
     let others = members.iter().filter(|(key, _)| !ORDER.contains(&key.as_str()));

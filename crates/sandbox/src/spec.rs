@@ -1,10 +1,11 @@
-//! A world as data: the agents in it, what each publishes, and in which single way some of them are wrong.
+//! A world as data: its agents, what each publishes, and the one defect that some of them have.
 //!
-//! [`Spec`] is what stands in a TOML file: the sandbox's own `agents.toml`, and every scenario of the tests. Each
-//! [`Agent`] says only how it differs from a good one. Texts may hold placeholders: `{name}`, `{label}` (its first
-//! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (in the old form), `{path}`, `{sha256}`, `{SHA256}` (in upper case), `{other.cid}`,
-//! `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
-//! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line ends).
+//! [`Spec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every scenario of the tests. Each
+//! [`Agent`] states only how it differs from a good one. Texts may hold placeholders: `{name}`, `{label}` (its first
+//! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (in the old form), `{path}`, `{sha256}`, `{SHA256}` (in
+//! upper case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
+//! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line
+//! ends).
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub struct Spec {
     /// Names without one.
     #[serde(rename = "name")]
     pub names: Vec<PlainName>,
-    /// Schemas that are not what they should be.
+    /// Schemas with a defect.
     #[serde(rename = "schema")]
     pub schemas: Vec<SchemaDefect>,
 }
@@ -48,22 +49,22 @@ pub struct PlainName {
     pub holder: String,
     /// The account that its address record names.
     pub addr: Option<String>,
-    /// Where the registry says that it is held.
+    /// The contract that holds it.
     #[serde(default)]
     pub custody: Custody,
 }
 
-/// A schema of the world that is served, or was published, wrongly.
+/// A schema with a defect.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemaDefect {
     /// The verb whose request schema it is.
     pub verb: String,
-    /// What is wrong with it.
+    /// The defect.
     pub defect: SchemaFault,
 }
 
-/// What is wrong with a schema.
+/// A defect of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemaFault {
@@ -91,15 +92,15 @@ pub struct Agent {
     pub name: String,
     /// What is special about it, in one plain sentence.
     pub about: String,
-    /// The rules of the conformance checklist that it shows.
+    /// The requirements of the conformance checklist that it tests.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// The state that it should get when it is asked for with the defaults. None: it is asked for in other ways only.
+    /// The expected state with the default settings. None: it is used with other settings only.
     pub state: Option<State>,
-    /// Exactly the codes that it should get, warnings too, in alphabetical order.
+    /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
     pub codes: Vec<Code>,
-    /// Profiles under which it should do better.
+    /// The expected near misses.
     #[serde(default)]
     pub near_misses: Vec<NearMiss>,
     /// The layer that its verb comes from.
@@ -122,13 +123,13 @@ pub struct Agent {
     /// Records that differ from good ones. The empty text is a record that is not set.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
-    /// Records that are different already in the newest block, which is not final yet.
+    /// Records that differ in the newest block, which is not final yet.
     #[serde(default)]
     pub latest: BTreeMap<String, String>,
     /// Whether the records of the schema binding are set too.
     #[serde(default)]
     pub schema_records: bool,
-    /// How the card lies in IPFS.
+    /// The layout of the card in IPFS.
     #[serde(default)]
     pub layout: Layout,
     /// How its card is served over https.
@@ -137,7 +138,7 @@ pub struct Agent {
     /// How gateways answer for the blocks of its card.
     #[serde(default)]
     pub ipfs: GatewayManners,
-    /// How its name stands on the chain.
+    /// The registration of its name.
     #[serde(default)]
     pub chain: OnChain,
 }
@@ -170,7 +171,7 @@ impl Class {
     }
 }
 
-/// How a name stands on the chain.
+/// The registration of a name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OnChain {
@@ -182,7 +183,7 @@ pub struct OnChain {
     pub custody: Custody,
     /// Days from the start of the world until the registration expires; negative when it has expired.
     pub expires_in_days: i64,
-    /// What answers for it.
+    /// Its resolver.
     pub resolver: Resolver,
 }
 
@@ -198,7 +199,7 @@ impl Default for OnChain {
     }
 }
 
-/// What answers for a name.
+/// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resolver {
@@ -209,7 +210,7 @@ pub enum Resolver {
     None,
     /// A resolver address that has no code.
     NoCode,
-    /// The name has no resolver; that of its parent answers for every name below it (ENSIP-10).
+    /// The name has no resolver; its parent's resolver answers for every name below it (ENSIP-10).
     ParentWildcard,
     /// A resolver that sends clients to these gateways (EIP-3668).
     Offchain(Vec<String>),
@@ -223,7 +224,7 @@ pub enum Resolver {
     },
 }
 
-/// How a card lies in IPFS.
+/// The layout of a card in IPFS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
@@ -266,13 +267,13 @@ pub struct CardEdit {
     pub encoding: Encoding,
 }
 
-/// A text and what to put in its place.
+/// A text and its replacement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
-    /// Must occur in the card.
+    /// The text to replace. It must occur in the card.
     pub from: String,
-    /// Goes there.
+    /// The replacement.
     pub to: String,
 }
 

@@ -1,4 +1,4 @@
-//! Writing the chain: names, records and blocks.
+//! Builds the chain: names, records and blocks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,16 +31,16 @@ const FAR_FUTURE: u64 = 4_102_444_800;
 /// SHA-256 of nothing: the root of a block without requests (EIP-7685).
 const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 
-/// A name to be put on the chain.
+/// A name to register on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// The name. Missing ancestors are registered for a holder of no importance, without a resolver.
+    /// The name. Missing ancestors are registered without a resolver.
     pub name: EnsName,
     /// Who holds it.
     pub owner: Address,
-    /// Where the registry says that it is held. A subname is held where its parent is.
+    /// The contract that holds it. A subname is held by the contract of its parent.
     pub custody: Custody,
-    /// When it expires; never, within reason, when `None`. Means nothing for a subname in the registry.
+    /// Its expiry; in the year 2100 when `None`. Without meaning for a subname in the registry.
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
@@ -65,7 +65,7 @@ impl Registration {
     }
 }
 
-/// Which contract knows a name's holder.
+/// The contract that knows a name's holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Custody {
@@ -76,7 +76,7 @@ pub enum Custody {
     NameWrapper,
 }
 
-/// What answers for a name.
+/// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolverKind {
@@ -147,14 +147,14 @@ pub enum HostileMode {
     Ssrf,
 }
 
-/// Why the chain cannot be written as asked.
+/// Why the chain cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A name that every chain has already (`eth`).
     #[error("{0} cannot be registered: every chain has it")]
     Reserved(String),
-    /// A subname that is to be held elsewhere than its parent.
+    /// A subname with another custody than its parent.
     #[error("{0} must be held by the contract that holds its parent")]
     Custody(String),
     /// The name was not registered.
@@ -174,11 +174,11 @@ pub enum BuildError {
     Transaction(String),
 }
 
-/// A chain in the making. A clone goes its own way from there, so that one world can have several futures.
+/// A chain under construction. A clone continues independently, so that one world can have several futures.
 #[derive(Clone)]
 pub struct ChainBuilder {
     state: Accounts,
-    /// The root of the state, where nothing has changed since it was worked out: it takes long.
+    /// The root of the state, if nothing has changed since it was computed: that takes long.
     root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,

@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) gas: u64,
 }
 
-/// How an execution ended.
+/// The result of an execution.
 #[derive(Debug)]
 pub(super) enum Executed {
     Returned(Output),
@@ -45,7 +45,7 @@ pub(super) struct Touched {
     pub(super) failed: bool,
 }
 
-/// The EVM did not begin to execute: the sender or the gas is impossible. The cause, in words.
+/// The EVM refused to execute: the sender or the gas is invalid. Holds the cause.
 #[derive(Debug)]
 pub(super) struct Rejected(pub(super) String);
 
@@ -88,12 +88,12 @@ impl Accounts {
         self.0.storage_ref(address, slot).unwrap_or_else(|never: Infallible| match never {})
     }
 
-    /// Nonce, balance and code hash; those of an empty account where there is none.
+    /// Nonce, balance and code hash; those of an empty account if there is none.
     pub(super) fn account(&self, address: Address) -> AccountInfo {
         self.0.basic_ref(address).unwrap_or_else(|never: Infallible| match never {}).unwrap_or_default()
     }
 
-    /// Executes a call in `block` and tells which accounts and slots it read (`eth_createAccessList`).
+    /// Executes a call in `block` and returns the accounts and slots that it read (`eth_createAccessList`).
     pub(super) fn touched(&self, block: BlockEnv, call: Call) -> Result<Touched, Rejected> {
         let apart = [call.from, call.to, block.beneficiary];
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
