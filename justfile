@@ -78,7 +78,7 @@ bench-audit:
 
 # a million cards of every system with some bytes changed, recognised and judged
 mutate-cards count="1000000":
-    MUTATED_CARDS={{count}} cargo test --release --test flavours mutated_cards_do_no_harm -- --nocapture
+    MUTATED_CARDS={{count}} cargo test --release --test systems mutated_cards_do_no_harm -- --nocapture
 
 # lint beside Ajv 8; needs Node
 bench-lint:

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clresolve::flavour::{Flavour, Rules};
 use clresolve::lint::lint;
 use clresolve::profile::{DEFAULT, Profile};
 use clresolve::sandbox::Sandbox;
+use clresolve::system::{CardSystem, Rules};
 use clresolve::{Resolver, State};
 use serde_json::{Value, json};
 
@@ -32,11 +32,11 @@ const BUDGET: f64 = 1.0 / 3.0;
 const AJV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/lint");
 
 /// The good cards of the sandbox that are served as files, with the schemas by which Ajv judges them.
-const FILES: [(Flavour, &str, &str); 4] = [
-    (Flavour::A2a, include_str!("../crates/sandbox/src/discovery/a2a.json"), "a2a.agent-card-1.0"),
-    (Flavour::Aevum, include_str!("../crates/sandbox/src/discovery/aevum.json"), "aevum.agent-card-1.0"),
-    (Flavour::Anypoint, include_str!("../crates/sandbox/src/discovery/anypoint.json"), "anypoint.agent-card-1.0"),
-    (Flavour::Orloj, include_str!("../crates/sandbox/src/discovery/orloj.json"), "orloj.agent-card"),
+const FILES: [(CardSystem, &str, &str); 4] = [
+    (CardSystem::A2a, include_str!("../crates/sandbox/src/discovery/a2a.json"), "a2a.agent-card-1.0"),
+    (CardSystem::Aevum, include_str!("../crates/sandbox/src/discovery/aevum.json"), "aevum.agent-card-1.0"),
+    (CardSystem::Anypoint, include_str!("../crates/sandbox/src/discovery/anypoint.json"), "anypoint.agent-card-1.0"),
+    (CardSystem::Orloj, include_str!("../crates/sandbox/src/discovery/orloj.json"), "orloj.agent-card"),
 ];
 
 fn main() {
@@ -45,9 +45,9 @@ fn main() {
     }
     let (of_commandlayer, profile) = commandlayer();
     let cards = cards(&of_commandlayer);
-    for (flavour, card, _) in &cards {
+    for (system, card, _) in &cards {
         let report = lint(card.as_bytes(), None, &Rules::of(&profile));
-        assert_eq!((report.flavour, report.valid), (Some(*flavour), true), "{:?}", report.findings);
+        assert_eq!((report.system, report.valid), (Some(*system), true), "{:?}", report.findings);
     }
     let Some(mut ajv) = Ajv::start(&cards) else {
         println!("not measured: this bench needs Node with npm");
@@ -71,19 +71,19 @@ fn main() {
 }
 
 /// Each with its system and schema; no two are the same.
-fn cards(of_commandlayer: &str) -> Vec<(Flavour, String, String)> {
+fn cards(of_commandlayer: &str) -> Vec<(CardSystem, String, String)> {
     let schema = |name: &str| format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let document = |text: &str| serde_json::from_str::<Value>(text).expect("a good card is JSON");
-    let mut good: Vec<(Flavour, Value, String)> =
-        FILES.iter().map(|(flavour, text, name)| (*flavour, document(text), schema(name))).collect();
-    good.push((Flavour::CommandLayer, document(of_commandlayer), schema("agent.card.base")));
+    let mut good: Vec<(CardSystem, Value, String)> =
+        FILES.iter().map(|(system, text, name)| (*system, document(text), schema(name))).collect();
+    good.push((CardSystem::CommandLayer, document(of_commandlayer), schema("agent.card.base")));
     let numbered = |at: usize| {
-        let (flavour, card, schema) = &good[at % good.len()];
+        let (system, card, schema) = &good[at % good.len()];
         let mut card = card.clone();
         let member = ["description", "name"].into_iter().find(|member| card[member].is_string());
         let member = &mut card[member.expect("every card has a text for people")];
         *member = format!("{} {at}", member.as_str().unwrap_or_default()).into();
-        (*flavour, format!("{card:#}"), schema.clone())
+        (*system, format!("{card:#}"), schema.clone())
     };
     (0..CARDS).map(numbered).collect()
 }
@@ -102,7 +102,7 @@ fn commandlayer() -> (String, Arc<Profile>) {
     })
 }
 
-fn linted(cards: &[(Flavour, String, String)], profile: &Profile) -> Duration {
+fn linted(cards: &[(CardSystem, String, String)], profile: &Profile) -> Duration {
     let rules = Rules::of(profile);
     let started = Instant::now();
     let valid = cards.iter().filter(|(_, card, _)| lint(card.as_bytes(), None, &rules).valid).count();
@@ -119,7 +119,7 @@ struct Ajv {
 }
 
 impl Ajv {
-    fn start(cards: &[(Flavour, String, String)]) -> Option<Self> {
+    fn start(cards: &[(CardSystem, String, String)]) -> Option<Self> {
         if !Path::new(AJV).join("node_modules").is_dir() {
             let npm = Command::new("npm")
                 .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

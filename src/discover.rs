@@ -1,10 +1,10 @@
-//! Discovery: which cards a host serves where the card systems look for them, and what their rules say of each.
+//! Discovery: which cards a host serves at the paths of the card systems, and what their rules find in each.
 //!
-//! A host is asked for the well-known paths of every card system ([`Whereabouts`](crate::flavour::Whereabouts)) through
-//! the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. What is served is judged by
-//! [`lint`](crate::lint); nothing that a card names is asked. The answer is no verdict on a name: a card that only a host
-//! serves is that host's word. Only on demand is a name asked for, and only where the card has the very bytes that a
-//! trusted verdict proved does [`Discovery::ens_bound`] say so.
+//! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](crate::system::DiscoveryRules))
+//! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. [`lint`](crate::lint)
+//! judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
+//! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
+//! then says whether a trusted verdict proved the same bytes.
 
 mod target;
 
@@ -14,81 +14,82 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
-use self::target::Place;
+use self::target::CandidateUrl;
 pub use self::target::{SystemName, Target, TargetError};
 use crate::card::Card;
 use crate::digest::Digest;
 use crate::fetch::https::Body;
 use crate::fetch::{Cause, FetchError};
-use crate::flavour::{Flavour, Rules};
 use crate::lint::{Report, lint};
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::resolve::{self, Resolver};
+use crate::system::{CardSystem, Rules};
 use crate::text::excerpt;
 use crate::verdict::{State, Tool};
 
 /// `schema` of a discovery.
 pub const SCHEMA: &str = "clresolve.discovery/1";
 
-/// What helps where a host shows no card of its own.
-const NAME_A_SYSTEM: &str = "A host of several systems shows their cards below /v1/agent-systems/ alone: name one (--system, or system= in the query).";
+/// Advice for a host without a card of its own.
+const NAME_A_SYSTEM: &str = "A host of several agent systems serves their cards only below /v1/agent-systems/. Name one (--system, or system= in the query).";
 
-/// Most names that are asked for in one discovery; a host that serves more cards than this has one at every path.
+/// Most names that are resolved in one discovery. A host with more cards has one at every path.
 const MAX_NAMES: usize = 4;
 
-/// What is asked.
+/// What to discover.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Where to look.
     pub target: Target,
-    /// The one system whose paths are walked and whose rules apply; else the paths of all, and what the shape tells.
-    pub flavour: Option<Flavour>,
-    /// Whether the names that CommandLayer cards state are asked for on the chain.
+    /// The only system to look for. Without it, the paths of all systems are asked, and each card is recognised by its
+    /// shape.
+    pub system: Option<CardSystem>,
+    /// Whether the names in CommandLayer cards are resolved on the chain.
     pub bind: bool,
 }
 
 impl Question {
-    /// A question about cards of any system, on the web alone.
+    /// A question about cards of any system, without the chain.
     pub const fn new(target: Target) -> Self {
-        Self { target, flavour: None, bind: false }
+        Self { target, system: None, bind: false }
     }
 
-    /// The system that is meant, where the question says so.
-    fn meant(&self) -> Option<Flavour> {
-        self.flavour.or_else(|| self.target.names_system_of())
+    /// The system that the question is about, if it names one.
+    fn meant(&self) -> Option<CardSystem> {
+        self.system.or_else(|| self.target.names_system_of())
     }
 }
 
-/// What was found at a host.
+/// The result of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Discovery {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What was asked for.
+    /// The target.
     pub asked: String,
     /// Scheme, host and port.
     pub origin: String,
-    /// What the cards are worth as documents.
-    pub outcome: Outcome,
-    /// What is to be said of the host as a whole, sorted by effect and code.
+    /// Whether the cards are valid.
+    pub outcome: DiscoveryOutcome,
+    /// Reasons about the host as a whole, sorted by effect and code.
     pub reasons: Vec<Reason>,
-    /// Everything that was asked, in the order of the URLs.
-    pub places: Vec<Asked>,
-    /// The cards, by their first place.
+    /// The URLs that were asked, in order.
+    pub places: Vec<UrlResult>,
+    /// The cards, by their first URL.
     pub cards: Vec<Found>,
-    /// Documents that are no cards but say where cards are, by their first place. What they name was not asked.
+    /// Documents that are not cards but say where cards are, by their first URL. The URLs in them were not asked.
     pub descriptors: Vec<Descriptor>,
-    /// The name on ENS that vouches for a card; `null` where none does, or none was asked for.
+    /// The ENS name that proves a card; `null` if none does, or none was resolved.
     pub ens_bound: Option<EnsBound>,
-    /// What made this.
+    /// The program.
     pub tool: Tool,
 }
 
-/// What the cards of a host are worth as documents. Nothing of it says who published them.
+/// Whether the cards of a host are valid. It does not say who published them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum DiscoveryOutcome {
     /// There is a card, and none breaks the rules of its system.
     Valid,
     /// A card breaks the rules of its system.
@@ -97,53 +98,53 @@ pub enum Outcome {
     Undecided,
 }
 
-/// One URL that was asked.
+/// The result of one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Asked {
-    /// The URL; of a document without its query, which may hold a secret.
+pub struct UrlResult {
+    /// The URL. The query of a document is left out, since it may hold a secret.
     pub url: String,
     /// The systems whose cards are looked for there.
-    pub systems: Vec<Flavour>,
-    /// What came of it.
-    pub outcome: PlaceOutcome,
-    /// What is to be said of it: always where there is no document, else only where it is served in a wrong way.
+    pub systems: Vec<CardSystem>,
+    /// The outcome.
+    pub outcome: UrlOutcome,
+    /// Codes: always if there is no document, otherwise only if it is served wrongly.
     pub codes: Vec<Code>,
-    /// The cause in words, where there is no document, or not that of the system that was asked for.
+    /// The cause in words, if there is no document or it belongs to another agent system.
     pub detail: Option<String>,
-    /// Where redirects led, without query.
+    /// The end of the redirects, without query.
     pub redirected_to: Option<String>,
     /// The `Content-Type` of the document, cut short.
     pub content_type: Option<String>,
-    /// The document.
+    /// The digest of the document.
     pub sha256: Option<Digest>,
 }
 
-/// What came of one URL.
+/// The outcome of one URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PlaceOutcome {
+pub enum UrlOutcome {
     /// There is a document.
     Found,
-    /// The host says that there is nothing (404, 410).
+    /// The host answered that there is nothing (404, 410).
     Absent,
-    /// The host gave no usable answer.
+    /// The host gave no usable response.
     Unreachable,
-    /// The URL or a redirect leads to where nothing is asked.
+    /// The URL or a redirect leads to a forbidden address.
     Forbidden,
-    /// What is there is not JSON, and does not say that it is.
+    /// The body is not JSON and is not announced as JSON.
     WrongContentType,
     /// The body is larger than a card may be.
     Oversize,
 }
 
-/// One card, wherever it is served.
+/// One card, with all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// Their number.
     pub bytes: usize,
-    /// The URLs that gave them.
+    /// The URLs that served them.
     pub urls: Vec<String>,
     /// System, version, validity and findings.
     #[serde(flatten)]
@@ -155,10 +156,11 @@ pub struct Found {
 pub struct Descriptor {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
-    /// The URLs that gave them.
+    /// The URLs that served them.
     pub urls: Vec<String>,
-    /// The system that it belongs to.
-    pub flavour: Flavour,
+    /// The card system of the document.
+    #[serde(rename = "flavour")]
+    pub system: CardSystem,
 }
 
 /// A name whose trusted verdict proved the bytes of a card.
@@ -174,17 +176,17 @@ pub struct EnsBound {
     pub sha256: Digest,
 }
 
-/// Asks a host for its cards and judges them. Never fails: what went wrong is in the answer.
+/// Asks a host for its cards and judges them. It never fails: failures are part of the result.
 ///
-/// All URLs are asked at the same time, each within the time limit of one question.
+/// All URLs are asked in parallel, each within the time limit of one question.
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profile) -> Discovery {
     let deadline = Instant::now() + resolver.time_limit();
-    let places = question.target.places(question.flavour);
+    let places = question.target.places(question.system);
     let answers = join_all(places.iter().map(|place| resolver.document(place.url.as_str()))).await;
     let answered = places.into_iter().zip(answers).map(|(place, answer)| Answered::of(place, answer)).collect();
     let (mut discovery, cards) = judged(question, answered, profile);
     if question.bind {
-        // A host that takes all the time for its documents leaves none for their names.
+        // The documents and their names share one time limit.
         discovery.ens_bound = timeout_at(deadline, bound(resolver, &cards, &discovery)).await.ok().flatten();
         if discovery.ens_bound.is_none() {
             discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
@@ -194,38 +196,38 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profil
     discovery
 }
 
-/// A place, with what it gave.
+/// A candidate URL and its response.
 struct Answered {
-    place: Place,
+    place: CandidateUrl,
     answer: Result<Body, FetchError>,
 }
 
-/// What a document is.
+/// The kind of a document.
 enum Kind {
     Card(Box<Report>, Option<Card>),
-    Descriptor(Flavour),
+    Descriptor(CardSystem),
 }
 
 impl Answered {
-    const fn of(place: Place, answer: Result<Body, FetchError>) -> Self {
+    const fn of(place: CandidateUrl, answer: Result<Body, FetchError>) -> Self {
         Self { place, answer }
     }
 
-    /// The body, if it is a document: what is neither JSON nor announced as JSON is a page.
+    /// The body, if it is JSON or announced as JSON. Other bodies are web pages.
     fn document(&self) -> Option<&Body> {
         let body = self.answer.as_ref().ok()?;
         (is_json(body.content_type.as_deref()) || Card::parse(&body.bytes).is_ok()).then_some(body)
     }
 }
 
-/// The answer, as far as the web gives it, and the cards that parse, by their digests.
+/// The result without ENS, and the cards that parse, by their digests.
 fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (Discovery, BTreeMap<Digest, Card>) {
     let mut kinds: BTreeMap<Digest, Kind> = BTreeMap::new();
     let mut asked = Vec::new();
     for answered in &answered {
         let document = answered.document().map(|body| {
             let digest = Digest::of(&body.bytes);
-            (body, digest, &*kinds.entry(digest).or_insert_with(|| kind(&body.bytes, question.flavour, profile)))
+            (body, digest, &*kinds.entry(digest).or_insert_with(|| kind(&body.bytes, question.system, profile)))
         });
         asked.push(match document {
             Some((body, digest, kind)) => served(&answered.place, body, digest, kind, question.meant()),
@@ -237,7 +239,7 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
         schema: SCHEMA,
         asked: question.target.to_string(),
         origin: question.target.origin(),
-        outcome: Outcome::Undecided,
+        outcome: DiscoveryOutcome::Undecided,
         reasons: Vec::new(),
         places: asked,
         cards: Vec::new(),
@@ -247,10 +249,10 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
     };
     let mut cards = BTreeMap::new();
     for (sha256, kind) in kinds {
-        let at = |place: &&Asked| place.sha256 == Some(sha256);
+        let at = |place: &&UrlResult| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match kind {
-            Kind::Descriptor(flavour) => discovery.descriptors.push(Descriptor { sha256, urls, flavour }),
+            Kind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system }),
             Kind::Card(report, card) => {
                 let body = answered.iter().filter_map(Answered::document).find(|b| Digest::of(&b.bytes) == sha256);
                 let bytes = body.map_or(0, |body| body.bytes.len());
@@ -262,13 +264,13 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
     discovery.cards.sort_by(|a, b| a.urls.cmp(&b.urls));
     discovery.descriptors.sort_by(|a, b| a.urls.cmp(&b.urls));
     discovery.outcome = match discovery.cards.as_slice() {
-        [] => Outcome::Undecided,
-        cards if cards.iter().all(|card| card.report.valid) => Outcome::Valid,
-        _ => Outcome::Invalid,
+        [] => DiscoveryOutcome::Undecided,
+        cards if cards.iter().all(|card| card.report.valid) => DiscoveryOutcome::Valid,
+        _ => DiscoveryOutcome::Invalid,
     };
     match discovery.cards.len() {
         0 => {
-            let code = question.meant().map_or(Code::DiscoveryNoCard, |flavour| flavour.whereabouts().unreachable);
+            let code = question.meant().map_or(Code::DiscoveryNoCard, |system| system.discovery_rules().unreachable);
             discovery.reasons.push(no_card(code, &question.target, &discovery.places));
         }
         1 => {}
@@ -277,11 +279,11 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
     (discovery, cards)
 }
 
-/// A host that says that it has no root card may have several systems (OR-4).
-fn no_card(code: Code, target: &Target, places: &[Asked]) -> Reason {
+/// A host without a root card may have several agent systems (OR-4).
+fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
     let reason = Reason::new(code);
     let leaves_out =
-        |place: &Asked| place.outcome == PlaceOutcome::Absent && target.leaves_out_systems_of(&place.systems);
+        |place: &UrlResult| place.outcome == UrlOutcome::Absent && target.leaves_out_systems_of(&place.systems);
     if !places.iter().any(leaves_out) {
         return reason;
     }
@@ -289,56 +291,56 @@ fn no_card(code: Code, target: &Target, places: &[Asked]) -> Reason {
     reason.message(message)
 }
 
-fn kind(bytes: &[u8], named: Option<Flavour>, profile: &Profile) -> Kind {
+fn kind(bytes: &[u8], named: Option<CardSystem>, profile: &Profile) -> Kind {
     let card = Card::parse(bytes).ok();
-    let describes = |flavour: &&Flavour| card.as_ref().is_some_and(flavour.whereabouts().is_descriptor);
-    if let Some(flavour) = Flavour::ALL.iter().find(describes) {
-        return Kind::Descriptor(*flavour);
+    let describes = |system: &&CardSystem| card.as_ref().is_some_and(system.discovery_rules().is_descriptor);
+    if let Some(system) = CardSystem::ALL.iter().find(describes) {
+        return Kind::Descriptor(*system);
     }
     Kind::Card(Box::new(lint(bytes, named, &Rules::of(profile))), card)
 }
 
-/// A place that gave a document.
-fn served(place: &Place, body: &Body, sha256: Digest, kind: &Kind, meant: Option<Flavour>) -> Asked {
-    let flavour = match kind {
-        Kind::Card(report, _) => report.flavour,
+/// The result of a URL with a document.
+fn served(place: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant: Option<CardSystem>) -> UrlResult {
+    let system = match kind {
+        Kind::Card(report, _) => report.system,
         Kind::Descriptor(_) => None,
     };
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
-    let content_type = flavour.and_then(|flavour| flavour.whereabouts().content_type).filter(|_| !is_plain_json);
-    let stale = flavour.or(meant).and_then(|flavour| flavour.whereabouts().stale).filter(|_| body.stale);
+    let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
+    let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| body.stale);
     let other = match (&place.system, kind) {
         (Some(system), Kind::Card(_, Some(card))) if !system.is_of(card) => Some(Code::OrUrlNameMismatch),
         _ => None,
     };
-    Asked {
-        detail: other.map(|_| "the card is not that of the system that was asked for".to_owned()),
+    UrlResult {
+        detail: other.map(|_| "the card belongs to another agent system than the one asked for".to_owned()),
         redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
         content_type: body.content_type.clone(),
         sha256: Some(sha256),
         codes: content_type.into_iter().chain(stale).chain(other).collect(),
-        ..asked(place, PlaceOutcome::Found)
+        ..asked(place, UrlOutcome::Found)
     }
 }
 
-/// A place that gave none.
-fn not_served(place: &Place, answer: &Result<Body, FetchError>, meant: Option<Flavour>) -> Asked {
-    let meant = meant.filter(|flavour| place.systems.contains(flavour)).map(Flavour::whereabouts);
+/// The result of a URL without one.
+fn not_served(place: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
+    let meant = meant.filter(|system| place.systems.contains(system)).map(CardSystem::discovery_rules);
     let (outcome, code, detail) = match answer {
-        Ok(_) => (PlaceOutcome::WrongContentType, Code::DiscoveryContentType, None),
+        Ok(_) => (UrlOutcome::WrongContentType, Code::DiscoveryContentType, None),
         Err(FetchError::Unavailable(Cause::Status(404 | 410))) => {
             let special = meant.and_then(|whereabouts| whereabouts.absent).filter(|_| !place.is_of_system);
-            (PlaceOutcome::Absent, special.unwrap_or(Code::DiscoveryAbsent), answer.as_ref().err())
+            (UrlOutcome::Absent, special.unwrap_or(Code::DiscoveryAbsent), answer.as_ref().err())
         }
         Err(FetchError::Unavailable(Cause::Status(401 | 403 | 407))) => {
             let special = meant.and_then(|whereabouts| whereabouts.credentialed);
-            (PlaceOutcome::Unreachable, special.unwrap_or(Code::SourceUnavailable), answer.as_ref().err())
+            (UrlOutcome::Unreachable, special.unwrap_or(Code::SourceUnavailable), answer.as_ref().err())
         }
-        Err(error @ FetchError::Unavailable(_)) => (PlaceOutcome::Unreachable, Code::SourceUnavailable, Some(error)),
-        Err(error @ FetchError::Forbidden(_)) => (PlaceOutcome::Forbidden, Code::SourceForbidden, Some(error)),
-        Err(error @ FetchError::Oversize { .. }) => (PlaceOutcome::Oversize, Code::SourceOversize, Some(error)),
+        Err(error @ FetchError::Unavailable(_)) => (UrlOutcome::Unreachable, Code::SourceUnavailable, Some(error)),
+        Err(error @ FetchError::Forbidden(_)) => (UrlOutcome::Forbidden, Code::SourceForbidden, Some(error)),
+        Err(error @ FetchError::Oversize { .. }) => (UrlOutcome::Oversize, Code::SourceOversize, Some(error)),
     };
-    Asked {
+    UrlResult {
         codes: vec![code],
         detail: detail.map(|error| excerpt(&error.to_string())),
         content_type: answer.as_ref().ok().and_then(|body| body.content_type.clone()),
@@ -346,8 +348,8 @@ fn not_served(place: &Place, answer: &Result<Body, FetchError>, meant: Option<Fl
     }
 }
 
-fn asked(place: &Place, outcome: PlaceOutcome) -> Asked {
-    Asked {
+fn asked(place: &CandidateUrl, outcome: UrlOutcome) -> UrlResult {
+    UrlResult {
         url: place.shown(),
         systems: place.systems.clone(),
         outcome,
@@ -378,7 +380,7 @@ fn is_json(content_type: Option<&str>) -> bool {
 /// The first name, in their order, whose trusted verdict proved the bytes of a card here.
 async fn bound(resolver: &Resolver, cards: &BTreeMap<Digest, Card>, discovery: &Discovery) -> Option<EnsBound> {
     let is_commandlayer = |sha256: &Digest| {
-        discovery.cards.iter().any(|c| c.sha256 == *sha256 && c.report.flavour == Some(Flavour::CommandLayer))
+        discovery.cards.iter().any(|c| c.sha256 == *sha256 && c.report.system == Some(CardSystem::CommandLayer))
     };
     let stated = cards.iter().filter(|(sha256, _)| is_commandlayer(sha256));
     let mut names: Vec<(&str, Digest)> = stated.filter_map(|(sha256, card)| Some((card.ens()?, *sha256))).collect();

@@ -33,7 +33,7 @@ pub mod sign;
 pub mod telemetry;
 
 pub use clresolve_bundle as bundle;
-pub use clresolve_cards::{convert, flavour, generate, ledger, lint, project, signature};
+pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
 pub use clresolve_core::{address, digest, name, reason, records, text};
 pub use clresolve_ipfs as cid;
 pub use clresolve_verdict::{check, evidence, manifest, profile, schema, seal};

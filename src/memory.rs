@@ -1,7 +1,7 @@
-//! The memory: what trusted verdicts said of names, in one file that survives restarts.
+//! The memory: what earlier trusted verdicts said about names, in one file that survives restarts.
 //!
-//! It is bounded, and what it forgets first is what it has known for the shortest time: [`Memory::remember`]. A memory
-//! that fails is an error for whoever asks, never a wait without end and never a wrong answer.
+//! It is bounded. It first forgets the names that it has known for the shortest time: [`Memory::remember`]. A failure
+//! of the memory is an error for the caller, never an endless wait and never a wrong answer.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -17,36 +17,37 @@ use crate::name::EnsName;
 use crate::text::excerpt;
 
 /// World, chain, domain and name.
-type PlaceKey = (&'static str, u64, &'static str, &'static str);
+type RowKey = (&'static str, u64, &'static str, &'static str);
 
-/// Span, block of the last sighting, and the place: the first is the next to be forgotten.
+/// Span, block of the last sighting, and the key of the history. The first row is the next to be forgotten.
 type OrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
 
-/// The histories, as JSON. Another form gets another table.
-const HISTORIES: TableDefinition<PlaceKey, &[u8]> = TableDefinition::new("histories/1");
+/// The histories, as JSON. Another format needs another table.
+const HISTORIES: TableDefinition<RowKey, &[u8]> = TableDefinition::new("histories/1");
 
-/// The places in the order in which they are forgotten.
+/// The keys in the order in which histories are forgotten.
 const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
 
-/// Most names forgotten for one that is new, so that no single one pays for a bound that was lowered.
+/// Most names that are forgotten for a new one, so that a lowered bound does not slow down one question.
 const FORGOTTEN_AT_ONCE: usize = 8;
 
-/// Names below one domain may hold this part of the memory. A wildcard or a registrar of subnames makes names for
-/// nothing; beyond their part they push out one another.
+/// The share of the memory that names below one domain may use. A wildcard or a registrar of subnames makes names for
+/// free. Beyond this share they displace each other.
 const DOMAIN_SHARE: u64 = 16;
 
-/// Longest wait for the file: it is on a local disk, and whoever asks waits for a verdict.
+/// Longest wait for the file. It is on a local disk, and the caller waits for a verdict.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Questions to the file at once. The threads behind them also look up hosts, so a disk that hangs must not take all.
+/// Most questions to the file at once. Their threads also look up hosts, so a disk that hangs must not block all of
+/// them.
 const AT_ONCE: usize = 8;
 
 /// Bytes of the file that are kept in memory.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Where a history is kept: worlds and chains never share one.
+/// The key of a history. Worlds and chains never share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HistoryKey {
     world: String,
     chain: u64,
     /// The last two labels of the name.
@@ -54,8 +55,8 @@ pub struct Place {
     name: String,
 }
 
-impl Place {
-    /// The place of a name in a world (`anchor.world`) and chain (EIP-155).
+impl HistoryKey {
+    /// The key of a name in a world (`anchor.world`) and chain (EIP-155).
     pub fn new(world: &str, chain: u64, name: &EnsName) -> Self {
         let from = name.as_str().rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
         let domain = name.as_str().get(from..).unwrap_or_default().to_owned();
@@ -76,25 +77,27 @@ impl Place {
     }
 }
 
-/// Why the memory did not do what was asked of it.
+/// Why the memory failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// Another process holds the file.
-    #[error("another process uses the file; one at a time can")]
+    #[error("another process uses the file; only one can use it at a time")]
     InUse,
-    /// The file is not one of a memory, or is damaged.
-    #[error("{path}: not a memory of clresolve, or damaged ({detail}); move the file away, and a new one is made")]
+    /// The file is not a memory, or is damaged.
+    #[error(
+        "{path}: not a memory of clresolve, or damaged ({detail}); move the file away, and clresolve makes a new one"
+    )]
     Damaged {
         /// The file.
         path: String,
         /// What is wrong with it.
         detail: String,
     },
-    /// What is kept of one name cannot be read.
-    #[error("what is remembered of the name cannot be read; `clresolve memory forget` makes room for it again")]
+    /// The history of one name cannot be read.
+    #[error("the history of the name cannot be read; `clresolve memory forget` removes it")]
     Unreadable,
-    /// The file cannot be read or written; the cause.
+    /// The file cannot be read or written. Holds the cause.
     #[error("{0}")]
     Failed(String),
     /// No answer within a second.
@@ -110,33 +113,33 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Opens the file, or makes it; it keeps at most `names` histories. On Unix only its owner may read it.
+    /// Opens or creates the file. It keeps at most `names` histories. On Unix only its owner may read it.
     ///
-    /// A file that another process holds, or a disk that is full, is no error here: each later question tries again.
+    /// A file that another process holds, or a full disk, is not an error here: each later question tries again.
     ///
     /// # Errors
-    /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] where the file cannot be had.
+    /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
     pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
         Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
-    /// What is remembered of the name; an empty history where nothing is.
+    /// The history of the name; empty if nothing is remembered.
     ///
     /// # Errors
-    /// When the file cannot be read, or not in time.
-    pub async fn recall(&self, place: Place) -> Result<History, MemoryError> {
+    /// If the file cannot be read, or not in time.
+    pub async fn recall(&self, place: HistoryKey) -> Result<History, MemoryError> {
         self.ask(move |store| store.recall(&place)).await
     }
 
-    /// Adds a sighting to what is remembered of the name.
+    /// Adds a sighting to the history of the name.
     ///
-    /// Where there is no room, the name that has been known for the shortest span of blocks makes place (of equal ones
-    /// the one not seen for the longest time): among the names below the same domain where that has used up its part,
-    /// else among all. So names that somebody makes by the thousand push out one another and not those known for longer.
+    /// If the memory is full, it forgets the name with the shortest span of blocks; among equal ones, that not seen for
+    /// the longest time. If the domain has used up its share, only names below this domain are forgotten. So
+    /// mass-produced names displace each other and not names that are known for longer.
     ///
     /// # Errors
-    /// When the file cannot be written, or not in time.
-    pub async fn remember(&self, place: Place, sighting: Sighting) -> Result<(), MemoryError> {
+    /// If the file cannot be written, or not in time.
+    pub async fn remember(&self, place: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
         self.ask(move |store| store.remember(&place, &sighting)).await
     }
 
@@ -182,11 +185,11 @@ impl Store {
         Ok(Self { path: path.to_owned(), names: names.max(1), database: Mutex::new(database) })
     }
 
-    /// What is remembered of the name; an empty history where nothing is.
+    /// The history of the name; empty if nothing is remembered.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub fn recall(&self, place: &Place) -> Result<History, MemoryError> {
+    /// If the file cannot be read.
+    pub fn recall(&self, place: &HistoryKey) -> Result<History, MemoryError> {
         let table = match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(History::default()),
@@ -196,11 +199,11 @@ impl Store {
         decode(row.value())
     }
 
-    /// As [`Memory::remember`]; all of it or, on an error, none.
+    /// As [`Memory::remember`]. An error leaves the file unchanged.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn remember(&self, place: &Place, sighting: &Sighting) -> Result<(), MemoryError> {
+    /// If the file cannot be written.
+    pub fn remember(&self, place: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
@@ -213,11 +216,11 @@ impl Store {
         write.commit().map_err(failed)
     }
 
-    /// Forgets what is remembered of one name. Gives whether there was anything.
+    /// Forgets the history of one name. Returns whether there was one.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn forget(&self, place: &Place) -> Result<bool, MemoryError> {
+    /// If the file cannot be written.
+    pub fn forget(&self, place: &HistoryKey) -> Result<bool, MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         let known = Rows::open(&write)?.remove(place)?;
@@ -225,10 +228,10 @@ impl Store {
         Ok(known)
     }
 
-    /// Forgets everything, of every world. Gives how many names that were.
+    /// Forgets every history of every world. Returns their number.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn forget_all(&self) -> Result<u64, MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
@@ -242,7 +245,7 @@ impl Store {
     /// How many names are remembered, over all worlds.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn count(&self) -> Result<u64, MemoryError> {
         use redb::ReadableTableMetadata as _;
         match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
@@ -252,7 +255,7 @@ impl Store {
         }
     }
 
-    /// The open file; tries to open it where that has failed so far.
+    /// The open file. Tries to open it if that has failed so far.
     fn database(&self) -> Result<Arc<Database>, MemoryError> {
         let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = &*held {
@@ -263,9 +266,9 @@ impl Store {
     }
 }
 
-/// The two tables of one transaction, which always say the same.
+/// The two tables of one transaction. They always agree.
 struct Rows<'t> {
-    histories: redb::Table<'t, PlaceKey, &'static [u8]>,
+    histories: redb::Table<'t, RowKey, &'static [u8]>,
     order: redb::Table<'t, OrderKey, ()>,
 }
 
@@ -280,8 +283,8 @@ impl<'t> Rows<'t> {
         self.histories.len().map_err(failed)
     }
 
-    /// Takes the history of a place out of both tables.
-    fn take(&mut self, place: &Place) -> Result<History, MemoryError> {
+    /// Takes the history of a key out of both tables.
+    fn take(&mut self, place: &HistoryKey) -> Result<History, MemoryError> {
         let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
             return Ok(History::default());
         };
@@ -290,23 +293,24 @@ impl<'t> Rows<'t> {
         Ok(known)
     }
 
-    fn put(&mut self, place: &Place, history: &History) -> Result<(), MemoryError> {
+    fn put(&mut self, place: &HistoryKey, history: &History) -> Result<(), MemoryError> {
         let bytes = serde_json::to_vec(history).map_err(failed)?;
         self.histories.insert(place.key(), bytes.as_slice()).map_err(failed)?;
         self.order.insert(place.order(history), ()).map_err(failed)?;
         Ok(())
     }
 
-    /// Removes a place from both tables, whatever is kept there. Gives whether there was anything.
-    fn remove(&mut self, place: &Place) -> Result<bool, MemoryError> {
+    /// Removes a key from both tables, even if its history cannot be read. Returns whether there was one.
+    fn remove(&mut self, place: &HistoryKey) -> Result<bool, MemoryError> {
         let of_place = |key: &(u64, u64, &str, u64, &str, &str)| (key.2, key.3, key.4, key.5) == place.key();
         self.order.retain(|key, ()| !of_place(&key)).map_err(failed)?;
         let removed = self.histories.remove(place.key()).map_err(failed)?;
         Ok(removed.is_some())
     }
 
-    /// Makes room for one more name, where there is none. A memory that was larger once shrinks a few names at a time.
-    fn make_room(&mut self, place: &Place, names: u64) -> Result<(), MemoryError> {
+    /// Makes room for one more name, if the memory is full. A memory with a lowered bound shrinks a few names at a
+    /// time.
+    fn make_room(&mut self, place: &HistoryKey, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let first = if self.siblings(place)? >= share {
@@ -323,8 +327,8 @@ impl<'t> Rows<'t> {
         Ok(())
     }
 
-    /// How many names below the same domain are remembered. Bounded by the domain's part.
-    fn siblings(&self, place: &Place) -> Result<u64, MemoryError> {
+    /// The number of remembered names below the same domain. The domain's share bounds it.
+    fn siblings(&self, place: &HistoryKey) -> Result<u64, MemoryError> {
         let mut count = 0;
         for row in
             self.histories.range((place.world.as_str(), place.chain, place.domain.as_str(), "")..).map_err(failed)?
@@ -339,13 +343,13 @@ impl<'t> Rows<'t> {
         Ok(count)
     }
 
-    /// The first row in the order of forgetting that is `among` those in question. Bounded by the size of the memory.
+    /// The first row, in the order of forgetting, for which `among` holds. The size of the memory bounds the search.
     fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
         for row in self.order.iter().map_err(failed)? {
             let key = row.map_err(failed)?.0;
             let (span, last, world, chain, domain, name) = key.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let row = OrderRow { span, last, place: Place { world, chain, domain, name } };
+            let row = OrderRow { span, last, place: HistoryKey { world, chain, domain, name } };
             if among(&row) {
                 return Ok(Some(row));
             }
@@ -358,7 +362,7 @@ impl<'t> Rows<'t> {
 struct OrderRow {
     span: u64,
     last: u64,
-    place: Place,
+    place: HistoryKey,
 }
 
 impl OrderRow {
@@ -368,7 +372,7 @@ impl OrderRow {
     }
 }
 
-/// Why the file was not opened: for now, or until somebody does something about it.
+/// Why the file was not opened: for the moment, or until the operator acts.
 enum OpenError {
     Passing(MemoryError),
     Lasting(MemoryError),
@@ -381,7 +385,7 @@ impl From<OpenError> for MemoryError {
     }
 }
 
-/// Opens the file, or makes it, and looks whether it is whole.
+/// Opens or creates the file, and checks its integrity.
 fn database(path: &Path) -> Result<Database, OpenError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -393,7 +397,7 @@ fn database(path: &Path) -> Result<Database, OpenError> {
     let mut database = builder.create_file(file).map_err(|error| not_opened(path, error))?;
     match database.check_integrity() {
         Ok(true) => Ok(database),
-        Ok(false) => Err(not_opened(path, StorageError::Corrupted("some of it had to be given up".to_owned()).into())),
+        Ok(false) => Err(not_opened(path, StorageError::Corrupted("a part of it was lost".to_owned()).into())),
         Err(error) => Err(not_opened(path, error)),
     }
 }
@@ -434,8 +438,8 @@ mod tests {
     use super::*;
     use clresolve_verdict::sample::sighting;
 
-    fn place(name: &str) -> Place {
-        Place::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
+    fn place(name: &str) -> HistoryKey {
+        HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
     }
 
     fn folder() -> tempfile::TempDir {
@@ -476,7 +480,7 @@ mod tests {
         let store = store(&folder, 10);
         see(&store, "a.eth", 7);
         let name = EnsName::parse("a.eth").unwrap();
-        for other in [Place::new("mainnet", 31_337, &name), Place::new("lab", 1, &name)] {
+        for other in [HistoryKey::new("mainnet", 31_337, &name), HistoryKey::new("lab", 1, &name)] {
             assert_eq!(store.recall(&other), Ok(History::default()));
         }
     }
@@ -567,8 +571,8 @@ mod tests {
         }
     }
 
-    /// Most of the file is unused, and two commits are kept in it: a change leads to a refusal, to what was there, or to
-    /// what was there before; never to a panic or another history.
+    /// Most of the file is unused, and two commits are kept in it: a change leads to a refusal, to what was there, or
+    /// to what was there before; never to a panic or another history.
     #[test]
     fn a_changed_byte_never_makes_another_history() {
         let folder = folder();

@@ -1,7 +1,7 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes a [`Row`], a row is counted in the [`Tally`] and kept wherever the caller likes ([`Rows`]), so that
-//! what is held does not grow with the number of names. [`Report::write`] makes the document.
+//! A verdict becomes a [`Row`]. The [`Tally`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
+//! grow with the number of names. [`Report::write`] writes the document.
 
 mod csv;
 pub mod drift;
@@ -27,27 +27,27 @@ use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
 /// The schema identifier of the report's JSON form.
 pub const SCHEMA: &str = "clresolve.audit/1";
 
-/// Most reasons kept of one verdict. An honest card that is wrong has a handful; a hostile one can have many hundreds,
-/// and its verdict still holds all of them.
+/// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
+/// hundreds, and its verdict still holds all of them.
 pub const MAX_REASONS_PER_ROW: usize = 64;
 
-/// Longest name kept of a row, in bytes: longer than any name that can be resolved, so that only what is none is cut.
+/// Longest name of a row, in bytes: longer than any name that can be resolved, so that no valid name is cut.
 pub const MAX_NAME_BYTES: usize = 512;
 
-/// Most names that the report shows as examples of one reason; the rows hold all.
+/// Most names that the report shows as examples of one reason. The rows hold all.
 pub const EXAMPLES_PER_REASON: usize = 5;
 
-/// Most sets of findings that the report knows again. A registry has a handful, made by the same mistake in many cards;
-/// beyond these a name has its findings to itself.
+/// Most sets of findings by which the report groups names. A registry has a handful, by the same mistake in many cards.
+/// Further names are not grouped.
 pub const MAX_KINDS_OF_FINDINGS: usize = 256;
 
-/// Most names that the findings which they share are told for by name; the table of names has all.
+/// Most names that are listed beside shared findings. The table of names has all.
 pub const NAMES_PER_FINDING: usize = 40;
 
-/// An audit: under which rules, what came out, and how it ended. Its rows are elsewhere.
+/// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What was asked, and by which rules.
+    /// The question and the rules.
     pub scope: Scope,
     /// The counts.
     pub tally: Tally,
@@ -55,7 +55,7 @@ pub struct Report {
     pub ending: Ending,
 }
 
-/// What an audit asked, and by which rules.
+/// The question and the rules of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scope {
     /// `mainnet`, `sandbox`, or what the configuration names.
@@ -77,14 +77,14 @@ pub struct Scope {
 pub enum Ending {
     /// Every name has its row.
     Complete,
-    /// It was interrupted; the rows are those of the names judged until then.
+    /// It was interrupted. Later names have no row.
     Interrupted,
-    /// The list of names could not be read to its end.
+    /// The list of names could not be read to the end.
     ListFailed(String),
 }
 
 impl Ending {
-    /// What a reader of an incomplete report has to know.
+    /// The warning of an incomplete report.
     pub fn warning(&self) -> Option<String> {
         match self {
             Self::Complete => None,
@@ -103,16 +103,16 @@ pub enum Format {
     Json,
     /// A row per name, for spreadsheets.
     Csv,
-    /// One page without scripts or outside resources, for people and printers.
+    /// One page without scripts or external resources, for people and printers.
     Html,
 }
 
-/// The rows of a report, in the order of the list. They may be gone through several times.
+/// The rows of a report, in the order of the list. They can be read several times.
 pub trait Rows {
-    /// Gives each row to `see`.
+    /// Passes each row to `see`.
     ///
     /// # Errors
-    /// When a row cannot be read, or what `see` says.
+    /// If a row cannot be read, or the error of `see`.
     fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
 }
 
@@ -126,7 +126,7 @@ impl Report {
     /// Writes the report, with its `rows`, in a form.
     ///
     /// # Errors
-    /// When a row cannot be read or `out` cannot be written.
+    /// If a row cannot be read or `out` cannot be written.
     pub fn write(&self, format: Format, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Markdown => markdown::write(self, rows, out),
@@ -136,7 +136,7 @@ impl Report {
         }
     }
 
-    /// The facts at the head of the report: what, and its value.
+    /// The facts at the head of the report: labels and values.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scope = &self.scope;
         let depth = match scope.depth {
@@ -166,14 +166,14 @@ fn span(first: String, last: String) -> String {
     if first == last { first } else { format!("{first} to {last}") }
 }
 
-/// What the report keeps of a verdict.
+/// The part of a verdict that the report keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The line of the list, from 1.
     pub line: u64,
-    /// The name as it stands there.
+    /// The name as it is written there.
     pub input: String,
-    /// Its normal form; absent when it has none.
+    /// Its normal form; absent if it has none.
     pub normalized: Option<String>,
     /// The state.
     pub state: State,
@@ -185,7 +185,7 @@ pub struct Row {
     pub more_reasons: usize,
     /// Which of record, host, IPFS and manifest agree.
     pub drift: Drift,
-    /// The text records to set, where the CID proves their values.
+    /// The text records to set, if the CID proves their values.
     pub txt: Vec<TxtLine>,
     /// Other profiles under which the same evidence is trusted.
     pub near_misses: Vec<String>,
@@ -193,7 +193,7 @@ pub struct Row {
     pub block: Option<u64>,
     /// When the evidence was gathered, RFC 3339.
     pub checked_at: String,
-    /// `id` of the verdict; absent where the line could not be read as a name.
+    /// `id` of the verdict; absent if the line could not be read as a name.
     pub verdict: Option<String>,
 }
 
@@ -217,7 +217,7 @@ impl Row {
         }
     }
 
-    /// The row of a line that cannot be read as a name: `start` is what can be shown of it, `why` the cause.
+    /// The row of a line that cannot be read as a name: `start` is the part to show, `why` the cause.
     pub fn unreadable(line: u64, start: &str, why: &str, checked_at: String) -> Self {
         Self {
             line,
@@ -252,12 +252,12 @@ impl Row {
         codes
     }
 
-    /// Whether a reader has something to do, or to know, beyond the row of the table.
+    /// Whether the report has more to say about the name than the row of the table.
     fn has_findings(&self) -> bool {
         self.state != State::Trusted || self.drift.differs()
     }
 
-    /// The same for all names whose findings differ in values at most. A line that is no name is like no other.
+    /// A digest that names share if their findings differ only in values. A line that is not a name has none.
     fn kind_of_findings(&self) -> Option<Digest> {
         self.normalized.as_ref().filter(|_| self.has_findings())?;
         let findings = self.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
@@ -267,7 +267,7 @@ impl Row {
     }
 }
 
-/// The counts over all rows. It does not grow with their number.
+/// The counts over all rows. Its size does not grow with their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Names with a row.
@@ -278,7 +278,7 @@ pub struct Tally {
     pub untrusted: u64,
     /// Those that could not be decided.
     pub indeterminate: u64,
-    /// Those of which two sources differ.
+    /// Those with two sources that differ.
     pub drifting: u64,
     /// Those that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
@@ -290,12 +290,12 @@ pub struct Tally {
     alike: BTreeMap<Digest, Alike>,
 }
 
-/// The names whose findings differ in values at most.
+/// Names whose findings differ only in values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alike {
     /// The line of the first of them.
     pub line: u64,
-    /// How many they are.
+    /// Their number.
     pub names: u64,
     /// Those after the first, at most [`NAMES_PER_FINDING`].
     pub others: Vec<String>,
@@ -306,9 +306,9 @@ pub struct Alike {
 pub struct Group {
     /// The code.
     pub code: Code,
-    /// What it does to the state.
+    /// The effect on the state.
     pub effect: Effect,
-    /// How many names have it.
+    /// The number of names with this reason.
     pub names: u64,
     /// The first of them, at most [`EXAMPLES_PER_REASON`].
     pub examples: Vec<String>,
@@ -387,7 +387,7 @@ fn slugs(codes: &[Code], separator: &str) -> String {
     codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
 }
 
-/// The rules that reasons go by, each once.
+/// The rules behind reasons, without duplicates.
 fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
     let mut rules: Vec<&str> = reasons.into_iter().filter_map(|reason| reason.requirement.as_deref()).collect();
     rules.sort_unstable();

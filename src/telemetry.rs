@@ -13,7 +13,7 @@ use metrics::{Counter, counter, gauge};
 use clresolve_chain::RPC_LIES;
 use clresolve_egress::count::UPSTREAM_REQUESTS;
 
-pub use clresolve_egress::count::{FOREIGN, Outcome, Upstream, upstream};
+pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
 pub use exposition::{Exposition, exposition};
 
 /// What kind of metric a family is.

@@ -1,4 +1,4 @@
-//! Discovery against hosts on loopback, honest and hostile: what is asked, what is sent, and what is said of it.
+//! Discovery against hosts on loopback, honest and hostile: requests, responses and results.
 
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "the fetch tests use all of it")]
@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clresolve::config::Config;
-use clresolve::discover::{Discovery, Outcome, PlaceOutcome, Question, SystemName, Target, TargetError, discover};
-use clresolve::flavour::Flavour;
+use clresolve::discover::{
+    Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
+};
 use clresolve::profile::DEFAULT;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
+use clresolve::system::CardSystem;
 use clresolve::verdict::State;
 use serde_json::Value;
 
@@ -35,7 +37,7 @@ const REGISTRY: &str = include_str!("../crates/sandbox/src/discovery/descriptor.
 /// For servers that do not answer.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A busy machine is no defect.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host under test and a resolver that reaches it.
@@ -85,8 +87,8 @@ fn at(target: &str) -> Question {
     Question::new(Target::parse(target).expect("a target"))
 }
 
-fn of(target: &str, flavour: Flavour) -> Question {
-    Question { flavour: Some(flavour), ..at(target) }
+fn of(target: &str, system: CardSystem) -> Question {
+    Question { system: Some(system), ..at(target) }
 }
 
 /// Every answer of these tests follows the schema, which is strict.
@@ -112,15 +114,15 @@ fn served(headers: &str, body: &str) -> Answer {
     Answer::Whole(answer("200 OK", headers, body.as_bytes()))
 }
 
-/// What came of `path`, and what is said of it.
+/// The outcome and the codes of `path`.
 #[track_caller]
-fn place<'d>(discovery: &'d Discovery, path: &str) -> (PlaceOutcome, &'d [Code]) {
+fn place<'d>(discovery: &'d Discovery, path: &str) -> (UrlOutcome, &'d [Code]) {
     let found = discovery.places.iter().find(|place| place.url.ends_with(&format!("example{path}")));
     let place = found.unwrap_or_else(|| panic!("{path} was not asked: {discovery:#?}"));
     (place.outcome, &place.codes)
 }
 
-// --- what is asked, and what is sent ---
+// --- requests ---
 
 #[tokio::test]
 async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_asked() {
@@ -128,8 +130,8 @@ async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_ask
     let card = AEVUM.replace("aevum.sandbox.example", "other.example");
     let world = World::new(move |path| if path == OLDER { ok(card.as_bytes()) } else { nothing() }).await;
     let discovery = world.walk().await;
-    assert_eq!(discovery.outcome, Outcome::Valid, "{discovery:#?}");
-    assert_eq!(discovery.cards[0].report.flavour, Some(Flavour::Aevum));
+    assert_eq!(discovery.outcome, DiscoveryOutcome::Valid, "{discovery:#?}");
+    assert_eq!(discovery.cards[0].report.system, Some(CardSystem::Aevum));
     assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
     assert_eq!(world.server.connections(), 3);
     assert!(discovery.ens_bound.is_none());
@@ -138,11 +140,11 @@ async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_ask
 #[tokio::test]
 async fn aevum_alone_is_looked_for_at_one_path() {
     let world = World::new(|path| if path == OLDER { ok(AEVUM.as_bytes()) } else { nothing() }).await;
-    let discovery = world.ask(&of("agent.example", Flavour::Aevum)).await;
-    assert_eq!((discovery.outcome, world.sorted_paths()), (Outcome::Valid, vec![OLDER.to_owned()]));
+    let discovery = world.ask(&of("agent.example", CardSystem::Aevum)).await;
+    assert_eq!((discovery.outcome, world.sorted_paths()), (DiscoveryOutcome::Valid, vec![OLDER.to_owned()]));
     let silent = World::new(|_| nothing()).await;
-    let discovery = silent.ask(&of("agent.example", Flavour::Aevum)).await;
-    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Undecided, vec![Code::AeCardUnreachable]));
+    let discovery = silent.ask(&of("agent.example", CardSystem::Aevum)).await;
+    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Undecided, vec![Code::AeCardUnreachable]));
 }
 
 #[tokio::test]
@@ -157,9 +159,9 @@ async fn no_credentials_are_sent_whatever_the_host_sets_or_demands() {
     let discovery = world.walk().await;
     let again = world.walk().await;
     assert_eq!(discovery, again);
-    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Found, &[][..]));
-    assert_eq!(place(&discovery, OLDER), (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]));
-    assert_eq!(place(&discovery, DESCRIPTOR), (PlaceOutcome::Forbidden, &[Code::SourceForbidden][..]));
+    assert_eq!(place(&discovery, CARD), (UrlOutcome::Found, &[][..]));
+    assert_eq!(place(&discovery, OLDER), (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]));
+    assert_eq!(place(&discovery, DESCRIPTOR), (UrlOutcome::Forbidden, &[Code::SourceForbidden][..]));
     let heads = world.server.heads();
     assert_eq!(heads.len(), 8, "{heads:?}");
     for head in heads {
@@ -176,8 +178,8 @@ async fn no_credentials_are_sent_whatever_the_host_sets_or_demands() {
 async fn a_host_that_demands_credentials_shows_no_orloj_card() {
     let world = World::new(|_| status("401 Unauthorized")).await;
     let discovery = world.ask(&at("https://agent.example/v1/agent-systems/research")).await;
-    assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Unreachable, &[Code::OrDiscoveryCredentialed][..]));
-    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Undecided, vec![Code::OrCardUnreachable]));
+    assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Unreachable, &[Code::OrDiscoveryCredentialed][..]));
+    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Undecided, vec![Code::OrCardUnreachable]));
 }
 
 // --- one card or several ---
@@ -186,7 +188,7 @@ async fn a_host_that_demands_credentials_shows_no_orloj_card() {
 async fn the_same_bytes_at_two_paths_are_one_card() {
     let world = World::new(|path| if path == DESCRIPTOR { nothing() } else { ok(A2A.as_bytes()) }).await;
     let discovery = world.walk().await;
-    assert_eq!((discovery.outcome, discovery.cards.len()), (Outcome::Valid, 1));
+    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1));
     let urls = [CARD, OLDER].map(|path| format!("https://agent.example{path}"));
     assert_eq!(discovery.cards[0].urls, urls);
     assert!(discovery.reasons.is_empty());
@@ -201,9 +203,9 @@ async fn different_cards_are_both_judged_and_one_that_is_bad_makes_the_host_inva
     })
     .await;
     let discovery = world.walk().await;
-    let judged: Vec<_> = discovery.cards.iter().map(|card| (card.report.flavour, card.report.valid)).collect();
-    assert_eq!(judged, [(Some(Flavour::A2a), true), (Some(Flavour::CommandLayer), false)]);
-    assert_eq!((discovery.outcome, codes(&discovery)), (Outcome::Invalid, vec![Code::DiscoveryCardsDiffer]));
+    let judged: Vec<_> = discovery.cards.iter().map(|card| (card.report.system, card.report.valid)).collect();
+    assert_eq!(judged, [(Some(CardSystem::A2a), true), (Some(CardSystem::CommandLayer), false)]);
+    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Invalid, vec![Code::DiscoveryCardsDiffer]));
 }
 
 #[tokio::test]
@@ -211,7 +213,10 @@ async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
     let registry = REGISTRY.replace("schemas.sandbox.example", "other.example");
     let world = World::new(move |path| if path == OLDER { ok(registry.as_bytes()) } else { nothing() }).await;
     let discovery = world.walk().await;
-    assert_eq!((discovery.outcome, discovery.cards.len(), discovery.descriptors.len()), (Outcome::Undecided, 0, 1));
+    assert_eq!(
+        (discovery.outcome, discovery.cards.len(), discovery.descriptors.len()),
+        (DiscoveryOutcome::Undecided, 0, 1)
+    );
     assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
 }
 
@@ -223,16 +228,16 @@ async fn without_a_root_card_the_path_of_the_system_is_tried() {
     let mut question = at("https://agent.example");
     question.target = question.target.with_system(SystemName::parse("research").unwrap()).unwrap();
     let discovery = world.ask(&question).await;
-    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Absent, &[Code::OrRootCardAbsent][..]));
-    assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Found, &[][..]));
-    assert_eq!(discovery.cards[0].report.flavour, Some(Flavour::Orloj));
-    assert!(discovery.outcome == Outcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+    assert_eq!(place(&discovery, CARD), (UrlOutcome::Absent, &[Code::OrRootCardAbsent][..]));
+    assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, &[][..]));
+    assert_eq!(discovery.cards[0].report.system, Some(CardSystem::Orloj));
+    assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
 
-    let root = world.ask(&of("agent.example", Flavour::Orloj)).await;
-    assert_eq!(place(&root, CARD), (PlaceOutcome::Absent, &[Code::OrRootCardAbsent][..]));
-    assert_eq!((root.outcome, codes(&root)), (Outcome::Undecided, vec![Code::OrCardUnreachable]));
+    let root = world.ask(&of("agent.example", CardSystem::Orloj)).await;
+    assert_eq!(place(&root, CARD), (UrlOutcome::Absent, &[Code::OrRootCardAbsent][..]));
+    assert_eq!((root.outcome, codes(&root)), (DiscoveryOutcome::Undecided, vec![Code::OrCardUnreachable]));
     let unnamed = world.walk().await;
-    assert_eq!(place(&unnamed, CARD), (PlaceOutcome::Absent, &[Code::DiscoveryAbsent][..]));
+    assert_eq!(place(&unnamed, CARD), (UrlOutcome::Absent, &[Code::DiscoveryAbsent][..]));
 }
 
 #[tokio::test]
@@ -257,26 +262,26 @@ async fn a_system_of_another_namespace_is_asked_for_in_it_and_no_other_one_passe
     ] {
         let discovery = world.ask(&at(&format!("https://agent.example/v1/agent-systems/{name}{query}"))).await;
         let path = format!("/v1/agent-systems/{name}/.well-known/agent-card.json{query}");
-        assert_eq!(place(&discovery, &path), (PlaceOutcome::Found, expected), "{discovery:#?}");
-        let own = discovery.places.iter().find(|place| place.outcome == PlaceOutcome::Found).expect("asserted");
+        assert_eq!(place(&discovery, &path), (UrlOutcome::Found, expected), "{discovery:#?}");
+        let own = discovery.places.iter().find(|place| place.outcome == UrlOutcome::Found).expect("asserted");
         assert_eq!(own.detail.is_some(), !expected.is_empty());
         let document = world.ask(&at(&format!("https://agent.example{path}"))).await;
-        assert_eq!(place(&document, &path), (PlaceOutcome::Found, expected), "{document:#?}");
+        assert_eq!(place(&document, &path), (UrlOutcome::Found, expected), "{document:#?}");
     }
     let typed = Target::parse(HOST).unwrap().with_system(SystemName::parse("team-a/research").unwrap()).unwrap();
     let discovery = world.ask(&Question::new(typed)).await;
     assert_eq!(discovery.asked, "https://agent.example/v1/agent-systems/research?namespace=team-a");
-    assert_eq!((discovery.outcome, discovery.cards.len()), (Outcome::Valid, 1));
+    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1));
 }
 
 #[tokio::test]
 async fn a_host_without_a_root_card_is_said_to_have_perhaps_several_systems() {
     let world = World::new(|_| nothing()).await;
-    for question in [at(HOST), of(HOST, Flavour::Orloj)] {
+    for question in [at(HOST), of(HOST, CardSystem::Orloj)] {
         let discovery = world.ask(&question).await;
         assert!(discovery.reasons[0].message.contains("name one (--system"), "{discovery:#?}");
     }
-    for question in [of(HOST, Flavour::Aevum), at("https://agent.example/v1/agent-systems/research")] {
+    for question in [of(HOST, CardSystem::Aevum), at("https://agent.example/v1/agent-systems/research")] {
         let discovery = world.ask(&question).await;
         assert!(!discovery.reasons[0].message.contains("--system"), "{discovery:#?}");
     }
@@ -288,7 +293,10 @@ async fn a_host_without_a_root_card_is_said_to_have_perhaps_several_systems() {
 async fn the_query_of_a_document_is_sent_and_not_told() {
     let world = World::new(|path| if path == "/a.json?token=SECRET" { ok(A2A.as_bytes()) } else { nothing() }).await;
     let discovery = world.ask(&at("https://agent.example/a.json?token=SECRET")).await;
-    assert_eq!((discovery.outcome, discovery.asked.as_str()), (Outcome::Valid, "https://agent.example/a.json"));
+    assert_eq!(
+        (discovery.outcome, discovery.asked.as_str()),
+        (DiscoveryOutcome::Valid, "https://agent.example/a.json")
+    );
     let text = serde_json::to_string(&discovery).expect("JSON");
     assert!(!text.contains("SECRET"), "{text}");
 }
@@ -312,8 +320,8 @@ async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     let mut digests = Vec::new();
     for expected in [&[][..], &[], &[Code::OrCardStale]] {
         let discovery = world.ask(&question).await;
-        assert_eq!(place(&discovery, SYSTEM), (PlaceOutcome::Found, expected));
-        assert!(discovery.outcome == Outcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+        assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, expected));
+        assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
         digests.push(discovery.cards[0].sha256);
     }
     assert!(digests[0] != digests[1] && digests[1] != digests[2]);
@@ -332,22 +340,26 @@ async fn a_direct_url_is_one_request_and_its_content_type_is_held() {
     })
     .await;
     for (path, outcome, expected) in [
-        ("/cards/a.json", Outcome::Valid, (PlaceOutcome::Found, &[][..])),
-        ("/cards/charset.json", Outcome::Valid, (PlaceOutcome::Found, &[])),
-        ("/cards/plain.json", Outcome::Valid, (PlaceOutcome::Found, &[Code::AnContentType])),
-        ("/cards/page.json", Outcome::Undecided, (PlaceOutcome::WrongContentType, &[Code::DiscoveryContentType])),
-        ("/cards/none.json", Outcome::Undecided, (PlaceOutcome::Absent, &[Code::DiscoveryAbsent])),
+        ("/cards/a.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[][..])),
+        ("/cards/charset.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[])),
+        ("/cards/plain.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[Code::AnContentType])),
+        (
+            "/cards/page.json",
+            DiscoveryOutcome::Undecided,
+            (UrlOutcome::WrongContentType, &[Code::DiscoveryContentType]),
+        ),
+        ("/cards/none.json", DiscoveryOutcome::Undecided, (UrlOutcome::Absent, &[Code::DiscoveryAbsent])),
     ] {
-        let discovery = world.ask(&of(&format!("https://agent.example{path}"), Flavour::Anypoint)).await;
+        let discovery = world.ask(&of(&format!("https://agent.example{path}"), CardSystem::Anypoint)).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{discovery:#?}");
         assert_eq!(discovery.places.len(), 1);
-        let reasons = if outcome == Outcome::Undecided { vec![Code::AnCardUnreachable] } else { Vec::new() };
+        let reasons = if outcome == DiscoveryOutcome::Undecided { vec![Code::AnCardUnreachable] } else { Vec::new() };
         assert_eq!(codes(&discovery), reasons);
     }
     assert_eq!(world.server.connections(), 5);
 }
 
-// --- hosts that mean harm ---
+// --- hostile hosts ---
 
 #[tokio::test]
 async fn each_failure_has_its_outcome_and_its_code() {
@@ -373,22 +385,22 @@ async fn each_failure_has_its_outcome_and_its_code() {
         _ => nothing(),
     })
     .await;
-    let unavailable = (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]);
-    let forbidden = (PlaceOutcome::Forbidden, &[Code::SourceForbidden][..]);
-    let oversize = (PlaceOutcome::Oversize, &[Code::SourceOversize][..]);
+    let unavailable = (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]);
+    let forbidden = (UrlOutcome::Forbidden, &[Code::SourceForbidden][..]);
+    let oversize = (UrlOutcome::Oversize, &[Code::SourceOversize][..]);
     for (path, outcome, expected) in [
-        ("/moved.json", Outcome::Valid, (PlaceOutcome::Found, &[][..])),
-        ("/inside.json", Outcome::Undecided, forbidden),
-        ("/local.json", Outcome::Undecided, forbidden),
-        ("/plain.json", Outcome::Undecided, forbidden),
-        ("/loop.json", Outcome::Undecided, unavailable),
-        ("/far.json", Outcome::Undecided, unavailable),
-        ("/big.json", Outcome::Undecided, oversize),
-        ("/cut.json", Outcome::Undecided, unavailable),
-        ("/endless.json", Outcome::Undecided, oversize),
-        ("/gone.json", Outcome::Undecided, (PlaceOutcome::Absent, &[Code::DiscoveryAbsent])),
-        ("/down.json", Outcome::Undecided, unavailable),
-        ("/broken.json", Outcome::Invalid, (PlaceOutcome::Found, &[])),
+        ("/moved.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[][..])),
+        ("/inside.json", DiscoveryOutcome::Undecided, forbidden),
+        ("/local.json", DiscoveryOutcome::Undecided, forbidden),
+        ("/plain.json", DiscoveryOutcome::Undecided, forbidden),
+        ("/loop.json", DiscoveryOutcome::Undecided, unavailable),
+        ("/far.json", DiscoveryOutcome::Undecided, unavailable),
+        ("/big.json", DiscoveryOutcome::Undecided, oversize),
+        ("/cut.json", DiscoveryOutcome::Undecided, unavailable),
+        ("/endless.json", DiscoveryOutcome::Undecided, oversize),
+        ("/gone.json", DiscoveryOutcome::Undecided, (UrlOutcome::Absent, &[Code::DiscoveryAbsent])),
+        ("/down.json", DiscoveryOutcome::Undecided, unavailable),
+        ("/broken.json", DiscoveryOutcome::Invalid, (UrlOutcome::Found, &[])),
     ] {
         let discovery = world.ask(&at(&format!("https://agent.example{path}"))).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{path}: {discovery:#?}");
@@ -407,10 +419,10 @@ async fn a_host_that_stalls_is_given_up_and_the_other_paths_still_count() {
     .await;
     world.config.timeout = Duration::from_secs(5);
     let discovery = world.walk().await;
-    assert_eq!(place(&discovery, CARD), (PlaceOutcome::Unreachable, &[Code::SourceUnavailable][..]));
-    assert_eq!(discovery.outcome, Outcome::Valid);
+    assert_eq!(place(&discovery, CARD), (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]));
+    assert_eq!(discovery.outcome, DiscoveryOutcome::Valid);
     world.config.timeout = SHORT;
-    assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, Outcome::Undecided);
+    assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, DiscoveryOutcome::Undecided);
 }
 
 #[tokio::test]
@@ -425,8 +437,8 @@ async fn addresses_that_are_not_public_are_not_asked() {
         "https://metadata.internal".to_owned(),
     ] {
         let discovery = ask(&Config::default(), &at(&target)).await;
-        assert!(discovery.places.iter().all(|place| place.outcome == PlaceOutcome::Forbidden), "{discovery:#?}");
-        assert_eq!(discovery.outcome, Outcome::Undecided);
+        assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+        assert_eq!(discovery.outcome, DiscoveryOutcome::Undecided);
     }
     assert_eq!(canary.connections(), 0);
 }
@@ -447,7 +459,7 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     assert_eq!(name.sha256, bound.cards[0].sha256);
     assert!(bound.reasons.is_empty());
 
-    // The same card with a space more, which another host serves: valid, and nobody's.
+    // Another host serves the same card with one more space: valid, but no name proves it.
     let resolver = Resolver::new(&config).await.expect("a resolver");
     let card = resolver.resolve("summarizeagent.eth").await.card.expect("trusted");
     let other = [&card[..], b" "].concat();
@@ -455,7 +467,7 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     config.network.connect_to.extend(copy.config.network.connect_to.clone());
     config.network.ca_pems.extend(copy.config.network.ca_pems.clone());
     let unbound = ask(&config, &Question { bind: true, ..at(HOST) }).await;
-    assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (Outcome::Valid, true));
+    assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (DiscoveryOutcome::Valid, true));
     assert_eq!(codes(&unbound), [Code::DiscoveryNotBound]);
     let text = serde_json::to_string(&unbound).expect("JSON");
     assert!(!text.contains("trusted") && !text.contains("verified"), "{text}");
@@ -466,25 +478,25 @@ async fn the_sandbox_has_a_host_for_each_system() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = sandbox.config();
     config.timeout = PATIENCE;
-    for (target, flavour) in [
-        ("a2a.sandbox.example", Flavour::A2a),
-        ("aevum.sandbox.example", Flavour::Aevum),
-        ("anypoint.sandbox.example", Flavour::Anypoint),
-        ("https://anypoint.sandbox.example/cards/weather-desk.json", Flavour::Anypoint),
-        ("commandlayer.sandbox.example", Flavour::CommandLayer),
-        ("https://orloj.sandbox.example/v1/agent-systems/research", Flavour::Orloj),
+    for (target, system) in [
+        ("a2a.sandbox.example", CardSystem::A2a),
+        ("aevum.sandbox.example", CardSystem::Aevum),
+        ("anypoint.sandbox.example", CardSystem::Anypoint),
+        ("https://anypoint.sandbox.example/cards/weather-desk.json", CardSystem::Anypoint),
+        ("commandlayer.sandbox.example", CardSystem::CommandLayer),
+        ("https://orloj.sandbox.example/v1/agent-systems/research", CardSystem::Orloj),
     ] {
         let discovery = ask(&config, &at(target)).await;
-        assert_eq!(discovery.outcome, Outcome::Valid, "{discovery:#?}");
+        assert_eq!(discovery.outcome, DiscoveryOutcome::Valid, "{discovery:#?}");
         assert_eq!(discovery.cards.len(), 1);
-        assert_eq!(discovery.cards[0].report.flavour, Some(flavour));
+        assert_eq!(discovery.cards[0].report.system, Some(system));
         assert!(discovery.cards[0].report.findings.is_empty(), "{discovery:#?}");
         assert_eq!(ask(&config, &at(target)).await, discovery);
     }
     let hostile = ask(&config, &at("hostile.sandbox.example")).await;
-    assert_eq!((hostile.outcome, codes(&hostile)), (Outcome::Undecided, vec![Code::DiscoveryNoCard]));
+    assert_eq!((hostile.outcome, codes(&hostile)), (DiscoveryOutcome::Undecided, vec![Code::DiscoveryNoCard]));
     let broken = ask(&config, &at("broken.sandbox.example")).await;
-    assert_eq!((broken.outcome, broken.cards.len()), (Outcome::Invalid, 2), "{broken:#?}");
+    assert_eq!((broken.outcome, broken.cards.len()), (DiscoveryOutcome::Invalid, 2), "{broken:#?}");
 }
 
 // --- the command line ---

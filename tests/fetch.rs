@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
-use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, FetchError, Forbidden, Lookup, Refusal};
+use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
@@ -71,7 +71,7 @@ fn unavailable(cause: Cause) -> FetchError {
     FetchError::Unavailable(cause)
 }
 
-fn refusal(error: FetchError) -> (u8, Refusal) {
+fn refusal(error: FetchError) -> (u8, EgressViolation) {
     match error {
         FetchError::Forbidden(Forbidden { hop, why, .. }) => (hop, why),
         other => panic!("{other:?}"),
@@ -137,7 +137,7 @@ async fn one_bad_address_refuses_the_name() {
         let egress = Egress::with_lookup(EgressConfig::default(), lookup.clone()).unwrap();
         let error = get(&egress, "https://a.example/").await.unwrap_err();
         assert_eq!(error.to_string(), format!("https://a.example: the address {bad} is not public"));
-        assert_eq!(refusal(error), (0, Refusal::AddressNotPublic(bad.parse().unwrap())));
+        assert_eq!(refusal(error), (0, EgressViolation::AddressNotPublic(bad.parse().unwrap())));
         assert_eq!(lookup.asked(), 1);
     }
 }
@@ -167,12 +167,12 @@ async fn allow_host_loosens_one_origin_only() {
     assert_eq!(get(&egress, &format!("https://127.0.0.1:{port}/")).await.unwrap().bytes, "{}");
 
     let cases = [
-        (format!("http://lab.internal:{port}/"), Refusal::Scheme),
-        ("https://lab.internal/".to_owned(), Refusal::HostNotPublic),
-        (format!("https://other.internal:{port}/"), Refusal::HostNotPublic),
-        (format!("https://a.example:{port}/"), Refusal::Port(port)),
-        ("https://127.0.0.1/".to_owned(), Refusal::IpLiteral),
-        (format!("https://127.0.0.2:{port}/"), Refusal::IpLiteral),
+        (format!("http://lab.internal:{port}/"), EgressViolation::Scheme),
+        ("https://lab.internal/".to_owned(), EgressViolation::HostNotPublic),
+        (format!("https://other.internal:{port}/"), EgressViolation::HostNotPublic),
+        (format!("https://a.example:{port}/"), EgressViolation::Port(port)),
+        ("https://127.0.0.1/".to_owned(), EgressViolation::IpLiteral),
+        (format!("https://127.0.0.2:{port}/"), EgressViolation::IpLiteral),
     ];
     for (url, why) in cases {
         assert_eq!(refusal(get(&egress, &url).await.unwrap_err()), (0, why), "{url}");
@@ -246,13 +246,13 @@ async fn own_listeners_are_out_of_reach() {
         };
         let egress = Egress::with_lookup(config, Names::of("self.example", &["127.0.0.1"])).unwrap();
         for url in ["https://cards.example/".to_owned(), format!("https://127.0.0.1:{port}/")] {
-            assert_eq!(refusal(get(&egress, &url).await.unwrap_err()), (0, Refusal::OwnListener), "{url}");
+            assert_eq!(refusal(get(&egress, &url).await.unwrap_err()), (0, EgressViolation::OwnListener), "{url}");
         }
         for url in [format!("http://127.0.0.1:{port}/"), format!("http://self.example:{port}/")] {
             let url: Url = url.parse().unwrap();
             let client = egress.operator(&url).unwrap();
             let error = client.get(&url, "*/*", 100, AMPLE).await.unwrap_err();
-            assert_eq!(refusal(error), (0, Refusal::OwnListener), "{url}");
+            assert_eq!(refusal(error), (0, EgressViolation::OwnListener), "{url}");
         }
     }
     assert_eq!(server.connections(), 0);
@@ -322,21 +322,29 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
     let canary = canary().await;
     let port = canary.address.port();
     let cases = [
-        (format!("https://127.0.0.1:{port}/"), format!("https://127.0.0.1:{port}"), Refusal::IpLiteral),
-        ("https://10.0.0.1/x".to_owned(), "https://10.0.0.1".to_owned(), Refusal::IpLiteral),
-        ("https://169.254.169.254/latest/".to_owned(), "https://169.254.169.254".to_owned(), Refusal::IpLiteral),
-        (format!("http://127.0.0.1:{port}/"), format!("http://127.0.0.1:{port}"), Refusal::Scheme),
-        ("http://cards.example/".to_owned(), "http://cards.example".to_owned(), Refusal::Scheme),
-        ("https://key:word@cards.example/".to_owned(), "https://cards.example".to_owned(), Refusal::UserInfo),
-        ("file:///etc/passwd".to_owned(), "file://".to_owned(), Refusal::Scheme),
-        ("https://localhost/".to_owned(), "https://localhost".to_owned(), Refusal::HostNotPublic),
-        (format!("https://cards.example:{port}/"), format!("https://cards.example:{port}"), Refusal::Port(port)),
+        (format!("https://127.0.0.1:{port}/"), format!("https://127.0.0.1:{port}"), EgressViolation::IpLiteral),
+        ("https://10.0.0.1/x".to_owned(), "https://10.0.0.1".to_owned(), EgressViolation::IpLiteral),
+        (
+            "https://169.254.169.254/latest/".to_owned(),
+            "https://169.254.169.254".to_owned(),
+            EgressViolation::IpLiteral,
+        ),
+        (format!("http://127.0.0.1:{port}/"), format!("http://127.0.0.1:{port}"), EgressViolation::Scheme),
+        ("http://cards.example/".to_owned(), "http://cards.example".to_owned(), EgressViolation::Scheme),
+        ("https://key:word@cards.example/".to_owned(), "https://cards.example".to_owned(), EgressViolation::UserInfo),
+        ("file:///etc/passwd".to_owned(), "file://".to_owned(), EgressViolation::Scheme),
+        ("https://localhost/".to_owned(), "https://localhost".to_owned(), EgressViolation::HostNotPublic),
+        (
+            format!("https://cards.example:{port}/"),
+            format!("https://cards.example:{port}"),
+            EgressViolation::Port(port),
+        ),
         (
             "https://inside.example/".to_owned(),
             "https://inside.example".to_owned(),
-            Refusal::AddressNotPublic([127, 0, 0, 1].into()),
+            EgressViolation::AddressNotPublic([127, 0, 0, 1].into()),
         ),
-        (format!("/{}", "x".repeat(2048)), "the URL".to_owned(), Refusal::TooLong(2048)),
+        (format!("/{}", "x".repeat(2048)), "the URL".to_owned(), EgressViolation::TooLong(2048)),
     ];
     for (location, target, why) in cases {
         let leads_to = location.clone();
@@ -499,7 +507,7 @@ async fn the_operator_may_name_any_origin_but_only_that_one() {
     let error = post(other.url()).await.unwrap_err();
     assert_eq!(error.to_string(), "the configured endpoint: not the configured origin");
     assert_eq!(other.connections(), 0);
-    assert_eq!(egress.operator(&"file:///x".parse().unwrap()).unwrap_err(), Refusal::Scheme);
+    assert_eq!(egress.operator(&"file:///x".parse().unwrap()).unwrap_err(), EgressViolation::Scheme);
 }
 
 #[tokio::test]

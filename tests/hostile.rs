@@ -1,7 +1,7 @@
-//! The whole resolver in a world that lies: in every way, none is believed, none hangs, none reaches a forbidden place.
+//! The whole resolver in hostile worlds: no lie is believed, no question hangs, no forbidden address is reached.
 //!
-//! Each case asks a real question through [`Resolver`](clresolve::resolve::Resolver) or the program, and states the exact
-//! verdict. What single parts do with such worlds is held beside them (`tests/fetch`, `tests/chain.rs`, unit tests).
+//! Each case asks a real question through [`Resolver`](clresolve::resolve::Resolver) or the program, and states the
+//! exact verdict. Tests of the single parts are elsewhere (`tests/fetch`, `tests/chain.rs`, unit tests).
 
 #[path = "hostile/chain.rs"]
 mod chain;
@@ -38,13 +38,13 @@ use serde_json::Value;
 /// Pause of servers that drip: see [`faults`].
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Time limit of a question that is not about time: a busy machine is no defect.
+/// Time limit of a question that is not about time, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long any question may take, whatever its own limit: then it hangs.
+/// How long a question may take, independent of its own limit. A longer one hangs.
 const HANGS: Duration = Duration::from_secs(240);
 
-/// Two publishers, and whatever agents.
+/// A world with two publishers and the given agents.
 fn spec(agents: &str) -> Spec {
     let names = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     Spec::parse(&format!("{names}{agents}")).unwrap_or_else(|error| panic!("{error}"))
@@ -57,7 +57,7 @@ fn patient(world: &World) -> Config {
     config
 }
 
-/// What a run comes to, which has to end.
+/// The result of a run, which must end.
 async fn resolved(resolver: &Resolver, name: &str) -> Resolution {
     let ends = tokio::time::timeout(HANGS, resolver.resolve(name)).await;
     let resolution = ends.unwrap_or_else(|_| panic!("{name}: no end after {HANGS:?}"));
@@ -76,7 +76,7 @@ fn json(resolution: &Resolution) -> Value {
     serde_json::to_value(&*resolution.verdict).expect("a verdict has a JSON form")
 }
 
-/// Holds a verdict to its state and its exact codes, warnings too.
+/// Compares a verdict with its expected state and its exact codes, including warnings.
 #[track_caller]
 fn expect(what: &str, verdict: &Value, state: &str, codes: &[&str]) {
     let expected: BTreeSet<&str> = codes.iter().copied().collect();

@@ -30,7 +30,7 @@ const CARD: &str = r#"{
 }
 "#;
 
-/// The binary, without the configuration of whoever runs the tests.
+/// The binary, without the configuration of the user who runs the tests.
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
@@ -227,7 +227,7 @@ fn a_file_that_cannot_be_read_stops_no_other() {
     assert_eq!(code(&output), 2);
     assert_eq!(json(&output).as_array().map(Vec::len), Some(1), "a whole list");
     assert!(String::from_utf8_lossy(&output.stderr).contains("gone.json"));
-    // Nothing is mended where one of the documents cannot be.
+    // No file is fixed if one of the documents cannot be.
     let reversed = CARD.replace("\"updated_at\": \"2025", "\"updated_at\": \"2024");
     std::fs::write(good, &reversed).expect("it can be written");
     assert_eq!(code(&run(["lint", "--fix", good, "-"])), 2);
@@ -262,10 +262,10 @@ fn fixes_write_the_file_anew_and_keep_what_they_do_not_mean() {
     std::fs::write(&path, &wrong).expect("the folder can be written");
     let output = run([OsStr::new("lint"), path.as_os_str(), "--fix".as_ref()]);
     assert_eq!(code(&output), 0, "{}", out(&output));
-    let mended = std::fs::read_to_string(&path).expect("the card is there");
-    let stamp = mended.lines().find(|line| line.contains("updated_at")).expect("a time of change");
+    let fixed = std::fs::read_to_string(&path).expect("the card is there");
+    let stamp = fixed.lines().find(|line| line.contains("updated_at")).expect("a time of change");
     let expected = CARD.lines().map(|line| if line.contains("updated_at") { stamp } else { line });
-    assert_eq!(mended, expected.map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(fixed, expected.map(|line| format!("{line}\n")).collect::<String>());
     assert_ne!(stamp, "  \"updated_at\": \"2025-11-22T00:00:00Z\"");
 
     std::fs::write(&path, CARD).expect("the folder can be written");

@@ -16,9 +16,9 @@ use clresolve::verdict::State;
 use serde_json::Value;
 use support::judge;
 use support::scenario::{Case, Setting};
-use support::stage::{self, Printed, Said, on_stage, table};
+use support::stage::{self, DaemonResponse, Printed, on_stage, table};
 
-/// Rules of the checklist that this version has nothing to show for, with the reason.
+/// Requirements of the checklist without a scenario, with the reason.
 const NOT_SHOWN: [(&str, &str); 1] = [("CL-30", "addressed to people: nothing in it can be seen from outside")];
 
 #[test]
@@ -96,7 +96,7 @@ fn scenarios_hold_over_http() {
         let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| stage::is_for_http(case)).collect();
         let mut wrong = table(cases.iter().copied(), |case| said.get(&case.id).map(|said| said.verdict.clone()));
         for case in &cases {
-            let Some(Said { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
+            let Some(DaemonResponse { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
             let strangers_word = judge::codes_of(verdict).contains("single-rpc");
             let denied = case.ask.setting.deny.iter().any(|code| case.ask.codes.contains(code));
             let open = case.ask.state == State::Trusted && !strangers_word && !denied;
@@ -134,7 +134,7 @@ fn every_code_matters() {
     });
 }
 
-/// Whatever the way in which the chain is read, an honest chain leads to the same conclusion.
+/// Every way to read an honest chain leads to the same conclusion.
 #[test]
 fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
     on_stage(async |stage| {
@@ -214,7 +214,8 @@ fn the_sandbox_does_what_it_lists() {
     });
 }
 
-/// Without its configuration the world is another one: its schemas are not the published ones, and its node is anybody's.
+/// Without its configuration the world is another one: its schemas are not the published ones, and its node is
+/// anybody's.
 #[test]
 fn the_world_is_reached_by_flags_alone() {
     on_stage(async |stage| {

@@ -1,5 +1,5 @@
-//! Signatures of A2A cards: the corpus, every refusal with its code, what a changed byte does, roots, the commands, and
-//! the A2A SDKs in JavaScript and Python.
+//! Signatures of A2A cards: the corpus, every refusal with its code, changed bytes, roots, the commands, and the A2A
+//! SDKs in JavaScript and Python.
 
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "the fetch tests use all of it")]
@@ -34,8 +34,8 @@ use clresolve::resolve::{Content, Resolver, RootSource, Walk};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
 use clresolve::signature::{
-    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Outcome,
-    Root, RootError, SignError, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
+    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root,
+    RootError, SignError, SignatureOutcome, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
 };
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
@@ -68,7 +68,7 @@ fn roots(keys: &[Value]) -> TrustRoots {
     jwks(keys).expect("a key set").into()
 }
 
-/// A file of the corpus; none where there is no corpus, and then a test says that it is skipped.
+/// A file of the corpus; none without a corpus, and then the test says that it is skipped.
 fn corpus(name: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
         println!("skipped: CLRESOLVE_CORPUS names no corpus");
@@ -92,7 +92,7 @@ fn card() -> Value {
     })
 }
 
-/// The card with one entry, made of any protected header; the signature holds over whatever is written there.
+/// The card with one entry of any protected header. The signature over it is valid.
 fn under(header: &str) -> Value {
     let protected = BASE64URL.encode(header);
     signed_by_hand(card(), &protected)
@@ -115,7 +115,7 @@ fn refused(card: &Value, roots: &TrustRoots) -> Code {
     assert_eq!(codes.len(), 1, "{found:?}");
     assert!(found.reasons.iter().all(|reason| reason.effect == Effect::Fail), "{found:?}");
     let code = found.reasons[0].code;
-    assert!(found.signatures.iter().all(|checked| checked.outcome == Outcome::Refused(code)), "{found:?}");
+    assert!(found.signatures.iter().all(|checked| checked.outcome == SignatureOutcome::Refused(code)), "{found:?}");
     code
 }
 
@@ -123,8 +123,8 @@ fn refused(card: &Value, roots: &TrustRoots) -> Code {
 fn verified(found: &Verification) -> (&str, &str, Form) {
     assert_eq!(found.state, SignatureState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
-        Outcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
-        Outcome::Refused(_) => None,
+        SignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
+        SignatureOutcome::Refused(_) => None,
     });
     held.expect("one that holds")
 }
@@ -170,7 +170,10 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let header = json(&BASE64URL.decode(twice["signatures"][1]["protected"].as_str().unwrap()).unwrap());
     assert_eq!((&header["kid"], &header["jku"]), (&json!("k"), &json!("https://a.example/jwks.json")));
     let found = verify(&twice, &roots(&[jwk()]));
-    assert!(found.signatures.iter().all(|checked| matches!(checked.outcome, Outcome::Verified { .. })), "{found:?}");
+    assert!(
+        found.signatures.iter().all(|checked| matches!(checked.outcome, SignatureOutcome::Verified { .. })),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -214,7 +217,7 @@ fn header(change: Value) -> Value {
     under(&header.to_string())
 }
 
-/// The card with a good signature, one member of which is another.
+/// The card with a good signature of which one member is replaced.
 fn entry_with(member: &str, value: Value) -> Value {
     let mut card = header(json!({}));
     card["signatures"][0][member] = value;
@@ -227,14 +230,14 @@ fn listed(signatures: Value) -> Value {
     card
 }
 
-/// The roots of the good key, one member of which is another.
+/// The roots of the good key with one member replaced.
 fn key_with(member: &str, value: Value) -> TrustRoots {
     let mut jwk = jwk();
     jwk[member] = value;
     roots(&[jwk])
 }
 
-/// Cards whose form or header is refused, whatever the root.
+/// Cards whose form or header is refused for any root.
 fn malformed() -> Vec<(Code, Value)> {
     use Code::{SignatureAlgorithmRefused, SignatureHeaderRefused, SignatureMalformed, SignatureMissing};
     let entry = header(json!({}))["signatures"][0].clone();
@@ -410,7 +413,7 @@ fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_n
     assert!(open.reasons.iter().all(|reason| reason.effect == Effect::Unknown), "{open:?}");
     let shut = verify(&header(json!({})), &root(Code::SignatureRootUnusable));
     assert_eq!(shut.state, SignatureState::Refused);
-    // What no key of any root could save is refused all the same.
+    // Entries that no key can verify are refused even if a root is unavailable.
     let hopeless = verify(&header(json!({"alg": "none"})), &root(Code::SignatureRootUnavailable));
     assert_eq!(hopeless.state, SignatureState::Refused);
 }
@@ -452,7 +455,7 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
     }
     given["signatures"] = sign(&left_out, &key()).expect("it is signed")["signatures"].clone();
     assert_eq!(verified(&verify(&given, &roots(&[jwk()]))).2, Form::WithoutEmpty);
-    // A demand for security, an unknown member and a capability say something by being there.
+    // Security requirements, unknown members and capabilities count by their presence.
     for (member, value) in [
         ("securityRequirements", json!([{"schemes": {"key": {}}}])),
         ("securitySchemes", json!({"m": {"mtlsSecurityScheme": {}}})),
@@ -500,7 +503,7 @@ fn signing_a_text_changes_no_other_byte_of_it() {
             let expected = sign(&card, &key()).expect("it is signed");
             assert_eq!(parse(signed.as_bytes(), Limits::CARD), Ok(expected), "{signed}");
             assert_eq!(json(signed.as_bytes())["signatures"].as_array().map(Vec::len), Some(count));
-            // What was there is there in the same order: the new text is the old one with something put in.
+            // The new text is the old one with an insertion.
             let (mut old, mut matched) = (text.bytes().filter(|byte| !byte.is_ascii_whitespace()).peekable(), 0);
             for byte in signed.bytes() {
                 if old.peek() == Some(&byte) {
@@ -783,7 +786,7 @@ async fn roots_are_got_through_the_foreign_door() {
     }
 }
 
-/// A root is the origin that the verifier names: keys of another one would be trusted in its name.
+/// A root is the origin that the verifier names. Keys of another origin must not be trusted in its name.
 #[tokio::test]
 async fn no_redirect_lets_another_origin_answer_for_a_root() {
     let set = json!({"keys": [jwk()]}).to_string();
@@ -851,7 +854,7 @@ fn clresolve(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
-    // Whoever takes no input may have ended already.
+    // A program that reads no input may have ended already.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     child.wait_with_output().expect("the binary ends")
 }
@@ -970,7 +973,7 @@ impl Sdk {
         Command::new(&self.program).arg(self.script()).args(arguments).output().expect("it runs")
     }
 
-    /// What was signed there holds here, and the other way round, with each kind of key.
+    /// Each side verifies what the other has signed, with each kind of key.
     fn exchange(&self) {
         let desk = Desk::new();
         let rich = json(&fs::read(folder().join("card.json")).expect("the card"));
@@ -1010,12 +1013,13 @@ impl Sdk {
     }
 }
 
-/// Where the SDKs are named and spoken to.
+/// The SDKs and their drivers.
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/a2a")
 }
 
-/// A daemon in a world that is not called the sandbox, so that its cards are signed; it serves an AgentSystem of Orloj too.
+/// A daemon in a world that is not called the sandbox, so that its cards are signed; it serves an AgentSystem of Orloj
+/// too.
 struct Daemon {
     base: String,
     desk: Desk,
@@ -1054,7 +1058,7 @@ impl Daemon {
         Self { base, desk, runtime, stop, ended, _sandbox: sandbox }
     }
 
-    /// The SDK finds the agents, reads their cards, and sees by whom the proven one is signed.
+    /// The SDK finds the agents, reads their cards, and verifies the signature of the proven one.
     fn be_discovered_by(self, sdk: &Sdk) {
         let found = |arguments: &[&str]| json(ends(&sdk.run(arguments), 0).0.as_bytes());
         let agent = format!("{}v1/agents/summarizeagent.eth/", self.base);

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::hint;
-use crate::flavour::Flavour;
+use crate::system::CardSystem;
 use crate::text;
 
 mod ask;
@@ -214,9 +214,9 @@ impl Spelled {
 }
 
 /// The card systems by their stable names.
-fn flavour() -> impl TypedValueParser<Value = Flavour> {
-    let slugs = PossibleValuesParser::new(Flavour::ALL.iter().map(|flavour| flavour.slug()));
-    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<Flavour>())
+fn flavour() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|flavour| flavour.slug()));
+    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 
 /// Reads a command line, the program's own name first.

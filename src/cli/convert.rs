@@ -11,9 +11,9 @@ use super::output::{self, Output};
 use super::world::World;
 use crate::card::Card;
 use crate::convert::{Conversion, convert};
-use crate::flavour::{Detection, Flavour, Rules, detect};
 use crate::lint;
 use crate::reason::Effect;
+use crate::system::{CardSystem, Detection, Rules, detect};
 use crate::text::Foreign;
 
 pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
@@ -45,7 +45,7 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn system(card: &Card, named: Option<Flavour>) -> anyhow::Result<Flavour> {
+fn system(card: &Card, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
     match named.map_or_else(|| detect(card), Detection::One) {
         Detection::One(flavour) => Ok(flavour),
         Detection::Several(flavours) => {
@@ -57,7 +57,7 @@ fn system(card: &Card, named: Option<Flavour>) -> anyhow::Result<Flavour> {
 }
 
 /// The card with its members in the order of the specification.
-fn printed(card: &Value, to: Flavour) -> anyhow::Result<String> {
+fn printed(card: &Value, to: CardSystem) -> anyhow::Result<String> {
     let text = output::json(card)? + "\n";
     Ok(lint::ordered(&text, to).unwrap_or(text))
 }

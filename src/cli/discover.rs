@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
-use crate::discover::{self, Asked, Discovery, Found, Outcome, PlaceOutcome, Question};
+use crate::discover::{self, Discovery, DiscoveryOutcome, Found, Question, UrlOutcome, UrlResult};
 use crate::reason::Effect;
 use crate::text::Foreign;
 use crate::verdict::State;
@@ -23,7 +23,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         Some(name) => args.target.with_system(name).context("--system")?,
         None => args.target,
     };
-    let question = Question { flavour: args.flavour, bind: args.bind, ..Question::new(target) };
+    let question = Question { system: args.flavour, bind: args.bind, ..Question::new(target) };
     super::run_async(async move {
         let world = World::open(&args.world).await?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
@@ -37,9 +37,9 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         })?;
         results.finish()?;
         Ok(match discovery.outcome {
-            Outcome::Valid => Exit::Trusted,
-            Outcome::Invalid => Exit::Untrusted,
-            Outcome::Undecided => Exit::Indeterminate,
+            DiscoveryOutcome::Valid => Exit::Trusted,
+            DiscoveryOutcome::Invalid => Exit::Untrusted,
+            DiscoveryOutcome::Undecided => Exit::Indeterminate,
         })
     })
 }
@@ -68,7 +68,7 @@ fn people(discovery: &Discovery, palette: &Palette) -> String {
         text.push('\n');
     }
     for descriptor in &discovery.descriptors {
-        let _ = writeln!(text, "descriptor of a registry ({})", descriptor.flavour.title());
+        let _ = writeln!(text, "descriptor of a registry ({})", descriptor.system.title());
         for url in &descriptor.urls {
             let _ = writeln!(text, "    {}", Foreign::new(url));
         }
@@ -82,8 +82,8 @@ fn people(discovery: &Discovery, palette: &Palette) -> String {
         let _ = writeln!(text, "{style}! {}{style:#} {}", reason.code, Foreign::new(&reason.message));
     }
     let style = match discovery.outcome {
-        Outcome::Undecided => palette.state(State::Indeterminate),
-        outcome => palette.state(state(outcome == Outcome::Valid)),
+        DiscoveryOutcome::Undecided => palette.state(State::Indeterminate),
+        outcome => palette.state(state(outcome == DiscoveryOutcome::Valid)),
     };
     let _ = writeln!(text, "{style}{}{style:#}", summary(discovery));
     text
@@ -108,7 +108,7 @@ fn write_card(text: &mut String, card: &Found, palette: &Palette) {
     }
 }
 
-fn write_place(text: &mut String, place: &Asked, palette: &Palette) {
+fn write_place(text: &mut String, place: &UrlResult, palette: &Palette) {
     let style = palette.effect(Effect::Warn);
     let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
     let detail = place.detail.as_deref().map_or_else(String::new, |detail| format!(" ({})", Foreign::new(detail)));
@@ -118,7 +118,7 @@ fn write_place(text: &mut String, place: &Asked, palette: &Palette) {
 /// What a card is, in a few words.
 fn title(card: &Found) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
-    let what = card.report.flavour.map_or("card of no known system", |flavour| flavour.title());
+    let what = card.report.system.map_or("card of no known system", |flavour| flavour.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
 }
 
@@ -126,11 +126,11 @@ fn title(card: &Found) -> String {
 fn summary(discovery: &Discovery) -> String {
     let host = Foreign::new(&discovery.origin);
     let found = match (discovery.outcome, discovery.cards.len()) {
-        (Outcome::Undecided, _) => return format!("{host} gave no card that could be judged."),
-        (Outcome::Valid, 1) => format!("{host} serves a valid card"),
-        (Outcome::Valid, n) => format!("{host} serves {n} valid cards"),
-        (Outcome::Invalid, 1) => format!("{host} serves a card that is not valid"),
-        (Outcome::Invalid, n) => format!("{host} serves {n} cards, of which not all are valid"),
+        (DiscoveryOutcome::Undecided, _) => return format!("{host} gave no card that could be judged."),
+        (DiscoveryOutcome::Valid, 1) => format!("{host} serves a valid card"),
+        (DiscoveryOutcome::Valid, n) => format!("{host} serves {n} valid cards"),
+        (DiscoveryOutcome::Invalid, 1) => format!("{host} serves a card that is not valid"),
+        (DiscoveryOutcome::Invalid, n) => format!("{host} serves {n} cards, of which not all are valid"),
     };
     match &discovery.ens_bound {
         Some(bound) => format!(
@@ -147,13 +147,13 @@ const fn state(valid: bool) -> State {
     if valid { State::Trusted } else { State::Untrusted }
 }
 
-const fn word(outcome: PlaceOutcome) -> &'static str {
+const fn word(outcome: UrlOutcome) -> &'static str {
     match outcome {
-        PlaceOutcome::Found => "found",
-        PlaceOutcome::Absent => "absent",
-        PlaceOutcome::Unreachable => "unreachable",
-        PlaceOutcome::Forbidden => "forbidden",
-        PlaceOutcome::WrongContentType => "no JSON",
-        PlaceOutcome::Oversize => "too large",
+        UrlOutcome::Found => "found",
+        UrlOutcome::Absent => "absent",
+        UrlOutcome::Unreachable => "unreachable",
+        UrlOutcome::Forbidden => "forbidden",
+        UrlOutcome::WrongContentType => "no JSON",
+        UrlOutcome::Oversize => "too large",
     }
 }

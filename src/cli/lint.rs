@@ -17,10 +17,10 @@ use super::render::Palette;
 use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::flavour::{Flavour, Rules};
 use crate::lint::{self, Finding, Judgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
+use crate::system::{CardSystem, Rules};
 use crate::text::{self, Foreign, is_unsafe};
 use crate::verdict::State;
 
@@ -101,7 +101,7 @@ fn shown(document: &Path) -> String {
     text::without_secrets(&document.display().to_string())
 }
 
-fn answer(bytes: &[u8], document: &Path, named: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
+fn answer(bytes: &[u8], document: &Path, named: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
     let judgement = lint::judge(bytes, named, rules, profiles);
     let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
     Answer { file: None, judgement, text, name: shown(document) }
@@ -119,10 +119,10 @@ fn without_secrets(mut text: String, report: &Report) -> String {
 }
 
 /// Writes the card anew where something could be mended, and says what.
-fn mend(file: &Path, named: Option<Flavour>, rules: &Rules<'_>) -> anyhow::Result<()> {
+fn mend(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
     // What cannot be read is told when it is to be judged.
     let Ok(bytes) = read(file) else { return Ok(()) };
-    let Some(flavour) = lint::lint(&bytes, named, rules).flavour else { return Ok(()) };
+    let Some(flavour) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
     let Ok(fixed) = lint::fix(text, flavour, rules, SystemClock.now()) else { return Ok(()) };
     if fixed.changes.is_empty() {
@@ -349,7 +349,7 @@ fn place(finding: &Finding, name: &str) -> String {
 /// One sentence that says what to do.
 fn advice(answer: &Answer) -> String {
     let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
-    let rules = match (&report.profile, report.flavour) {
+    let rules = match (&report.profile, report.system) {
         (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
         (None, Some(flavour)) => flavour.title().to_owned(),
         (None, None) => "card".to_owned(),
@@ -361,8 +361,8 @@ fn advice(answer: &Answer) -> String {
         n => format!(" ({n} warnings)"),
     };
     if report.valid {
-        let next = match report.flavour {
-            Some(Flavour::CommandLayer) => "; `clresolve plan` says which records to set for it.",
+        let next = match report.system {
+            Some(CardSystem::CommandLayer) => "; `clresolve plan` says which records to set for it.",
             _ => "; what it says of itself is proven by nothing.",
         };
         return format!("{name} is a valid {rules}{warnings}{next}");
@@ -375,7 +375,7 @@ fn advice(answer: &Answer) -> String {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
-    if report.flavour.is_none() {
+    if report.system.is_none() {
         return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
     }
     format!("{name} is not a valid {rules}: mend {defects}{warnings} before you publish it{near}.")
@@ -396,7 +396,7 @@ mod tests {
 
     fn shown(card: &str) -> String {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint::lint(card.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
+        let report = lint::lint(card.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
         let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
         people(
             &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },

@@ -12,7 +12,7 @@ use super::output::{Output, Results};
 use super::world::{self, Reader};
 use crate::config::Config;
 use crate::evidence::continuity::History;
-use crate::memory::{Place, Store};
+use crate::memory::{HistoryKey, Store};
 use crate::name::EnsName;
 use crate::text::Foreign;
 use crate::verdict::Depth;
@@ -84,8 +84,8 @@ fn names(typed: &[String]) -> anyhow::Result<Vec<EnsName>> {
     typed.iter().map(parse).collect()
 }
 
-fn place(config: &Config, name: &EnsName) -> Place {
-    Place::new(&config.chain.world, config.chain.id, name)
+fn place(config: &Config, name: &EnsName) -> HistoryKey {
+    HistoryKey::new(&config.chain.world, config.chain.id, name)
 }
 
 fn people(said: &Remembered<'_>) -> String {

@@ -10,10 +10,10 @@ use super::render;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::config::BlockSelector;
-use crate::flavour::Flavour;
 use crate::lint;
 use crate::project::signed_a2a_card;
 use crate::sign::{self, Signer};
+use crate::system::CardSystem;
 use crate::verdict::State;
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
@@ -35,7 +35,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     match signed_a2a_card(&resolution, &world.config.gate.policy(), signer.as_ref().map(Signer::key)) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
-            output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;
+            output.write(lint::ordered(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
             Ok(Exit::Trusted)
         }
         Err(code) if resolution.verdict.state == State::Trusted => {

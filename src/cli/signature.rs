@@ -15,13 +15,13 @@ use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
 use crate::card::Card;
-use crate::flavour::{Detection, Flavour, detect};
 use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
 use crate::signature::{
-    CardKey, Checked, Outcome, Root, SignatureState, TrustRoots, Verification, names_key, sign_text, verify,
+    CardKey, Checked, Root, SignatureOutcome, SignatureState, TrustRoots, Verification, names_key, sign_text, verify,
 };
+use crate::system::{CardSystem, Detection, detect};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -46,7 +46,7 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
             "clresolve: the card has a signature of this key already, which stays; take it out if the card has changed since"
         ));
     }
-    let is_a2a = |card: &Card| matches!(detect(card), Detection::One(Flavour::A2a | Flavour::Orloj));
+    let is_a2a = |card: &Card| matches!(detect(card), Detection::One(CardSystem::A2a | CardSystem::Orloj));
     if !card.as_ref().is_some_and(is_a2a) {
         notice::note(format_args!(
             "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve cards project NAME` makes one of a trusted name)"
@@ -184,7 +184,9 @@ fn line(checked: &Checked) -> String {
     let foreign = |text: &Option<String>| Foreign::new(text.as_deref().unwrap_or("?")).to_string();
     let said = format!("signature {}  {}  kid {}", checked.index, foreign(&checked.alg), foreign(&checked.kid));
     match &checked.outcome {
-        Outcome::Verified { root, key, .. } => format!("{said}  holds, by key {key} of {}", Foreign::new(root)),
-        Outcome::Refused(code) => format!("{said}  {code}"),
+        SignatureOutcome::Verified { root, key, .. } => {
+            format!("{said}  holds, by key {key} of {}", Foreign::new(root))
+        }
+        SignatureOutcome::Refused(code) => format!("{said}  {code}"),
     }
 }

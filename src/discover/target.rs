@@ -6,23 +6,23 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::card::Card;
-use crate::flavour::{Flavour, fits};
 use crate::generate::{DEFAULT_NAMESPACE, escaped, is_name};
+use crate::system::{CardSystem, fits};
 use crate::text::excerpt;
 
-/// Longest text that is read as a target, in bytes: as long as the URLs that are asked.
+/// Longest text of a target, in bytes: the limit on URLs.
 const MAX_BYTES: usize = 2048;
 
-/// Below what the systems of a host are.
+/// The path above a host's agent systems.
 const SYSTEMS: &str = "/v1/agent-systems/";
 
-/// The parameter of a query that says in which namespace a system is.
+/// The query parameter with an agent system's namespace.
 const NAMESPACE: &str = "namespace";
 
-/// What stands in a path for the name of a system.
+/// The placeholder for the name of an agent system in a path.
 const NAME: &str = "{name}";
 
-/// What is looked at.
+/// The target of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Scheme, host and port, with the path `/`.
@@ -40,14 +40,14 @@ enum What {
     Document(Url),
 }
 
-/// The name of one of a host's systems, and the namespace that it is in, where one is named.
+/// The name of one of a host's agent systems, and its namespace, if one is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemName {
     namespace: Option<String>,
     name: String,
 }
 
-/// Why a text is no target.
+/// Why a text is not a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
@@ -60,31 +60,33 @@ pub enum TargetError {
     /// The URL names a user or a password.
     #[error("the URL has user info: cards are discovered without credentials")]
     UserInfo,
-    /// The URL has a path that is neither a document nor a system.
-    #[error("expected no path, a document that ends in .json, or /v1/agent-systems/NAME, with no query but namespace")]
+    /// The URL has the path of neither a document nor an agent system.
+    #[error(
+        "expected a URL without a path, of a document that ends in .json, or of /v1/agent-systems/NAME; the only query parameter is namespace"
+    )]
     Path,
-    /// Not the name of a system.
-    #[error("expected NAME or NAMESPACE/NAME of a system, without spaces and further slashes")]
+    /// Not the name of an agent system.
+    #[error("expected NAME or NAMESPACE/NAME of an agent system, without spaces or further slashes")]
     SystemName,
-    /// A system is named of what is one document.
-    #[error("a system is named, but the URL is that of one document")]
+    /// An agent system is named, but the target is one document.
+    #[error("an agent system is named, but the URL is that of one document")]
     SystemOfDocument,
 }
 
-/// One URL that is asked, and why.
+/// A URL to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CandidateUrl {
     pub(super) url: Url,
     /// The systems whose cards are looked for there.
-    pub(super) systems: Vec<Flavour>,
-    /// Whether the path is that of one of the host's systems.
+    pub(super) systems: Vec<CardSystem>,
+    /// Whether the path is that of one of the host's agent systems.
     pub(super) is_of_system: bool,
-    /// The one whose card is to be there.
+    /// The agent system whose card is expected there.
     pub(super) system: Option<SystemName>,
 }
 
-impl Place {
-    /// The URL for people, without a query that may hold a secret: what is sent to a host is not told to others.
+impl CandidateUrl {
+    /// The URL for people. A query that may hold a secret is left out.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
     }
@@ -150,34 +152,37 @@ impl Target {
         self.origin.as_str().trim_end_matches('/').to_owned()
     }
 
-    /// The system that is meant where one of the host's own is named.
-    pub(super) fn names_system_of(&self) -> Option<Flavour> {
-        matches!(self.what, What::System(_)).then(|| Flavour::ALL.iter().copied().find(has_systems))?
+    /// The card system, if the target names one of the host's agent systems.
+    pub(super) fn names_system_of(&self) -> Option<CardSystem> {
+        matches!(self.what, What::System(_)).then(|| CardSystem::ALL.iter().copied().find(has_systems))?
     }
 
-    /// Whether a host is looked at whose systems, if it has any, are not.
-    pub(super) fn leaves_out_systems_of(&self, place: &[Flavour]) -> bool {
+    /// Whether the target is a host without its agent systems, and `place` is a path of a system that has them.
+    pub(super) fn leaves_out_systems_of(&self, place: &[CardSystem]) -> bool {
         matches!(self.what, What::Host) && place.iter().any(has_systems)
     }
 
-    /// What is asked, each URL once, in their order.
-    pub(super) fn places(&self, only: Option<Flavour>) -> Vec<Place> {
-        let flavours = Flavour::ALL.iter().copied().filter(|flavour| only.is_none_or(|only| only == *flavour));
-        let mut places: Vec<Place> = Vec::new();
-        for (flavour, form) in flavours.flat_map(|f| f.whereabouts().paths.iter().map(move |form| (f, *form))) {
+    /// The URLs to ask, without duplicates, in order.
+    pub(super) fn places(&self, only: Option<CardSystem>) -> Vec<CandidateUrl> {
+        let card_systems =
+            CardSystem::ALL.iter().copied().filter(|card_system| only.is_none_or(|only| only == *card_system));
+        let mut places: Vec<CandidateUrl> = Vec::new();
+        for (card_system, form) in
+            card_systems.flat_map(|f| f.discovery_rules().paths.iter().map(move |form| (f, *form)))
+        {
             let Some(url) = self.url(form) else { continue };
             let is_of_system = form.contains(NAME);
             match places.iter_mut().find(|place| place.url == url) {
-                Some(place) if place.systems.contains(&flavour) => {}
-                Some(place) => place.systems.push(flavour),
+                Some(place) if place.systems.contains(&card_system) => {}
+                Some(place) => place.systems.push(card_system),
                 None => {
                     let system = SystemName::of_url(&url).ok().filter(|_| is_of_system);
-                    places.push(Place { url, systems: vec![flavour], is_of_system, system });
+                    places.push(CandidateUrl { url, systems: vec![card_system], is_of_system, system });
                 }
             }
         }
         if let (What::Document(url), true) = (&self.what, places.is_empty()) {
-            places.push(Place {
+            places.push(CandidateUrl {
                 url: url.clone(),
                 systems: only.into_iter().collect(),
                 is_of_system: false,
@@ -188,7 +193,7 @@ impl Target {
         places
     }
 
-    /// The URL that a form of a path stands for; none where it stands for none here.
+    /// The URL of a form of a path; none if the form does not apply to this target.
     fn url(&self, form: &str) -> Option<Url> {
         match &self.what {
             What::Document(url) => fits(form, url.path()).then(|| url.clone()),
@@ -217,7 +222,7 @@ impl fmt::Display for Target {
 }
 
 impl SystemName {
-    /// Reads `NAME` or `NAMESPACE/NAME`: whatever Orloj's resources can be called.
+    /// Reads `NAME` or `NAMESPACE/NAME`: any name that Orloj's resources can have.
     ///
     /// # Errors
     /// [`TargetError::SystemName`].
@@ -235,7 +240,7 @@ impl SystemName {
         Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
     }
 
-    /// The system that a URL is that of, or that of its endpoint or its card.
+    /// The agent system of a URL: of the system itself, of its endpoint or of its card.
     fn of_url(url: &Url) -> Result<Self, TargetError> {
         let below = url.path().strip_prefix(SYSTEMS).ok_or(TargetError::Path)?;
         let (segment, rest) = below.split_once('/').unwrap_or((below, ""));
@@ -252,8 +257,8 @@ impl SystemName {
         Self::new(namespace.as_deref(), &name)
     }
 
-    /// Whether a card says that it is this system's: by its name, and by the namespace in its endpoint, which Orloj's
-    /// server leaves out for the default one.
+    /// Whether a card claims to be this system's: by its name, and by the namespace in its endpoint. Orloj's server
+    /// leaves out the default namespace.
     pub(super) fn is_of(&self, card: &Card) -> bool {
         let endpoint = card.text("/url").and_then(|url| Url::parse(url).ok());
         let stated = endpoint.as_ref().and_then(|url| url.query_pairs().find(|(key, _)| key == NAMESPACE));
@@ -263,11 +268,11 @@ impl SystemName {
     }
 }
 
-fn has_systems(flavour: &Flavour) -> bool {
-    flavour.whereabouts().paths.iter().any(|form| form.contains(NAME))
+fn has_systems(card_system: &CardSystem) -> bool {
+    card_system.discovery_rules().paths.iter().any(|form| form.contains(NAME))
 }
 
-/// As the end of a URL.
+/// The form at the end of a URL.
 impl fmt::Display for SystemName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", escaped(&self.name))?;
@@ -295,13 +300,13 @@ impl std::str::FromStr for SystemName {
 mod tests {
     use super::*;
 
-    fn places(text: &str, only: Option<Flavour>) -> Vec<String> {
+    fn places(text: &str, only: Option<CardSystem>) -> Vec<String> {
         let target = Target::parse(text).unwrap();
         target.places(only).into_iter().map(|place| place.url.to_string()).collect()
     }
 
     #[test]
-    fn a_host_is_walked_by_the_paths_of_every_system() {
+    fn a_host_is_asked_for_the_paths_of_every_system() {
         let walked = [
             "https://a.example/.well-known/agent-card.json",
             "https://a.example/.well-known/agent-cards-v1.0.0.json",
@@ -310,8 +315,11 @@ mod tests {
         for text in ["a.example", "https://a.example", "https://a.example/", "HTTPS://A.example:443/#x"] {
             assert_eq!(places(text, None), walked, "{text}");
         }
-        assert_eq!(places("a.example", Some(Flavour::Aevum)), walked[2..]);
-        assert_eq!(places("a.example:8443", Some(Flavour::Aevum)), ["https://a.example:8443/.well-known/agent.json"]);
+        assert_eq!(places("a.example", Some(CardSystem::Aevum)), walked[2..]);
+        assert_eq!(
+            places("a.example:8443", Some(CardSystem::Aevum)),
+            ["https://a.example:8443/.well-known/agent.json"]
+        );
     }
 
     #[test]
@@ -322,16 +330,16 @@ mod tests {
             assert_eq!((found.len(), found[3].as_str()), (4, own), "{text}");
         }
         let named = Target::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
-        assert_eq!(named.places(Some(Flavour::Orloj)).len(), 2);
-        assert_eq!(named.names_system_of(), Some(Flavour::Orloj));
+        assert_eq!(named.places(Some(CardSystem::Orloj)).len(), 2);
+        assert_eq!(named.names_system_of(), Some(CardSystem::Orloj));
         for (typed, asked) in [
             ("fin/b", "b/.well-known/agent-card.json?namespace=fin"),
             ("ä+c", "%C3%A4%2Bc/.well-known/agent-card.json"),
         ] {
             let named = Target::parse("a.example").unwrap().with_system(typed.parse().unwrap()).unwrap();
             let asked = format!("https://a.example/v1/agent-systems/{asked}");
-            assert_eq!(named.places(Some(Flavour::Orloj))[1].url.as_str(), asked);
-            assert_eq!(named.places(Some(Flavour::Orloj))[0].url.query(), None, "the root card has no namespace");
+            assert_eq!(named.places(Some(CardSystem::Orloj))[1].url.as_str(), asked);
+            assert_eq!(named.places(Some(CardSystem::Orloj))[0].url.query(), None, "the root card has no namespace");
             assert_eq!(Target::parse(&named.to_string()), Ok(named), "what is shown can be typed");
             assert_eq!(places(&asked, None), [asked]);
         }
@@ -345,9 +353,12 @@ mod tests {
         let place = Target::parse("https://a.example/cards/b.json?c=1").unwrap().places(None).remove(0);
         assert_eq!(
             (place.url.as_str(), place.systems.as_slice()),
-            ("https://a.example/cards/b.json?c=1", &[Flavour::Anypoint][..])
+            ("https://a.example/cards/b.json?c=1", &[CardSystem::Anypoint][..])
         );
-        assert_eq!(places("https://a.example/cards/b.json", Some(Flavour::Aevum)), ["https://a.example/cards/b.json"]);
+        assert_eq!(
+            places("https://a.example/cards/b.json", Some(CardSystem::Aevum)),
+            ["https://a.example/cards/b.json"]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clresolve_egress::header;
 use url::Url;
 
 use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
-use super::{Cause, FetchError, Forbidden, Refusal};
+use super::{Cause, EgressViolation, FetchError, Forbidden};
 use crate::text::excerpt;
 
 /// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
@@ -156,12 +156,12 @@ impl Chain {
         let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
         let hop = self.hops() + 1;
         let next = self.current.join(location, URL_LIMIT).map_err(|why| match why {
-            Refusal::NotUrl => leads_nowhere.into(),
+            EgressViolation::NotUrl => leads_nowhere.into(),
             why => forbidden(hop, why),
         })?;
         if self.redirects == Redirects::SameOrigin && next.as_url().origin() != self.current.as_url().origin() {
             let target = origin_text(next.as_url());
-            return Err(Forbidden { hop, target, why: Refusal::AnotherOrigin }.into());
+            return Err(Forbidden { hop, target, why: EgressViolation::AnotherOrigin }.into());
         }
         if next == self.current || self.visited.contains(&next) {
             return Err(Cause::RedirectLoop.into());
@@ -175,6 +175,6 @@ impl Chain {
 }
 
 /// A URL that is too long, disguised or no URL: nothing of it is repeated.
-fn forbidden(hop: u8, why: Refusal) -> FetchError {
+fn forbidden(hop: u8, why: EgressViolation) -> FetchError {
     Forbidden { hop, target: "the URL".to_owned(), why }.into()
 }

@@ -32,8 +32,8 @@ use self::route::Route;
 pub use self::score::Hedging;
 use self::score::Scores;
 use super::egress::{Egress, deadline_in};
-use super::{Cause, FetchError, Refusal};
-pub use crate::cid::Outcome;
+use super::{Cause, EgressViolation, FetchError};
+pub use crate::cid::WalkOutcome;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 
 /// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
@@ -126,7 +126,7 @@ pub struct GatewayError {
     /// Its label.
     pub label: String,
     /// What is wrong with its URL.
-    pub why: Refusal,
+    pub why: EgressViolation,
 }
 
 /// What to retrieve, and within which bounds.
@@ -148,7 +148,7 @@ pub struct Want<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrieval {
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: WalkOutcome,
     /// Gateways (labels) that sent a wrong block before the walk was over, and the block that was asked for.
     pub liars: Vec<(String, ContentId)>,
     /// Gateways (labels) that gave up or were not asked, in the order of the configuration. The liars are among them;

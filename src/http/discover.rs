@@ -14,8 +14,8 @@ use super::client_limits::Client;
 use super::problem;
 use super::state::AppState;
 use crate::discover::{Question, SystemName, Target, discover};
-use crate::flavour::Flavour;
 use crate::reason::Refusal;
+use crate::system::CardSystem;
 
 pub(super) async fn host(
     State(state): State<Arc<AppState>>,
@@ -60,13 +60,13 @@ fn asked(query: &str) -> Result<Question, String> {
         let name = SystemName::parse(&name).map_err(|error| wrong("system", &error))?;
         target = target.with_system(name).map_err(|error| wrong("system", &error))?;
     }
-    let flavour = flavour.map(|slug| slug.parse::<Flavour>()).transpose().map_err(|error| wrong("as", &error))?;
+    let flavour = flavour.map(|slug| slug.parse::<CardSystem>()).transpose().map_err(|error| wrong("as", &error))?;
     let bind = match bind.as_deref() {
         None | Some("false") => false,
         Some("true") => true,
         Some(_) => return Err("bind: expected true or false".to_owned()),
     };
-    Ok(Question { flavour, bind, ..Question::new(target) })
+    Ok(Question { system: flavour, bind, ..Question::new(target) })
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn each_parameter_is_read_once_and_no_other() {
         let question = asked("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
-        assert_eq!((question.flavour, question.bind), (Some(Flavour::Orloj), true));
+        assert_eq!((question.system, question.bind), (Some(CardSystem::Orloj), true));
         assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");
         for bad in [
             "",

@@ -10,14 +10,14 @@ use url::form_urlencoded;
 use super::body::{self, RequestError};
 use super::state::AppState;
 use crate::card::Limits;
-use crate::flavour::{Flavour, Rules};
 use crate::lint::judge;
 use crate::profile::Profile;
 use crate::reason::Refusal;
+use crate::system::{CardSystem, Rules};
 
 /// What a query asks for.
 struct Choice {
-    flavour: Option<Flavour>,
+    flavour: Option<CardSystem>,
     profile: Arc<Profile>,
 }
 
@@ -49,6 +49,6 @@ fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
     }
     let id = profile.unwrap_or_else(|| state.default_profile.clone());
     let Some(profile) = state.resolver.profiles().get(&id) else { return Err(RequestError::unknown_profile(id)) };
-    let flavour = flavour.map(|slug| slug.parse::<Flavour>()).transpose();
+    let flavour = flavour.map(|slug| slug.parse::<CardSystem>()).transpose();
     Ok(Choice { flavour: flavour.map_err(|error| RequestError::malformed(error.to_string()))?, profile })
 }

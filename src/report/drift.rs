@@ -1,4 +1,5 @@
-//! Drift: which of a name's text records, its host, IPFS and the manifest agree, and the text records that would mend it.
+//! Drift: which of a name's text records, its host, IPFS and the manifest agree, and the text records that would fix
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +12,11 @@ use crate::verdict::{Status, StepReport, Verdict};
 /// The sources of one name, compared two by two.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// What `cl.checksum.agentcard` claims.
+    /// The digest in `cl.checksum.agentcard`.
     pub claimed: Option<Digest>,
-    /// What the card's URL served.
+    /// The digest of the bytes that the card's URL served.
     pub served: Option<Digest>,
-    /// What the walk under `cl.cid.agentcard` proved.
+    /// The digest of the bytes that `cl.cid.agentcard` proves.
     pub proven: Option<Digest>,
     /// The records that name the content, and what the URL served.
     pub txt_https: Agreement,
@@ -31,7 +32,7 @@ pub struct Drift {
     pub schemas_manifest: Agreement,
 }
 
-/// Whether two sources say the same.
+/// Whether two sources agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Agreement {
@@ -71,7 +72,7 @@ impl Agreement {
         }
     }
 
-    /// [`Self::Differ`] where something shows a difference that the digests do not.
+    /// [`Self::Differ`] if there is a difference that the digests do not show.
     fn unless(self, differs: bool) -> Self {
         if differs { Self::Differ } else { self }
     }
@@ -144,10 +145,10 @@ impl std::fmt::Display for TxtLine {
     }
 }
 
-/// The text records that would mend a verdict: only where the CID proves the card's bytes, and only where that card has
-/// no defect of its own, since one that must be published anew gets another CID and checksum anyway.
+/// The text records that would fix a verdict. There are some only if the CID proves the card's bytes and the card
+/// itself has no defect: a card that must be published again gets another CID and checksum anyway.
 ///
-/// What a host served is never proposed.
+/// Bytes that a host served are never proposed.
 pub fn fixing_lines(verdict: &Verdict) -> Vec<TxtLine> {
     let facts = Facts(verdict);
     let Some(proven) = facts.digest(Step::FetchIpfs) else { return Vec::new() };
@@ -165,13 +166,13 @@ pub fn fixing_lines(verdict: &Verdict) -> Vec<TxtLine> {
     proposed.map(|(key, value)| TxtLine { key: key.as_str().to_owned(), value }).collect()
 }
 
-/// Whether a value is shown in a report exactly as it is to be set.
+/// Whether a report shows a value exactly as it must be set.
 fn can_be_copied(value: &str) -> bool {
     value.chars().count() <= text::SHOWN_CHARACTERS
         && value.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '\\' | '|' | '`'))
 }
 
-/// What a verdict's steps and reasons say.
+/// The facts in a verdict's steps and reasons.
 struct Facts<'a>(&'a Verdict);
 
 impl<'a> Facts<'a> {
@@ -201,19 +202,19 @@ impl<'a> Facts<'a> {
         self.failing(code).is_some()
     }
 
-    /// Whether a reason says that the record of `key` does not hold what it should.
+    /// Whether a reason says that the record of `key` is wrong.
     fn record_fails(&self, key: Key) -> bool {
         let here = |reason: &&Reason| reason.effect == Effect::Fail && reason.place.as_deref() == Some(key.as_str());
         self.0.reasons.iter().filter(here).any(|reason| reason.code != Code::PublisherNotAllowed)
     }
 
-    /// Whether the checksum record has to change for it to name the `proven` bytes.
+    /// Whether the checksum record must change to name the `proven` bytes.
     fn checksum_is_not(&self, proven: Digest) -> bool {
         let differs = self.claimed().is_some_and(|claimed| claimed != proven);
         (differs && self.fails(Code::ChecksumMismatch)) || self.record_fails(Key::Checksum)
     }
 
-    /// Whether the card itself, as far as it was judged, needs no change.
+    /// Whether the card itself has no known defect.
     fn card_is_sound(&self) -> bool {
         let passed = |step| self.status(step) == Status::Pass;
         [Step::Card, Step::Entry, Step::Verbs].into_iter().all(passed) && !self.fails(Code::CardEnsMismatch)

@@ -1,4 +1,4 @@
-//! The report for people: what stands in it and in which order, told once to a [`Canvas`], of Markdown or of HTML.
+//! The report for people: its content and order, written to a [`Canvas`] of Markdown or HTML.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,7 +7,7 @@ use super::{Agreement, Draft, Drift, Report, Row, Rows, effect, fixer, rules, sl
 use crate::reason::{Code, Effect, Reason};
 use crate::verdict::State;
 
-/// A form that a page is written in. It escapes; what comes as [`Piece::Foreign`] may be anything.
+/// The output form of a page. It escapes [`Piece::Foreign`], which may be any text.
 pub(super) trait Canvas {
     /// Begins the page.
     fn begin(&mut self, title: &[Piece<'_>]) -> io::Result<()>;
@@ -17,7 +17,7 @@ pub(super) trait Canvas {
     fn paragraph(&mut self, tone: Tone, pieces: &[Piece<'_>]) -> io::Result<()>;
     /// The names by state.
     fn counts(&mut self, counts: &[(&str, u64)]) -> io::Result<()>;
-    /// Facts: what, and its value.
+    /// Facts: labels and values.
     fn facts(&mut self, facts: &[(&str, String)]) -> io::Result<()>;
     /// Begins a table.
     fn table(&mut self, columns: &[Column]) -> io::Result<()>;
@@ -25,11 +25,11 @@ pub(super) trait Canvas {
     fn row(&mut self, columns: &[Column], cells: &[Vec<Piece<'_>>]) -> io::Result<()>;
     /// Ends the table.
     fn end_table(&mut self) -> io::Result<()>;
-    /// Begins what is to be said of a name.
+    /// Begins the findings of a name.
     fn article(&mut self, state: State, title: &[Piece<'_>]) -> io::Result<()>;
     /// A point, and the lines below it.
     fn point(&mut self, head: &[Piece<'_>], lines: &[Vec<Piece<'_>>]) -> io::Result<()>;
-    /// Ends what is to be said of a name.
+    /// Ends the findings of a name.
     fn end_article(&mut self) -> io::Result<()>;
     /// Begins rows of Markdown, for a file in that form.
     fn source(&mut self, head: &str) -> io::Result<()>;
@@ -44,13 +44,13 @@ pub(super) trait Canvas {
 /// A run of text.
 #[derive(Clone, Debug)]
 pub(super) enum Piece<'a> {
-    /// Words of ours.
+    /// The report's own words.
     Plain(Cow<'a, str>),
     /// Text that others chose.
     Foreign(Cow<'a, str>),
     /// A reason's code.
     Code(Code, Effect),
-    /// What a reason does.
+    /// The effect of a reason.
     Effect(Effect),
     /// The state of a name.
     State(State),
@@ -58,14 +58,14 @@ pub(super) enum Piece<'a> {
     Mark(Agreement),
 }
 
-/// How a paragraph is meant.
+/// The weight of a paragraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// As any text.
+    /// Ordinary text.
     Normal,
-    /// It explains.
+    /// An explanation.
     Soft,
-    /// The report must not be read without it.
+    /// A warning that readers must see.
     Warning,
 }
 
@@ -104,9 +104,9 @@ const REASONS: [Column; 7] = [
     Column::new("names", Kind::Number),
     Column::new("effect", Kind::Word),
     Column::new("rule", Kind::Word),
-    Column::new("to fix by", Kind::Word),
-    Column::new("means", Kind::Text),
-    Column::new("such as", Kind::Text),
+    Column::new("fixed by", Kind::Word),
+    Column::new("meaning", Kind::Text),
+    Column::new("examples", Kind::Text),
 ];
 
 const NAMES: [Column; 9] = [
@@ -256,9 +256,9 @@ fn finding(row: &Row, shown: &[String], others: u64, page: &mut dyn Canvas) -> i
     title.extend([plain(": "), Piece::State(row.state)]);
     page.article(row.state, &title)?;
     if others > 0 {
-        let mut pieces = vec![plain("The same with ")];
+        let mut pieces = vec![plain("Same findings: ")];
         pieces.extend(some_names(shown, others));
-        pieces.push(plain("; the values below are those of the first, the JSON form has all."));
+        pieces.push(plain(". The values below are those of the first name; the JSON form has all values."));
         page.paragraph(Tone::Soft, &pieces)?;
     }
     if row.normalized.as_deref() != Some(&row.input) {
@@ -286,14 +286,14 @@ fn finding(row: &Row, shown: &[String], others: u64, page: &mut dyn Canvas) -> i
     page.end_article()
 }
 
-/// All `reasons` with one code: what it means once, then where it was found.
+/// All `reasons` with one code: its meaning once, then the places.
 fn point(code: Code, effect_: Effect, reasons: &[&Reason], page: &mut dyn Canvas) -> io::Result<()> {
     let mut head = vec![Piece::Code(code, effect_), plain(format!(" ({}", effect(effect_)))];
     for rule in rules(reasons.iter().copied()) {
         head.extend([plain(", "), foreign(rule)]);
     }
     head.push(plain(format!("): {}", code.entry().title)));
-    let (bare, told): (Vec<&Reason>, Vec<&Reason>) = reasons.iter().partition(|reason| values(reason).is_empty());
+    let (bare, detailed): (Vec<&Reason>, Vec<&Reason>) = reasons.iter().partition(|reason| values(reason).is_empty());
     let places: Vec<String> = bare.iter().filter_map(|reason| reason.place.clone()).collect();
     let mut lines = Vec::new();
     if !places.is_empty() {
@@ -301,7 +301,7 @@ fn point(code: Code, effect_: Effect, reasons: &[&Reason], page: &mut dyn Canvas
         line.extend(listed(&places));
         lines.push(line);
     }
-    for reason in told {
+    for reason in detailed {
         let mut line = Vec::new();
         if let Some(place) = &reason.place {
             line.extend([plain("at "), foreign(place), plain(": ")]);
@@ -315,7 +315,7 @@ fn point(code: Code, effect_: Effect, reasons: &[&Reason], page: &mut dyn Canvas
     page.point(&head, &lines)
 }
 
-/// The values of a reason that are not empty, each with what it is.
+/// The non-empty values of a reason, with labels.
 fn values(reason: &Reason) -> Vec<(&'static str, &str)> {
     let values = [("expected", &reason.expected), ("observed", &reason.observed), ("fix:", &reason.fix)];
     let given = values.into_iter().filter_map(|(what, value)| Some((what, value.as_deref()?)));

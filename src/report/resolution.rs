@@ -1,4 +1,4 @@
-//! Drafts of the rows that a governance log (`RESOLUTION.md`) gets for untrusted names.
+//! Drafts of rows for a governance log (`RESOLUTION.md`) about untrusted names.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub struct Draft {
     pub subject: String,
     /// Always `incident`.
     pub kind: &'static str,
-    /// What to decide, in Markdown.
+    /// The proposed decision, in Markdown.
     pub decision: String,
     /// The reasons, in Markdown.
     pub reason: String,

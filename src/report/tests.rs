@@ -263,7 +263,7 @@ fn names_with_the_same_defect_share_their_findings() {
     let text = written(Format::Markdown, &rows, Ending::Complete);
     let findings: Vec<&str> = text.lines().filter(|line| line.starts_with("### ")).collect();
     assert_eq!(findings, ["### `n1.eth` and 2 more: untrusted", "### `n3.eth`: untrusted"]);
-    assert!(text.contains("The same with `n2.eth`, `n4.eth`; "), "{text}");
+    assert!(text.contains("Same findings: `n2.eth`, `n4.eth`. "), "{text}");
     assert!(text.contains("  - at `/entry`: observed `n1.eth`\n") && !text.contains("observed `n2.eth`"), "{text}");
     for name in ["n1", "n2", "n3", "n4"] {
         assert!(text.contains(&format!("| `{name}.eth` | incident | draft: ")), "{name}: {text}");

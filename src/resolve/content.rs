@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{Source, Walked};
 use crate::fetch::https::Body;
-use crate::fetch::{FetchError, Forbidden, Refusal};
+use crate::fetch::{EgressViolation, FetchError, Forbidden};
 
 /// Fetches bytes for the walk: from the network, or from a script in a test.
 #[async_trait]
@@ -37,7 +37,7 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// As [`crate::fetch::https::get`].
     async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
-        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: Refusal::Disabled }.into())
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 }
 

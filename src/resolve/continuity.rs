@@ -4,7 +4,7 @@ use crate::chain::BlockSelector;
 use crate::config::Config;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::{Continuity, Sighting};
-use crate::memory::{Memory, MemoryError, Place};
+use crate::memory::{HistoryKey, Memory, MemoryError};
 use crate::name::EnsName;
 use crate::verdict::{State, Verdict};
 
@@ -53,7 +53,7 @@ impl History {
         self.memory.remember(self.place(&evidence.name), sighting).await
     }
 
-    fn place(&self, name: &EnsName) -> Place {
-        Place::new(&self.world, self.chain_id, name)
+    fn place(&self, name: &EnsName) -> HistoryKey {
+        HistoryKey::new(&self.world, self.chain_id, name)
     }
 }

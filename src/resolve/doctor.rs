@@ -19,7 +19,7 @@ use super::{SetupError, setup};
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Demand, Endpoint, Gateway, Hedging};
-use crate::fetch::ipfs::{GatewayFault, IpfsClient, Outcome, Want};
+use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 use crate::text::excerpt;
 
@@ -285,7 +285,7 @@ async fn probed(client: &IpfsClient, limit: Duration) -> (GatewayState, Option<S
     let path = ContentPath::literal("").expect("an empty path is one");
     let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
     let retrieval = client.retrieve(&want, std::time::Instant::now()).await;
-    if matches!(retrieval.outcome, Outcome::Proven(_)) {
+    if matches!(retrieval.outcome, crate::cid::WalkOutcome::Proven(_)) {
         return (GatewayState::Proven, None);
     }
     match retrieval.failures.into_iter().next() {

@@ -23,7 +23,7 @@ impl Network {
     async fn fetched(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
         let limits = if kind == Upstream::Keys { Limits::keys() } else { Limits::card() };
         let document = https::get(&self.egress, url, Limits { total: limit, ..limits }).await;
-        let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::Outcome::Ok);
+        let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
         document
     }

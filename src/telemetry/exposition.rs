@@ -110,16 +110,16 @@ fn labels(key: &Key) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{self as telemetry, Cache, Eviction, Outcome, Pool, Upstream};
+    use super::super::{self as telemetry, Cache, Eviction, Pool, RequestOutcome, Upstream};
     use super::*;
 
     #[test]
     fn each_event_is_a_line_and_each_family_has_its_help() {
         let exposition = Exposition::default();
         metrics::with_local_recorder(&exposition, || {
-            telemetry::upstream(Upstream::Rpc, "own-node", Outcome::Ok);
-            telemetry::upstream(Upstream::Rpc, "own-node", Outcome::Ok);
-            telemetry::upstream(Upstream::Card, telemetry::FOREIGN, Outcome::of_status(503));
+            telemetry::upstream(Upstream::Rpc, "own-node", RequestOutcome::Ok);
+            telemetry::upstream(Upstream::Rpc, "own-node", RequestOutcome::Ok);
+            telemetry::upstream(Upstream::Card, telemetry::FOREIGN, RequestOutcome::of_status(503));
             telemetry::gateway_lied("a\\\"b\n");
             telemetry::verdict("trusted");
             telemetry::cache_hit(Pool::Trusted);

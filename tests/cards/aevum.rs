@@ -179,8 +179,8 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
         ("/resources/energy", estimate(-1.0), "resources.energy.point: expected joules, at least 0"),
         ("/resources/energy", json!(1.0), "resources.energy: expected the numbers point, lower and upper"),
         ("/payload", json!("AB"), "payload: expected base64 with padding"),
-        ("/payload", json!(STANDARD.encode("PACR")), "payload: it ends after PACR"),
-        ("/payload", json!(STANDARD.encode("PACR\u{6}")), "payload: the kind 6 of intervention is not known"),
+        ("/payload", json!(STANDARD.encode("PACR")), "payload: it ends after PACR, without a kind"),
+        ("/payload", json!(STANDARD.encode("PACR\u{6}")), "payload: unknown kind of intervention 6"),
         ("/payload", json!(STANDARD.encode("PACR\u{5}{}")), "payload: a counterfactual record needs"),
         ("/payload", json!(STANDARD.encode(by("me"))), "payload: expected an agent_id"),
     ] {
@@ -190,7 +190,7 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
     let mut ledger = Ledger::default();
     for (line, expected) in [
         ("", None),
-        ("{", Some("line 2: column 1: EOF while parsing an object; a ledger has a whole record on each line")),
+        ("{", Some("line 2: column 1: EOF while parsing an object; each line of a ledger is one whole record")),
         ("[]", Some("line 3: the JSON text is a list, not an object")),
         (r#"{"id": 1, "id": 2}"#, Some("line 4: column 14: the member /id stands there twice")),
     ] {

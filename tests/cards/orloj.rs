@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use clresolve::card::Card;
 use clresolve::clock::Clock;
 use clresolve::config::{Config, Layer};
-use clresolve::flavour::{Detection, Flavour, Rules, detect};
-use clresolve::generate::{Cards, GenerateError, Place, Source};
+use clresolve::generate::{Cards, GenerateError, Source, SourceLine};
 use clresolve::http::{self, ServeError, Server, SystemsError};
 use clresolve::profile::{DEFAULT, Profiles};
 use clresolve::reason::{Code, Effect};
 use clresolve::resolve::Resolver;
+use clresolve::system::{CardSystem, Detection, Rules, detect};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -163,8 +163,8 @@ fn generated_cards_pass_the_rules_for_such_cards() {
     let profile = profiles.get(DEFAULT).expect("built in");
     for text in [LIBRARY.to_owned(), changed(", protocolVersion: '0.2'", ""), changed("[bearer]", "[]")] {
         let made = Card::parse(card(&text).to_string().as_bytes()).expect("a card");
-        assert_eq!(detect(&made), Detection::One(Flavour::Orloj));
-        let found = Flavour::Orloj.check(&made, &Rules::of(&profile));
+        assert_eq!(detect(&made), Detection::One(CardSystem::Orloj));
+        let found = CardSystem::Orloj.check(&made, &Rules::of(&profile));
         assert!(found.iter().all(|reason| reason.effect != Effect::Fail), "{found:#?}");
     }
 }
@@ -372,10 +372,7 @@ fn errors_name_the_line_and_what_to_do() {
         (changed("  name: library\n", ""), "line 9: metadata: name is missing; add it"),
         (changed("kind: Agent\n", "type: Agent\n"), "line 16: apiVersion: the document has no kind"),
         (changed("apiVersion: orloj.dev/v1", "apiVersion: orloj.dev/v2"), "line 6: apiVersion: expected orloj.dev/v1"),
-        (
-            changed("name: lend}", "name: find}"),
-            "line 34: metadata: Tool find stands there twice, first in o.yaml, line 25",
-        ),
+        (changed("name: lend}", "name: find}"), "line 34: metadata: duplicate of the Tool find in o.yaml, line 25"),
         (changed("  name: library\n", "  name: a/b\n"), "line 9: metadata.name: expected a name of 1 to 253 bytes"),
         (changed("tools: [find,", "tools: [find,,"), "line 21"),
         (
@@ -383,18 +380,21 @@ fn errors_name_the_line_and_what_to_do() {
             "line 30: spec.input_schema: a whole number has a zero before it, or is beyond 9007199254740991",
         ),
         (changed("minLength: 1", "minLength: 010"), "line 30: spec.input_schema: a whole number has a zero before it"),
-        (format!("{LIBRARY}---\na2a: {{}}\n"), "line 37: the document: the server's configuration stands there twice"),
+        (
+            format!("{LIBRARY}---\na2a: {{}}\n"),
+            "line 37: the document: a second document with the server's configuration",
+        ),
         (changed("{type: object,", "[type,"), "line 30"),
     ] {
         let found = refused(&text);
         assert!(found.starts_with(&format!("o.yaml, {expected}")), "{expected}: {found}");
     }
-    let place = Place { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
+    let place = SourceLine { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
     assert_eq!(place.to_string(), "\\u{1b}[31m.yaml, line 3");
     let bytes = Cards::read(&[Source { file: "o.yaml", bytes: b"a: \xff" }], None).expect_err("no text");
     assert_eq!(bytes, GenerateError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
     let deep = changed("{title: {type: string, minLength: 1}}", &format!("{}1{}", "{a: ".repeat(14), "}".repeat(14)));
-    assert!(refused(&deep).contains("could not be read as one"), "{}", refused(&deep));
+    assert!(refused(&deep).contains("exceeds a limit"), "{}", refused(&deep));
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clresolve::cid::build::car;
 use clresolve::cid::{Budget, ContentId, ContentPath};
-use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Outcome, Retrieval, Want};
-use clresolve::fetch::{Cause, Egress, EgressConfig, FetchError, Forbidden, Refusal};
+use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, WalkOutcome, Want};
+use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
 
 use tokio::net::TcpListener;
 
-use super::faults::{Asked, Content, Ends, FAULTS, as_car, as_raw, is_car};
+use super::faults::{Content, Ends, FAULTS, GatewayQuery, as_car, as_raw, is_car};
 use super::server::{ANYWHERE, Answer, Server, answer, canary, ok, redirect, status};
 use super::{AMPLE, NAME, SHORT, toward, unavailable};
 
@@ -54,7 +54,7 @@ async fn card_from(servers: &[&Server]) -> Retrieval {
 
 fn proven(retrieval: &Retrieval) -> Bytes {
     match &retrieval.outcome {
-        Outcome::Proven(proven) => proven.bytes.clone(),
+        WalkOutcome::Proven(proven) => proven.bytes.clone(),
         other => panic!("{other:?}, {:?}", retrieval.failures),
     }
 }
@@ -158,7 +158,7 @@ async fn a_page_in_place_of_a_block_is_no_lie() {
         || Answer::Whole(answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html>please log in</html>"));
     let server = Server::plain(move |_| page()).await;
     let got = card_from(&[&server]).await;
-    assert_eq!((got.outcome, got.liars), (Outcome::Unproven, vec![]));
+    assert_eq!((got.outcome, got.liars), (WalkOutcome::Unproven, vec![]));
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
 }
 
@@ -227,7 +227,7 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     assert_eq!(got.failures, vec![]);
 
     let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], Instant::now()).await;
-    assert_eq!(got.outcome, Outcome::Unproven);
+    assert_eq!(got.outcome, WalkOutcome::Unproven);
 
     let path = ContentPath::default();
     let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
@@ -240,17 +240,17 @@ async fn the_end_of_the_path_is_told() {
     let server = Server::plain(honest).await;
     let client = ipfs(&[&server]);
     let end = async |path: &str| retrieve(&client, path, &[], Instant::now()).await.outcome;
-    assert!(matches!(end("agents/b.json").await, Outcome::PathMissing(_)));
-    assert!(matches!(end("agents/a b.json/x").await, Outcome::PathMissing(_)));
-    assert_eq!(end("agents").await, Outcome::NotFile);
-    assert_eq!(end("").await, Outcome::NotFile);
-    assert!(matches!(end("long").await, Outcome::Proven(_)));
+    assert!(matches!(end("agents/b.json").await, WalkOutcome::PathMissing(_)));
+    assert!(matches!(end("agents/a b.json/x").await, WalkOutcome::PathMissing(_)));
+    assert_eq!(end("agents").await, WalkOutcome::NotFile);
+    assert_eq!(end("").await, WalkOutcome::NotFile);
+    assert!(matches!(end("long").await, WalkOutcome::Proven(_)));
 
     let path = ContentPath::literal("long").unwrap();
     let budget = Budget { total_bytes: 15_999, ..Budget::card() };
     let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
     let got = client.retrieve(&want, Instant::now()).await.outcome;
-    assert_eq!(got, Outcome::Oversize { size: 16_000, limit: 15_999 });
+    assert_eq!(got, WalkOutcome::Oversize { size: 16_000, limit: 15_999 });
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn public_gateways_go_through_the_foreign_door() {
 
     let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false), IN_TURN).unwrap();
     let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
-    let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: Refusal::IpLiteral };
+    let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: EgressViolation::IpLiteral };
     assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
 
     let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false), IN_TURN).unwrap_err();
@@ -322,7 +322,7 @@ async fn whoever_wins_proves_the_same() {
     for path in ["agents/a b.json", "long", "agents", "nothing", "agents/a b.json/x"] {
         let ends = ends(path).await;
         assert!(ends.iter().all(|end| *end == ends[0]), "{path}: {ends:?}");
-        assert_ne!(ends[0], Outcome::Unproven, "{path}");
+        assert_ne!(ends[0], WalkOutcome::Unproven, "{path}");
     }
 }
 
@@ -364,7 +364,7 @@ async fn the_bounds_hold_for_all_gateways_together() {
     .await;
     let oversize = GatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
     let expected = ["first", "second", "third"].map(|label| (label.to_owned(), oversize.clone()));
-    assert_eq!((got.outcome, got.failures), (Outcome::Unproven, expected.to_vec()));
+    assert_eq!((got.outcome, got.failures), (WalkOutcome::Unproven, expected.to_vec()));
     assert_eq!(got.requests, 6, "a CAR and a block of each");
 }
 
@@ -376,7 +376,7 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
         assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
         return;
     }
-    assert_eq!(got.outcome, Outcome::Unproven, "{name}");
+    assert_eq!(got.outcome, WalkOutcome::Unproven, "{name}");
     let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
     assert_eq!(label, "first", "{name}");
     let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
@@ -393,7 +393,7 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
 #[tokio::test]
 async fn every_fault_ends_in_its_reason() {
     for (name, fault, ends) in FAULTS {
-        let bad = Server::plain(move |head| fault(&Asked::of(&Content::new(), head))).await;
+        let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
         let path = ContentPath::literal("agents/a b.json").unwrap();
         let total = if ends.needs_time() { SHORT } else { AMPLE };
         let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
@@ -405,7 +405,7 @@ async fn every_fault_ends_in_its_reason() {
 #[tokio::test]
 async fn no_fault_keeps_an_honest_gateway_from_winning() {
     for (name, fault, _) in FAULTS {
-        let bad = Server::plain(move |head| fault(&Asked::of(&Content::new(), head))).await;
+        let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
         let good = Server::plain(honest).await;
         let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
         assert_eq!(proven(&got), Content::new().card, "{name}");
@@ -436,7 +436,7 @@ async fn no_redirect_of_a_gateway_is_followed() {
                 Server::plain(move |_| Answer::Whole(answer(&format!("{code} Away"), &headers, b"<html>"))).await;
             let got = card_from(&[&server]).await;
             let fault = GatewayFault::Fetch(unavailable(Cause::Status(code)));
-            assert_eq!((got.outcome, got.failures), (Outcome::Unproven, vec![("first".to_owned(), fault)]), "{to}");
+            assert_eq!((got.outcome, got.failures), (WalkOutcome::Unproven, vec![("first".to_owned(), fault)]), "{to}");
             assert_eq!(server.heads().len(), 2, "{code} {to}: a CAR and a block, and nothing else");
         }
     }

@@ -12,7 +12,7 @@ use alloy_provider::{CcipReadGateway, CcipReadRequest};
 use async_trait::async_trait;
 use clresolve::address::SPECIAL;
 use clresolve::fetch::ccip::GuardedGateway;
-use clresolve::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup, Refusal};
+use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Lookup};
 
 use super::disguise::{Everywhere, PORT, disguises, masks, own_loopback};
 use super::server::{Answer, Server, answer};
@@ -56,7 +56,7 @@ async fn no_name_leads_into_a_special_block() {
             }
             for ip in disguises {
                 let error = get(&egress, &format!("https://{}/", Spelled::name(ip))).await.unwrap_err();
-                assert_eq!(refusal(error), (0, Refusal::AddressNotPublic(ip)), "{block}");
+                assert_eq!(refusal(error), (0, EgressViolation::AddressNotPublic(ip)), "{block}");
                 tried += 1;
             }
         }
@@ -75,7 +75,7 @@ async fn no_disguise_reaches_the_canary() {
         let before = lookup.asked();
         let error = get(&egress, url).await.unwrap_err();
         assert_eq!(refusal(error), (0, why.clone()), "{url:?}");
-        let asked = usize::from(matches!(why, Refusal::AddressNotPublic(_)));
+        let asked = usize::from(matches!(why, EgressViolation::AddressNotPublic(_)));
         assert_eq!(lookup.asked() - before, asked, "{url:?}: one look-up, and none where the URL is refused");
     }
     assert!(table.len() > 130, "{}", table.len());
@@ -94,19 +94,19 @@ async fn no_disguise_reaches_the_canary() {
 }
 
 /// Sends a public host's client to each forbidden place, with every code of a redirect.
-async fn redirects_never_reach(canary: &Server, table: &[(String, Refusal)]) {
+async fn redirects_never_reach(canary: &Server, table: &[(String, EgressViolation)]) {
     let ip = canary.address.ip();
     let relative = [
-        (format!("//{ip}:{PORT}/"), Refusal::IpLiteral),
-        (format!("//a.internal:{PORT}/"), Refusal::HostNotPublic),
-        (format!("//a.example:{PORT}/"), Refusal::AddressNotPublic(ip)),
-        (format!("///{ip}:{PORT}/"), Refusal::Disguised),
-        (format!("/\\{ip}:{PORT}/"), Refusal::Disguised),
-        (format!("https:{ip}:{PORT}/"), Refusal::Disguised),
-        (format!("http://{ip}:{PORT}/"), Refusal::Scheme),
+        (format!("//{ip}:{PORT}/"), EgressViolation::IpLiteral),
+        (format!("//a.internal:{PORT}/"), EgressViolation::HostNotPublic),
+        (format!("//a.example:{PORT}/"), EgressViolation::AddressNotPublic(ip)),
+        (format!("///{ip}:{PORT}/"), EgressViolation::Disguised),
+        (format!("/\\{ip}:{PORT}/"), EgressViolation::Disguised),
+        (format!("https:{ip}:{PORT}/"), EgressViolation::Disguised),
+        (format!("http://{ip}:{PORT}/"), EgressViolation::Scheme),
     ];
     let is_header = |url: &str| !url.is_empty() && url.bytes().all(|b| (0x21..0x7f).contains(&b));
-    let absolute = table.iter().filter(|(url, why)| is_header(url) && *why != Refusal::NotUrl).cloned();
+    let absolute = table.iter().filter(|(url, why)| is_header(url) && *why != EgressViolation::NotUrl).cloned();
     let places: Vec<_> = relative.into_iter().chain(absolute).collect();
     let codes = ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"];
     for (index, (place, why)) in places.iter().enumerate() {
@@ -115,7 +115,7 @@ async fn redirects_never_reach(canary: &Server, table: &[(String, Refusal)]) {
     }
     let place = &places[0].0;
     for code in codes {
-        assert_eq!(refusal(redirected(canary, code, place).await), (1, Refusal::IpLiteral), "{code}");
+        assert_eq!(refusal(redirected(canary, code, place).await), (1, EgressViolation::IpLiteral), "{code}");
     }
     for (line, code) in [("300 Choices", 300), ("304 Not Modified", 304), ("305 Use Proxy", 305), ("306 X", 306)] {
         assert_eq!(redirected(canary, line, place).await, unavailable(Cause::Status(code)), "{line}");
@@ -140,19 +140,23 @@ async fn names_with_mixed_answers_never_reach(ip: Ipv4Addr) {
         answers.insert(place, ip.into());
         let egress = Egress::with_lookup(EgressConfig::default(), Everywhere::leads_to(&answers)).unwrap();
         let error = get(&egress, &format!("https://a.example:{PORT}/")).await.unwrap_err();
-        assert_eq!(refusal(error), (0, Refusal::AddressNotPublic(ip.into())));
+        assert_eq!(refusal(error), (0, EgressViolation::AddressNotPublic(ip.into())));
     }
     let many: Vec<IpAddr> = std::iter::repeat_n(good[0], 100).chain([ip.into()]).collect();
     let egress = Egress::with_lookup(EgressConfig::default(), Everywhere::leads_to(&many)).unwrap();
     let error = get(&egress, &format!("https://a.example:{PORT}/")).await.unwrap_err();
-    assert_eq!(refusal(error), (0, Refusal::AddressNotPublic(ip.into())), "those that are not used are judged too");
+    assert_eq!(
+        refusal(error),
+        (0, EgressViolation::AddressNotPublic(ip.into())),
+        "those that are not used are judged too"
+    );
 }
 
 /// Templates of CCIP-Read URLs are judged after they are filled in, wherever the placeholders stand.
 async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
     let literal = "the host is an IP literal";
     let not_url = "not a URL with a host";
-    let written = "the URL is written so that it is read differently from what it shows";
+    let written = "the URL is written so that parsers read it differently from its text";
     let led = format!("the address {ip} is not public");
     let table = [
         (format!("https://{ip}:{PORT}/{{sender}}/{{data}}"), literal),

@@ -41,7 +41,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "jws" => signed_verdicts(),
         "resources" => resources(),
         "ledger" => ledgers(),
-        "flavour" => flavours(),
+        "system" => systems(),
         "proof" => proofs(),
         "header" => headers(),
         other => panic!("no seeds for {other}"),
@@ -588,7 +588,7 @@ fn headers() -> Seeds {
 }
 
 /// The good cards of the sandbox's hosts, bad ones, and those whose system is not told.
-fn flavours() -> Seeds {
+fn systems() -> Seeds {
     let file = |text: &str| text.as_bytes().to_vec();
     vec![
         ("commandlayer", file(CARD)),

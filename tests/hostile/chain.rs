@@ -1,4 +1,4 @@
-//! Endpoints behind proxies that alter one thing, and what each grade of proof makes of it.
+//! Endpoints behind proxies that alter one thing, and the verdict of each proof grade.
 
 use clresolve::config::{BlockSelector, Config, Endpoint, ProofDemand};
 use clresolve::sandbox::World;
@@ -9,11 +9,11 @@ use crate::{expect, patient, spec};
 
 const NAME: &str = "agent.eth";
 
-/// What comes of a question.
+/// The expected verdict.
 enum Ends {
     /// The same conclusion as in an honest world.
     True,
-    /// The same, and the liar is named with these words.
+    /// The same, and the verdict names the liar with these words.
     TrueAndNamed(&'static str),
     /// Nothing is believed, for this reason.
     Refused(&'static str),
@@ -21,7 +21,7 @@ enum Ends {
     Fooled(&'static str, &'static [&'static str]),
 }
 
-/// A lie, and what comes of it.
+/// A lie, and the expected verdicts.
 struct Lie {
     altered: Altered,
     /// One liar and an honest endpoint; both must agree.
@@ -34,7 +34,7 @@ struct Lie {
     proof_of_two: Ends,
     /// One liar of three; two must have the header.
     proof_of_three: Ends,
-    /// Nobody but liars.
+    /// Only liars.
     proof_by_liars: Ends,
 }
 

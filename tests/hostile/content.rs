@@ -1,5 +1,5 @@
-//! The IPFS corpus, seen by whoever asks about a name: every case made to break readers, served by a gateway as the
-//! content of an agent's CID, while the card's host serves the card.
+//! The IPFS corpus behind a name: a gateway serves every case that was made to break readers as the content of an
+//! agent's CID, while the card's host serves the card.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -29,8 +29,8 @@ fn corpus() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What may come of a case: of content that is proven, which is never the card; of content that is proven to be none; and
-/// of content that nobody proves, where the host's bytes are as good as any gateway's silence.
+/// The expected verdicts: for content that is proven, which is never the card; for content that is proven to be no
+/// file; and for content that remains unproven.
 fn allowed(expected: &Value) -> BTreeSet<&'static str> {
     let of = |verdict: &Value| -> &'static [&'static str] {
         match verdict["error"].as_str() {
@@ -40,8 +40,8 @@ fn allowed(expected: &Value) -> BTreeSet<&'static str> {
             Some("not-found" | "not-a-directory") => &["cid-path-missing"],
             Some("bad-path") => &["mirror-malformed"],
             Some("hash-not-allowed") => &["cid-hash-forbidden"],
-            // Of what is too large: the content, the path, a digest, the way through the DAG, or a part of the CAR, which
-            // then proves nothing.
+            // Of what is too large: the content, the path, a digest, the way through the DAG, or a part of the CAR,
+            // which then proves nothing.
             Some("limit") => &[
                 "source-oversize",
                 "mirror-malformed",

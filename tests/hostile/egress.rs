@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use clresolve::config::{Config, ConnectTo};
-use clresolve::fetch::Refusal;
+use clresolve::fetch::EgressViolation;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
@@ -17,7 +17,7 @@ use crate::disguise::{Everywhere, PORT, disguises, own_loopback};
 use crate::server::{Answer, Server, answer};
 use crate::{codes, expect, json, patient, resolved, spec};
 
-/// A host that anybody may have, and that sends its visitors away.
+/// A public host that redirects every request.
 const HOST: &str = "moved.example";
 
 /// Questions at once.
@@ -26,10 +26,10 @@ const AT_ONCE: usize = 8;
 const REDIRECTS: [(u16, &str); 5] =
     [(301, "Moved"), (302, "Found"), (303, "See Other"), (307, "Temporary"), (308, "Permanent")];
 
-/// An answer of this kind leads nowhere, whatever location it names.
+/// A response of this kind is not followed to any location.
 const NO_REDIRECTS: [(u16, &str); 4] = [(300, "Choices"), (304, "Not Modified"), (305, "Use Proxy"), (306, "Unused")];
 
-/// A name, how its agent is described beside it, and what its verdict has to be.
+/// A name, the further description of its agent, and its expected verdict.
 struct Case {
     name: String,
     what: String,
@@ -79,12 +79,12 @@ fn is_header(url: &str) -> bool {
     !url.is_empty() && url.bytes().all(|byte| (0x21..0x7f).contains(&byte))
 }
 
-fn cases(table: &[(String, Refusal)]) -> Vec<Case> {
+fn cases(table: &[(String, EgressViolation)]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (index, (url, why)) in table.iter().enumerate().filter(|(_, (url, _))| !url.is_empty()) {
         cases.push(in_records(index, url));
         cases.push(in_contract(index, url));
-        if is_header(url) && *why != Refusal::NotUrl {
+        if is_header(url) && *why != EgressViolation::NotUrl {
             cases.push(in_redirect(index, REDIRECTS[index % REDIRECTS.len()]));
         }
     }
@@ -144,7 +144,7 @@ fn away(world: &World, mover: &Server) -> Config {
 }
 
 /// Answers `/CODE/INDEX` with that status and the location that stands there in the table.
-fn moved(head: &str, table: &[(String, Refusal)]) -> Answer {
+fn moved(head: &str, table: &[(String, EgressViolation)]) -> Answer {
     let path = head.split(' ').nth(1).unwrap_or_default();
     let mut numbers = path.split('/').skip(1).map(|number| number.parse::<usize>().expect("a number"));
     let (code, index) = (numbers.next().expect("a status"), numbers.next().expect("a place"));

@@ -1,4 +1,4 @@
-//! Every fault of an IPFS gateway, seen by whoever asks about a name.
+//! Every fault of an IPFS gateway, behind a name.
 
 use bytes::Bytes;
 use clresolve::cid::build::{Layout, tree};
@@ -8,7 +8,7 @@ use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 
-use crate::faults::{Asked, Content, Ends, FAULTS, Fault};
+use crate::faults::{Content, Ends, FAULTS, Fault, GatewayQuery};
 use crate::server::{Answer, Server, answer, canary};
 use crate::{PATIENCE, expect, json, patient, resolved, spec};
 
@@ -59,7 +59,7 @@ impl Deep {
 
     async fn failing(&self, fault: Fault) -> Server {
         let content = self.content.clone();
-        Server::plain(move |head| fault(&Asked::of(&content, head))).await
+        Server::plain(move |head| fault(&GatewayQuery::of(&content, head))).await
     }
 }
 

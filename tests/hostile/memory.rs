@@ -1,4 +1,4 @@
-//! The daemon as a process of its own, flooded through every door at once: what it takes more than when it is idle.
+//! The daemon as a process of its own, flooded through every door at once: the memory that it uses above idle.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,12 +13,12 @@ use clresolve::sandbox::{ChainState, World};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
-use crate::faults::{Asked, Content, FAULTS};
+use crate::faults::{Content, FAULTS, GatewayQuery};
 use crate::gateways::gateway;
 use crate::server::{Answer, Server, canary};
 use crate::{HANGS, spec};
 
-/// What attacks may add to the idle daemon's memory (issue 4).
+/// Most memory that attacks may add to the idle daemon's.
 const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
 /// Questions at the same time.
@@ -80,7 +80,7 @@ impl Daemon {
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
         let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
-        // What it logs later is read and dropped, so that it never waits for a reader.
+        // Its later log is read and dropped, so that it never waits for a reader.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Self { child, address, _folder: folder }
     }
@@ -137,7 +137,7 @@ async fn world() -> World {
     World::start(&spec(&ATTACKS.iter().map(agent).collect::<String>())).await.unwrap()
 }
 
-/// A CAR of thousands of blocks of which nobody wants any.
+/// A CAR of thousands of blocks that no walk wants.
 fn many_blocks(root: ContentId) -> Answer {
     let blocks: Vec<_> = (0..MANY_BLOCKS)
         .map(|number| {
@@ -149,7 +149,7 @@ fn many_blocks(root: ContentId) -> Answer {
     Answer::Whole([&b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n"[..], &body].concat())
 }
 
-/// Those that send much, or that send nothing and keep their client waiting.
+/// Faults that send much, or that send nothing and keep their client waiting.
 const FLOODS: [&str; 11] = [
     "endless-car",
     "endless",
@@ -176,7 +176,7 @@ async fn what_floods_the_daemon_takes_at_most_64_mib() {
         let server = Server::plain(move |head| {
             // Every CID is answered in the way in which those of the sample are.
             let head = if head.contains("format=car") { head.to_owned() } else { raw_of(&sample) };
-            fault(&Asked::of(&sample, &head))
+            fault(&GatewayQuery::of(&sample, &head))
         });
         floods.push((name, server.await));
     }

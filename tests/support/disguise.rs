@@ -1,4 +1,4 @@
-//! Every way to write the address of a place that nothing may reach.
+//! Every way to write a URL of a forbidden address.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use clresolve::fetch::{Lookup, Refusal};
+use clresolve::fetch::{EgressViolation, Lookup};
 
 /// A port that foreign URLs may name and that needs no privileges.
 pub(crate) const PORT: u16 = 8443;
@@ -20,7 +20,7 @@ pub(crate) fn own_loopback() -> Ipv4Addr {
     Ipv4Addr::new(127, b | 0x40, c, d)
 }
 
-/// A resolver that has the same answers for every name, and counts the questions.
+/// A resolver with the same answers for every name, which counts the look-ups.
 pub(crate) struct Everywhere {
     answers: Vec<IpAddr>,
     asked: AtomicUsize,
@@ -61,9 +61,9 @@ pub(crate) fn masks(ip: Ipv4Addr) -> [(&'static str, Ipv6Addr); 9] {
     ]
 }
 
-/// Every way to write a URL that leads to `ip` and `PORT`, or would with a careless parser, and why it is refused.
-/// Any name in it resolves to `ip`.
-pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
+/// Every way to write a URL that leads to `ip` and `PORT`, or would with a careless parser, with the rule that refuses
+/// it. Any name in it resolves to `ip`.
+pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, EgressViolation)> {
     let [a, b, c, d] = ip.octets();
     let bits = ip.to_bits();
     let (low24, low16) = (bits & 0xff_ffff, bits & 0xffff);
@@ -71,7 +71,7 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         let wide = |c: char| char::from_u32(c as u32 + 0xfee0).filter(|_| c.is_ascii_graphic()).unwrap_or(c);
         text.chars().map(wide).collect()
     };
-    let mut table: Vec<(String, Refusal)> = [
+    let mut table: Vec<(String, EgressViolation)> = [
         // IPv4 in every notation
         format!("{ip}"),
         format!("{ip}."),
@@ -103,9 +103,9 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         "8.8.8.8".to_owned(),
     ]
     .into_iter()
-    .map(|host| (format!("https://{host}:{PORT}/"), Refusal::IpLiteral))
+    .map(|host| (format!("https://{host}:{PORT}/"), EgressViolation::IpLiteral))
     .collect();
-    table.extend(masks(ip).map(|(_, mask)| (format!("https://[{mask}]:{PORT}/"), Refusal::IpLiteral)));
+    table.extend(masks(ip).map(|(_, mask)| (format!("https://[{mask}]:{PORT}/"), EgressViolation::IpLiteral)));
 
     let names = [
         "localhost",
@@ -133,7 +133,7 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         "a.INTERNAL.",
         "a。internal",
     ];
-    table.extend(names.map(|name| (format!("https://{name}:{PORT}/"), Refusal::HostNotPublic)));
+    table.extend(names.map(|name| (format!("https://{name}:{PORT}/"), EgressViolation::HostNotPublic)));
 
     let malformed = [
         format!("https://[fe80::1%25lo]:{PORT}/"),
@@ -161,7 +161,7 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         "/card.json".to_owned(),
         String::new(),
     ];
-    table.extend(malformed.map(|url| (url, Refusal::NotUrl)));
+    table.extend(malformed.map(|url| (url, EgressViolation::NotUrl)));
 
     let disguised = [
         format!("https:\\\\{ip}:{PORT}\\"),
@@ -183,7 +183,7 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         format!("https://a.example:{PORT}/\0"),
         format!("https://a.example:{PORT}/\u{2028}"),
     ];
-    table.extend(disguised.map(|url| (url, Refusal::Disguised)));
+    table.extend(disguised.map(|url| (url, EgressViolation::Disguised)));
 
     let user_info = [
         format!("https://a.example@{ip}:{PORT}/"),
@@ -193,22 +193,22 @@ pub(crate) fn disguises(ip: Ipv4Addr) -> Vec<(String, Refusal)> {
         format!("https://user:password@a.example:{PORT}/"),
         format!("https://:password@a.example:{PORT}/"),
     ];
-    table.extend(user_info.map(|url| (url, Refusal::UserInfo)));
+    table.extend(user_info.map(|url| (url, EgressViolation::UserInfo)));
 
     let schemes =
         ["http", "ftp", "ws", "wss", "gopher", "ipfs", "unix", "jar:https", "view-source:https", "HTTP", "httpss"];
-    table.extend(schemes.map(|scheme| (format!("{scheme}://a.example:{PORT}/"), Refusal::Scheme)));
+    table.extend(schemes.map(|scheme| (format!("{scheme}://a.example:{PORT}/"), EgressViolation::Scheme)));
     table.extend(
         ["file:///etc/passwd", "data:text/plain,x", "javascript:alert(1)", "blob:https://a.example/x", "about:blank"]
-            .map(|url| (url.to_owned(), Refusal::Scheme)),
+            .map(|url| (url.to_owned(), EgressViolation::Scheme)),
     );
 
     let ports = [0, 1, 22, 25, 53, 80, 444, 2375, 5001, 6379, 8080, 8442, 8444, 8545, 9200, 11211, 65535];
-    table.extend(ports.map(|port| (format!("https://a.example:{port}/"), Refusal::Port(port))));
+    table.extend(ports.map(|port| (format!("https://a.example:{port}/"), EgressViolation::Port(port))));
 
     let led =
         ["a.example", "A.EXAMPLE.", "xn--bcher-kva.example", "bücher.example", "127.0.0.1.a.example", "a_b.example"];
-    table.extend(led.map(|name| (format!("https://{name}:{PORT}/"), Refusal::AddressNotPublic(ip.into()))));
-    table.push((format!("https://a.example:{PORT}/{}", "x".repeat(2048)), Refusal::TooLong(2048)));
+    table.extend(led.map(|name| (format!("https://{name}:{PORT}/"), EgressViolation::AddressNotPublic(ip.into()))));
+    table.push((format!("https://a.example:{PORT}/{}", "x".repeat(2048)), EgressViolation::TooLong(2048)));
     table
 }

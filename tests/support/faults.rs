@@ -1,4 +1,4 @@
-//! Every way in which an IPFS gateway fails, over any content: answers as bytes on the wire.
+//! Every fault of an IPFS gateway, over any content: responses as bytes on the wire.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Content {
         self.blocks.get(&ContentId::parse(text).unwrap()).cloned()
     }
 
-    /// Answers as a gateway should.
+    /// The response of a correct gateway.
     pub(crate) fn honest(&self, head: &str) -> Answer {
         if is_car(head) { as_car(&self.car()) } else { self.raw(head) }
     }
@@ -75,8 +75,8 @@ pub(crate) fn as_raw(body: &[u8]) -> Answer {
     Answer::Whole(answer("200 OK", "Content-Type: application/vnd.ipld.raw\r\n", body))
 }
 
-/// What a gateway was asked for, and has.
-pub(crate) struct Asked<'c> {
+/// A request to a gateway, and the content that it has.
+pub(crate) struct GatewayQuery<'c> {
     content: &'c Content,
     what: What,
 }
@@ -86,7 +86,7 @@ enum What {
     Block(Bytes),
 }
 
-impl<'c> Asked<'c> {
+impl<'c> GatewayQuery<'c> {
     pub(crate) fn of(content: &'c Content, head: &str) -> Self {
         let what = match content.block(head) {
             Some(block) => What::Block(block),
@@ -121,7 +121,7 @@ impl<'c> Asked<'c> {
 pub(crate) type Sections = Vec<(ContentId, Bytes)>;
 
 /// Answers CARs with a changed one, and blocks well.
-fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
+fn edited(asked: &GatewayQuery, edit: impl FnOnce(&mut Sections)) -> Answer {
     rewritten(asked, |_| {
         let mut sections = asked.along();
         edit(&mut sections);
@@ -129,7 +129,7 @@ fn edited(asked: &Asked, edit: impl FnOnce(&mut Sections)) -> Answer {
     })
 }
 
-fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
+fn rewritten(asked: &GatewayQuery, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
     match &asked.what {
         What::Car => as_car(&write(asked.body())),
         What::Block(block) => as_raw(block),
@@ -137,7 +137,7 @@ fn rewritten(asked: &Asked, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
 }
 
 /// A whole CAR cut after its header, and these bytes after it.
-fn after_header(asked: &Asked, whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
+fn after_header(asked: &GatewayQuery, whole: &[u8], rest: &[&[u8]]) -> Vec<u8> {
     let header = asked.sealed(&Vec::new()).len();
     [&whole[..header], &rest.concat()].concat()
 }
@@ -153,7 +153,7 @@ fn other() -> (ContentId, Bytes) {
     (ContentId::raw_of(&block), block)
 }
 
-/// The head of an answer whose length is not told, or told wrongly.
+/// The head of a response without its length, or with a wrong one.
 fn head(headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\n{headers}\r\n").into_bytes()
 }
@@ -162,7 +162,7 @@ fn promised(length: usize) -> String {
     format!("Content-Length: {length}\r\n")
 }
 
-/// How it ends when only this gateway is asked.
+/// The result when only this gateway is asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Ends {
     /// With the card.
@@ -173,13 +173,13 @@ pub(crate) enum Ends {
     Unavailable(Cause),
     /// Unproven: more than a block may have.
     Oversize,
-    /// Unproven: it is to be left alone for so many seconds.
+    /// Unproven: the gateway asks for a pause of so many seconds.
     Throttled(u16, u64),
 }
 
-pub(crate) type Fault = fn(&Asked) -> Answer;
+pub(crate) type Fault = fn(&GatewayQuery) -> Answer;
 
-/// Every way to fail that a gateway of the wild or of a laboratory was seen in, and how it ends.
+/// Every fault that was seen in a real or a test gateway, and its result.
 pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
     // what is sent
     (
@@ -407,7 +407,7 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
 ];
 
 impl Ends {
-    /// Whether time has to run out before this can be told.
+    /// Whether the result needs a time limit to pass.
     pub(crate) fn needs_time(&self) -> bool {
         matches!(self, Self::Unavailable(Cause::Timeout))
     }

@@ -1,4 +1,4 @@
-//! Compares a verdict with what a scenario expects. Works on the JSON, so that library and binary are held to the same.
+//! Compares a verdict with what a scenario expects. It works on the JSON, so that library and binary are judged alike.
 
 use std::collections::BTreeSet;
 

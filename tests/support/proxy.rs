@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::server::ANYWHERE;
 
-/// How every entry begins, and what a proxy makes of it.
+/// The scheme of every entry, and the altered one.
 const SCHEME: &str = "x402://";
 const OTHER_SCHEME: &str = "x403://";
 
@@ -132,7 +132,7 @@ impl Altered {
     }
 }
 
-/// Lets questions about a block that is made up be answered from the true one.
+/// Answers questions about an invented block from the real one.
 fn answer_for_made_up_blocks(request: &mut Value) {
     match request {
         Value::Object(members) if members.contains_key("blockHash") => *request = json!("finalized"),

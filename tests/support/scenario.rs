@@ -1,7 +1,8 @@
 //! Scenarios as data: `tests/scenarios/*.toml` and the sandbox's own agents.
 //!
-//! A file holds agents in the format of the sandbox (`src/sandbox/spec.rs`) and questions. An agent with a `state` is a
-//! question of its own, asked with the defaults. All files share one world, so names are unique over all of them.
+//! A file holds agents in the format of the sandbox (`crates/sandbox/src/spec.rs`) and questions. An agent with a
+//! `state` is a question of its own, asked with the defaults. All files share one world, so names are unique over all
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -140,9 +141,9 @@ pub(crate) struct Rpc {
     pub(crate) fault: RpcFault,
     /// What it reads.
     pub(crate) state: ChainState,
-    /// Whether its single word is believed.
+    /// Whether it is trusted alone.
     pub(crate) own: bool,
-    /// Whose it is. None: one of its own.
+    /// Its operator. None: one of its own.
     pub(crate) operator: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A server that does as it is told.
+//! A server with scripted responses.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -206,7 +206,7 @@ pub(crate) fn redirect(location: &str) -> Answer {
     Answer::Whole(answer("302 Found", &format!("Location: {location}\r\n"), b""))
 }
 
-/// A listener that nothing may reach.
+/// A listener that no request may reach.
 pub(crate) async fn canary() -> Server {
     Server::plain(|_| ok(b"reached")).await
 }

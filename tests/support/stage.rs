@@ -13,7 +13,7 @@ use clresolve::config::{BlockSelector, Config, Endpoint};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
 use clresolve::http::Server;
-use clresolve::memory::{Place, Store};
+use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::{Counts, World};
@@ -31,7 +31,7 @@ use super::scenario::{Ask, Case, Rpc, Scenarios, Seen, Setting, load};
 /// Questions asked at the same time.
 const AT_ONCE: usize = 8;
 
-/// Time limit of a question that names none: a busy machine is no defect.
+/// Default time limit of a question, long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Names that one run of the program is asked for.
@@ -54,7 +54,7 @@ pub(crate) struct Stage {
     pub(crate) scenarios: Scenarios,
     pub(crate) world: World,
     endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
-    /// Files of memories, and those that are held open so that nobody else can.
+    /// Files of memories, and those that are held open so that no other process can open them.
     memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
     turn: Mutex<()>,
     library: OnceCell<BTreeMap<String, Value>>,
@@ -121,7 +121,7 @@ impl Stage {
         let path = folder.path().join("memory");
         let store = Store::open(&path, config.memory.names).expect("a new file");
         for (name, sightings) in remembered {
-            let place = Place::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
+            let place = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
             for seen in sightings {
                 let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
@@ -198,8 +198,8 @@ impl Stage {
         verdicts
     }
 
-    /// What a daemon says about every case that can be asked over HTTP, by the case's id.
-    pub(crate) async fn http(&'static self) -> BTreeMap<String, Said> {
+    /// The responses of a daemon for every case that can be asked over HTTP, by the case's id.
+    pub(crate) async fn http(&'static self) -> BTreeMap<String, DaemonResponse> {
         let shared = self.daemon(&Setting::default()).await;
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
         let cases = self.scenarios.cases.iter().filter(|case| is_for_http(case));
@@ -265,15 +265,15 @@ pub(crate) fn is_for_http(case: &Case) -> bool {
     case.ask.session.is_none() && !matches!(case.ask.setting.block, Some(BlockSelector::Number(_)))
 }
 
-/// What a daemon says.
-pub(crate) struct Said {
+/// The responses of a daemon.
+pub(crate) struct DaemonResponse {
     pub(crate) verdict: Value,
     /// Status and `Clresolve-State` of its gate.
     pub(crate) gate: (u16, String),
 }
 
 /// Asks the daemon about `name`: the report face, then the gate.
-async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) -> Said {
+async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) -> DaemonResponse {
     let segment: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let get = |face: &str| client.get(format!("http://{address}/v1/{face}/{segment}")).send();
     let report = get("verdicts").await.expect("an answer");
@@ -281,10 +281,13 @@ async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) ->
     let body = report.bytes().await.expect("a whole answer");
     let gate = get("gate").await.expect("an answer");
     let state = gate.headers().get("clresolve-state").and_then(|state| state.to_str().ok()).unwrap_or_default();
-    Said { verdict: serde_json::from_slice(&body).expect("JSON"), gate: (gate.status().as_u16(), state.to_owned()) }
+    DaemonResponse {
+        verdict: serde_json::from_slice(&body).expect("JSON"),
+        gate: (gate.status().as_u16(), state.to_owned()),
+    }
 }
 
-/// What the program says about `names`, as JSON, and its exit code.
+/// The program's verdicts on `names`, as JSON, and its exit code.
 pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_clresolve"))
         .arg("verify")

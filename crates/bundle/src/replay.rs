@@ -15,7 +15,7 @@ use clresolve_core::state::State;
 use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Outcome, Walk, build};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkOutcome, build};
 use clresolve_state::{Contracts, StateProof, StateProofError};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
@@ -187,8 +187,8 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
     if build::car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not written in the one form".to_owned()));
     }
-    match Outcome::of(walking.finish()) {
-        Outcome::Unproven => Err(refused("one of the walk is missing".to_owned())),
+    match WalkOutcome::of(walking.finish()) {
+        WalkOutcome::Unproven => Err(refused("one of the walk is missing".to_owned())),
         outcome => Ok(Walked::of(outcome, by, Vec::new())),
     }
 }

@@ -1,17 +1,17 @@
-//! A card of one system as a card of another, with everything that could not be carried.
+//! Converts a card of one system into a card of another, and lists what could not be carried over.
 //!
-//! Nothing is made up: what the target demands and the source does not say is missing, and the report on the new card says
-//! so. What the source says and the target cannot is listed as lost, by its place.
+//! Nothing is invented. A member that the target demands and the source lacks is missing, and the report on the new
+//! card says so. A value of the source that the target cannot hold is listed as lost, by its place.
 //!
 //! ```
 //! use clresolve_cards::convert::convert;
-//! use clresolve_cards::flavour::{Flavour, Rules};
+//! use clresolve_cards::system::{CardSystem, Rules};
 //! use clresolve_verdict::card::Card;
 //! use clresolve_verdict::profile::{DEFAULT, Profiles};
 //!
 //! let profile = Profiles::builtin().get(DEFAULT).unwrap();
 //! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#).unwrap();
-//! let converted = convert(&card, Flavour::Aevum, Flavour::A2a, &Rules::of(&profile));
+//! let converted = convert(&card, CardSystem::Aevum, CardSystem::A2a, &Rules::of(&profile));
 //! assert_eq!(converted.card["name"], "A");
 //! assert_eq!(converted.lost[0].pointer, "/agent_id");
 //! assert!(!converted.report.valid);
@@ -23,10 +23,10 @@ use std::ops::Bound;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::flavour::mapping;
-use crate::flavour::mapping::{Field, Form, Mapping, SchemeForm, SkillField};
-use crate::flavour::{Flavour, Rules};
 use crate::lint::{Report, lint};
+use crate::system::mapping;
+use crate::system::mapping::{Field, Form, Mapping, SchemeForm, SkillField};
+use crate::system::{CardSystem, Rules};
 use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
@@ -34,24 +34,24 @@ use clresolve_verdict::card::Card;
 /// Most losses that are listed one by one; a card may have a hundred thousand members.
 pub const MAX_LOST: usize = 256;
 
-/// A card as one of another system.
+/// A converted card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Conversion {
     /// The system that the card was read as.
-    pub from: Flavour,
+    pub from: CardSystem,
     /// The system that it is written as.
-    pub to: Flavour,
+    pub to: CardSystem,
     /// The new card.
     pub card: Value,
-    /// What the old one says and the new one does not, at most [`MAX_LOST`].
+    /// The values of the old card that the new one lacks, at most [`MAX_LOST`].
     pub lost: Vec<Lost>,
-    /// How many more are lost than listed.
+    /// How many more are lost.
     pub lost_further: usize,
-    /// What the rules of the target find in the new card: also what is missing.
+    /// The findings of the target's rules in the new card, such as missing members.
     pub report: Report,
 }
 
-/// A value that could not be carried.
+/// A value that could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// JSON Pointer in the old card.
@@ -61,7 +61,8 @@ pub struct Lost {
 }
 
 impl Conversion {
-    /// Whether the old card asks callers for something that the new one does not: then it must not be published as it is.
+    /// Whether the old card has security requirements that the new one lacks. Then the new card must not be published
+    /// as it is.
     pub fn loses_security(&self) -> bool {
         const SECURITY: [&str; 6] = [
             "/security",
@@ -79,8 +80,8 @@ impl Conversion {
     }
 }
 
-/// Writes `card`, which is one of `from`, as one of `to`. A card that has that shape already stays as it is.
-pub fn convert(card: &Card, from: Flavour, to: Flavour, rules: &Rules<'_>) -> Conversion {
+/// Converts `card` from system `from` to system `to`. A card that already has the target's shape stays as it is.
+pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>) -> Conversion {
     let is_same = from == to && std::ptr::eq(from.mapping(card), to.written());
     let (new, carried) = if is_same {
         (card.document().clone(), BTreeSet::from([String::new()]))
@@ -93,18 +94,18 @@ pub fn convert(card: &Card, from: Flavour, to: Flavour, rules: &Rules<'_>) -> Co
     Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
 }
 
-/// Something said, in common terms, and where.
+/// A value in common terms, and its place.
 #[derive(Clone, Debug)]
-enum Said {
+enum CommonValue {
     One { value: Value, at: String },
     Many(Vec<(String, String)>),
 }
 
-/// What a card says in common terms.
+/// The common fields of a card.
 #[derive(Default)]
 struct Outline {
-    fields: BTreeMap<Field, Said>,
-    skills: Vec<BTreeMap<SkillField, Said>>,
+    fields: BTreeMap<Field, CommonValue>,
+    skills: Vec<BTreeMap<SkillField, CommonValue>>,
 }
 
 impl Outline {
@@ -130,7 +131,7 @@ impl Outline {
         outline
     }
 
-    /// What is needed of a caller is said by the names of schemes: without those it would mean nothing, or others.
+    /// Drops the security requirements. They refer to schemes by name, and without the schemes they mean nothing.
     fn forget_requirements(&mut self) {
         self.fields.remove(&Field::Requirements);
         for skill in &mut self.skills {
@@ -138,8 +139,8 @@ impl Outline {
         }
     }
 
-    /// The card of another system, and the places whose values it carries.
-    fn write(&self, to: Flavour) -> (Value, BTreeSet<String>) {
+    /// The card of another system, and the places of the old one that it carries over.
+    fn write(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
         let mapping = to.written();
         let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
         let mut skills = Vec::new();
@@ -154,20 +155,20 @@ impl Outline {
     }
 }
 
-/// A part of the new card, and the places of the old one whose values stand in it.
+/// A part of the new card, and the places of the old one that it carries over.
 struct Sheet {
     document: Value,
     carried: BTreeSet<String>,
 }
 
 impl Sheet {
-    /// Writes what is said into an empty document.
-    fn of<F: Ord>(empty: Value, said: &BTreeMap<F, Said>, places: &[(F, &'static str, Form)]) -> Self {
+    /// Writes the values into an empty document.
+    fn of<F: Ord>(empty: Value, said: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
         let mut written: Vec<(&str, Written)> = Vec::new();
         for (field, at, form) in places {
             let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
             match written.iter_mut().find(|(taken, _)| taken == at) {
-                // Two fields with one place: the later one has it, and the earlier is carried if it says the same.
+                // Two fields with one place: the later one is written. The earlier one is carried over if it is equal.
                 Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
                 Some((_, earlier)) => *earlier = new,
                 None => written.push((at, new)),
@@ -182,21 +183,21 @@ impl Sheet {
     }
 }
 
-/// A value of the new card, and the places of the old one that it carries.
+/// A value of the new card, and the places of the old one that it carries over.
 struct Written {
     value: Value,
     carries: Vec<String>,
 }
 
-/// A value in common terms; `None` where it is of another type, or in a word that only its system has.
-fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
-    let one = |value: Value| Said::One { value, at: at.to_owned() };
+/// A value in common terms; `None` if it has another type, or is a word that only its system has.
+fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
+    let one = |value: Value| CommonValue::One { value, at: at.to_owned() };
     let common = |own: &str, words: mapping::Words| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
-        // A word that stands for several common ones says none of them.
+        // A word for several common ones does not say which one it is.
         fitting.next().filter(|_| fitting.next().is_none())
     };
-    let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(Said::Many(said));
+    let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(CommonValue::Many(said));
     match form {
         Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
         Form::Flag => value.as_bool().map(|flag| one(flag.into())),
@@ -216,7 +217,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<Said> {
                     let mut at = at.to_owned();
                     pointer::push(&mut at, name);
                     let (word, telling) = mapping::scheme_word(scheme, form)?;
-                    // Further members of a scheme are no part of the word.
+                    // Further members of a scheme are not part of the word.
                     at.push_str(telling);
                     Some((word.to_owned(), at))
                 })
@@ -231,31 +232,31 @@ fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, Stri
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
-/// What is said, in the target's form.
-fn write(said: &Said, form: Form) -> Option<Written> {
+/// A common value in the target's form.
+fn write(said: &CommonValue, form: Form) -> Option<Written> {
     let own = |common: &str, words: mapping::Words| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
     match (said, form) {
-        (Said::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
+        (CommonValue::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
         (
-            Said::One { value, at },
+            CommonValue::One { value, at },
             Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List | Form::Requirements,
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
-        (Said::Many(said), Form::Word(words)) => {
+        (CommonValue::Many(said), Form::Word(words)) => {
             let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
-            // A word that stands for several common ones does not say which of them was said.
+            // A word for several common ones does not say which one it was.
             let tells = words.iter().filter(|(own, _)| value == *own).count() == 1;
             Some(Written { value, carries: Vec::from_iter(tells.then(|| at.clone())) })
         }
-        (Said::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
-        (Said::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
-        // Each is enough: what is needed is one of a list.
-        (Said::Many(said), Form::Requirements) => listed_once(said, |word| {
+        (CommonValue::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
+        (CommonValue::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
+        // Each scheme is enough: requirements are alternatives.
+        (CommonValue::Many(said), Form::Requirements) => listed_once(said, |word| {
             mapping::scheme_of(word, SchemeForm::OneOf)?;
             Some(json!({"schemes": {word: {"list": []}}}))
         }),
-        (Said::Many(said), Form::Schemes(form)) => {
+        (CommonValue::Many(said), Form::Schemes(form)) => {
             let scheme =
                 |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
             let (schemes, carries): (Map<_, _>, Vec<_>) = said.iter().filter_map(scheme).unzip();
@@ -285,7 +286,7 @@ fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -
     Some(written)
 }
 
-/// Puts a value at a pointer of ours, with the objects and lists around it.
+/// Sets the value at a pointer, with the objects and lists around it.
 fn set(document: &mut Value, at: &str, value: Value) {
     let mut place = document;
     for segment in at.split('/').skip(1) {
@@ -310,7 +311,7 @@ fn set(document: &mut Value, at: &str, value: Value) {
     *place = value;
 }
 
-/// What of a document is not among the places that are carried.
+/// The values of a document that are not carried over.
 struct Losses {
     carried: BTreeSet<String>,
     listed: Vec<Lost>,
@@ -318,7 +319,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// The outermost values of which nothing is carried. As deep as a card may be.
+    /// Lists the outermost values of which nothing is carried over. The depth of a card bounds the recursion.
     fn find(&mut self, value: &Value, at: &mut String) {
         if self.carried.contains(at.as_str()) {
             return;
@@ -363,7 +364,7 @@ mod tests {
     use clresolve_verdict::profile::{DEFAULT, Profiles};
     use clresolve_verdict::sample::good;
 
-    fn converted(card: &Value, from: Flavour, to: Flavour) -> Conversion {
+    fn converted(card: &Value, from: CardSystem, to: CardSystem) -> Conversion {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
         convert(&Card::parse(card.to_string().as_bytes()).expect("strict JSON"), from, to, &Rules::of(&profile))
     }
@@ -380,7 +381,7 @@ mod tests {
             "capabilities": {"input_modes": ["text", "voice"], "output_modes": ["json"], "streaming": true, "async": true},
             "invocation": {"protocol": "rest", "endpoint": "https://t.example", "authentication": {"type": "bearer"}},
         });
-        let conversion = converted(&card, Flavour::Anypoint, Flavour::A2a);
+        let conversion = converted(&card, CardSystem::Anypoint, CardSystem::A2a);
         let expected = json!({
             "name": "tide-forecaster", "version": "1.2.0", "description": "d", "provider": {"organization": "Harbour"},
             "skills": [{"id": "read_tide", "name": "read_tide", "description": "s"}],
@@ -400,7 +401,7 @@ mod tests {
     fn a_web_address_is_no_entry_and_a_firm_no_owner() {
         let card =
             json!({"name": "A", "url": "https://a.example", "provider": {"organization": "Acme"}, "version": "1.0.0"});
-        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        let conversion = converted(&card, CardSystem::A2a, CardSystem::CommandLayer);
         assert_eq!(conversion.card, json!({"display_name": "A", "version": "1.0.0"}));
         assert_eq!(lost(&conversion), ["/provider", "/url"]);
         assert!(!conversion.report.valid);
@@ -409,11 +410,11 @@ mod tests {
     #[test]
     fn one_word_for_several_says_none_of_them() {
         let card = json!({"agent_id": "x", "endpoint": {"protocol": "google_a2a", "url": "https://a.example"}});
-        let conversion = converted(&card, Flavour::Aevum, Flavour::A2a);
+        let conversion = converted(&card, CardSystem::Aevum, CardSystem::A2a);
         assert_eq!(conversion.card, json!({"supportedInterfaces": [{"url": "https://a.example"}]}));
         assert_eq!(lost(&conversion), ["/agent_id", "/endpoint/protocol"]);
         let card = json!({"supportedInterfaces": [{"url": "https://a.example", "protocolBinding": "GRPC"}]});
-        let back = converted(&card, Flavour::A2a, Flavour::Aevum);
+        let back = converted(&card, CardSystem::A2a, CardSystem::Aevum);
         assert_eq!(lost(&back), ["/supportedInterfaces/0/protocolBinding"]);
         assert_eq!(back.card, json!({"endpoint": {"protocol": "google_a2a", "url": "https://a.example"}}));
     }
@@ -421,16 +422,16 @@ mod tests {
     #[test]
     fn a_card_that_has_the_shape_already_stays_as_it_is() {
         let current = json!({"supportedInterfaces": [{}, 5], "securitySchemes": {"a": {}}, "further": [1]});
-        for (card, flavour) in [(good(), Flavour::CommandLayer), (current, Flavour::A2a)] {
-            let conversion = converted(&card, flavour, flavour);
+        for (card, system) in [(good(), CardSystem::CommandLayer), (current, CardSystem::A2a)] {
+            let conversion = converted(&card, system, system);
             assert_eq!((conversion.card, conversion.lost), (card, Vec::new()));
         }
         let older = json!({"name": "A", "url": "https://a.example", "additionalInterfaces": [{}], "security": ["odd"]});
-        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        let conversion = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(conversion.card["supportedInterfaces"][0]["url"], "https://a.example");
         assert_eq!(lost(&conversion), ["/additionalInterfaces", "/security"]);
         assert!(conversion.loses_security());
-        let open = converted(&json!({"name": "A", "url": "https://a.example"}), Flavour::A2a, Flavour::A2a);
+        let open = converted(&json!({"name": "A", "url": "https://a.example"}), CardSystem::A2a, CardSystem::A2a);
         assert!(!open.loses_security());
     }
 
@@ -442,12 +443,12 @@ mod tests {
             "security": [{"main": []}],
             "skills": [{"id": "s", "inputModes": ["text/plain"], "security": [{"main": ["write"]}]}],
         });
-        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        let conversion = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(lost(&conversion), Vec::<&str>::new());
         let expected = json!({"main": {"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT"}}});
         assert_eq!(conversion.card["securitySchemes"], expected);
         assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"main": {"list": []}}}]));
-        let elsewhere = converted(&older, Flavour::A2a, Flavour::Aevum);
+        let elsewhere = converted(&older, CardSystem::A2a, CardSystem::Aevum);
         assert_eq!(elsewhere.card["endpoint"]["auth"]["scheme"], "bearer");
         assert!(lost(&elsewhere).contains(&"/securitySchemes/main/bearerFormat"));
     }
@@ -457,19 +458,19 @@ mod tests {
         let card = json!({
             "url": "https://o.example/v1/agent-systems/a/a2a", "authentication": {"schemes": ["basic", "api_key"]},
         });
-        let conversion = converted(&card, Flavour::Orloj, Flavour::A2a);
+        let conversion = converted(&card, CardSystem::Orloj, CardSystem::A2a);
         assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"basic": {"list": []}}}]));
         assert_eq!(lost(&conversion), ["/authentication/schemes/1"]);
         assert!(conversion.loses_security());
         // A scheme that a card only offers is not demanded by the new one either.
         let older = json!({"url": "https://a.example", "securitySchemes": {"a": {"type": "mutualTLS"}}});
-        let upgraded = converted(&older, Flavour::A2a, Flavour::A2a);
+        let upgraded = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(upgraded.card["securitySchemes"], json!({"a": {"mtlsSecurityScheme": {}}}));
         assert_eq!(upgraded.card.get("securityRequirements"), None);
         let two = json!({"url": "https://a.example", "securitySchemes": {
             "a": {"type": "http", "scheme": "bearer"}, "b": {"type": "http", "scheme": "Bearer", "description": "d"},
         }});
-        let conversion = converted(&two, Flavour::A2a, Flavour::Orloj);
+        let conversion = converted(&two, CardSystem::A2a, CardSystem::Orloj);
         assert_eq!(conversion.card["authentication"]["schemes"], json!(["bearer"]));
         assert_eq!(lost(&conversion), ["/securitySchemes/b/description", "/securitySchemes/b/type"]);
     }
@@ -480,7 +481,7 @@ mod tests {
             "url": "https://a.example", "security": [{"a": []}], "skills": [{"id": "s", "security": [{"b": []}]}],
             "securitySchemes": {"a": {"type": "http", "scheme": "bearer"}, "b": {"type": "dance"}},
         });
-        let conversion = converted(&older, Flavour::A2a, Flavour::A2a);
+        let conversion = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(
             conversion.card["securitySchemes"],
             json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}})
@@ -492,7 +493,7 @@ mod tests {
     #[test]
     fn of_two_values_for_one_place_the_other_is_lost() {
         let card = json!({"supportedInterfaces": [], "skills": [{"id": "a", "name": "b"}, {"id": "c", "name": "c"}]});
-        let conversion = converted(&card, Flavour::A2a, Flavour::CommandLayer);
+        let conversion = converted(&card, CardSystem::A2a, CardSystem::CommandLayer);
         assert_eq!(conversion.card, json!({"implements": ["a", "c"]}));
         assert_eq!(lost(&conversion), ["/skills/0/name", "/supportedInterfaces"]);
     }
@@ -552,10 +553,10 @@ mod tests {
 
     #[test]
     fn every_text_stands_in_the_new_card_or_among_the_losses() {
-        let older = told_apart(Flavour::A2a.mapping(&Card::parse(br#"{"url": ""}"#).expect("JSON")));
-        let cards = Flavour::ALL.iter().map(|from| (*from, told_apart(from.written())));
-        for (from, card) in cards.chain([(Flavour::A2a, older)]) {
-            for to in Flavour::ALL {
+        let older = told_apart(CardSystem::A2a.mapping(&Card::parse(br#"{"url": ""}"#).expect("JSON")));
+        let cards = CardSystem::ALL.iter().map(|from| (*from, told_apart(from.written())));
+        for (from, card) in cards.chain([(CardSystem::A2a, older)]) {
+            for to in CardSystem::ALL {
                 let conversion = converted(&card, from, *to);
                 let new: Vec<String> = leaves(&conversion.card, "").into_iter().map(|(_, text)| text).collect();
                 for (at, text) in leaves(&card, "").into_iter().filter(|(_, text)| text.contains('u')) {
@@ -575,13 +576,13 @@ mod tests {
             let mut card = good();
             card["skills"] = json!([{"id": names, "name": number}, null, 5, {"name": "a"}]);
             card["url"] = json!(names);
-            let conversion = converted(&card, Flavour::ALL[from], Flavour::ALL[to]);
+            let conversion = converted(&card, CardSystem::ALL[from], CardSystem::ALL[to]);
             for lost in &conversion.lost {
                 proptest::prop_assert!(card.pointer(&lost.pointer).is_some(), "{}", lost.pointer);
             }
             let top: Vec<&str> = conversion.lost.iter().map(|lost| lost.pointer.split('/').nth(1).unwrap_or("")).collect();
             let mapped = |name: &str| {
-                let mapping = Flavour::ALL[from].mapping(&Card::parse(card.to_string().as_bytes()).expect("JSON"));
+                let mapping = CardSystem::ALL[from].mapping(&Card::parse(card.to_string().as_bytes()).expect("JSON"));
                 let at = format!("/{name}");
                 mapping.fields.iter().any(|(_, p, _)| pointer::within(p, &at)) || mapping.skills == at
             };

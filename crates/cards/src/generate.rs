@@ -1,9 +1,8 @@
-//! Orloj's agent cards, computed from AgentSystem resources by the field mapping of its specification. Pure: the files
-//! are given as text, nobody is asked.
+//! Orloj's agent cards, computed from AgentSystem resources by the field mapping of its specification. Pure: the caller
+//! reads the files.
 //!
-//! A card is a list of what it may show, read member by member; everything else of a resource, whatever it is called,
-//! cannot reach it. What of a shown member looks like a credential is refused, and a card that breaks a rule for such
-//! cards is not made.
+//! A card shows an allow-list of members. No other member of a resource can reach it. A shown member that looks like a
+//! credential is refused, and so is a card that breaks a rule of such cards.
 //!
 //! ```
 //! use clresolve_cards::generate::{Cards, Source};
@@ -32,7 +31,7 @@ pub use self::base_url::BaseUrl;
 pub use self::resource::MAX_BYTES;
 use self::resource::{Agent, AgentSystem, Held, Key};
 pub use self::resource::{DEFAULT_NAMESPACE, is_name};
-use crate::flavour::{Flavour, Rules};
+use crate::system::{CardSystem, Rules};
 use clresolve_core::reason::{Effect, Reason};
 use clresolve_core::text::{Foreign, clipped, excerpt, inert_json};
 use clresolve_verdict::card::Card;
@@ -40,19 +39,19 @@ use clresolve_verdict::check;
 use clresolve_verdict::profile;
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// The A2A version of a server that is not told another.
+/// The A2A version of a server without a configured one.
 const DEFAULT_PROTOCOL_VERSION: &str = "1.0";
 
 /// Longest excerpt of a prompt, in bytes, as Orloj's server has it.
 const PROMPT_BYTES: usize = 200;
 
-/// Most notes on one card; who has more such resources knows what they are.
+/// Most notes on one card. More would repeat the same advice.
 const MAX_NOTES: usize = 16;
 
-/// Most skills of a card; no system of the published examples has a tenth.
+/// Most skills of a card. The published examples have fewer than a tenth of it.
 const MAX_SKILLS: usize = 512;
 
-/// Schemes of an endpoint that are those of HTTP's Authorization header, as the members of A2A 1.0 name them.
+/// Schemes of HTTP's Authorization header, as A2A 1.0 names them.
 const HTTP_SCHEMES: [&str; 3] = ["bearer", "basic", "digest"];
 
 /// The rules that cards of every system are judged by; Orloj's own are the same under each profile.
@@ -60,7 +59,7 @@ static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
     Profiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
 });
 
-/// What stands in a segment of a path as it is; the rest is percent-encoded.
+/// Characters that stay as they are in a segment of a path; others are percent-encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A text with resources, and what messages call it.
@@ -74,30 +73,30 @@ pub struct Source<'s> {
 
 /// File and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLine {
     /// What the source is called.
     pub file: String,
     /// The line, from 1; 0 where it is not known.
     pub line: u64,
 }
 
-impl Place {
+impl SourceLine {
     fn new(file: &str, line: u64) -> Self {
         Self { file: file.to_owned(), line }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}", Foreign::new(&self.file), self.line)
     }
 }
 
-/// Why there is no card. Each message says what to do.
+/// Why a card is not generated. Each message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// More text than is read.
+    /// The resources are larger than the limit.
     #[error("more than {limit} bytes of resources; name fewer files")]
     TooLarge {
         /// The limit, in bytes.
@@ -111,43 +110,43 @@ pub enum GenerateError {
         /// Offset of the first bad byte.
         offset: usize,
     },
-    /// The text is no YAML, or asks for more than a reader should give.
+    /// The text is not YAML, or exceeds a limit of the reader.
     #[error("{place}: {detail}")]
     Yaml {
         /// Where.
-        place: Place,
-        /// What the reader says.
+        place: SourceLine,
+        /// The reader's message.
         detail: String,
     },
-    /// A member holds what it must not.
+    /// A member has an invalid value.
     #[error("{place}: {detail}")]
     Invalid {
         /// Where.
-        place: Place,
+        place: SourceLine,
         /// The member, and what was expected.
         detail: String,
     },
-    /// A system names an agent that is not there.
-    #[error("{place}: the AgentSystem {system} names the Agent {agent}, which no document holds; add its file")]
+    /// A system names an unknown agent.
+    #[error("{place}: the AgentSystem {system} names the Agent {agent}, which is in no document; add its file")]
     AgentMissing {
         /// Where it is named.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// The agent.
         agent: String,
     },
-    /// Nobody says where the server is reached.
+    /// The public base URL of the server is unknown.
     #[error(
-        "the public base URL is not known; name it with --base-url (the daemon: orloj.base-url), or write \
+        "the public base URL is unknown; name it with --base-url (the daemon: orloj.base-url), or write \
          a2a.publicBaseURL in a document without kind"
     )]
     BaseUrlMissing,
-    /// What would be shown holds a credential.
+    /// The card would show a credential.
     #[error("{place}: the card of {system} would show {what} at {pointer}; take it out of the resource")]
     Secret {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// Which kind of credential; never the credential.
@@ -155,7 +154,7 @@ pub enum GenerateError {
         /// JSON Pointer into the card.
         pointer: String,
     },
-    /// The card would break a rule for such cards.
+    /// The card would break a rule of such cards.
     #[error(
         "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
         reason.message,
@@ -165,17 +164,17 @@ pub enum GenerateError {
     )]
     Invalidated {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// The rule, and what would break it.
         reason: Box<Reason>,
     },
-    /// The card would be too large or too deep to be read as one.
-    #[error("{place}: the card of {system} could not be read as one: {detail}; shorten what it is made of")]
+    /// The card would be too large or too deep.
+    #[error("{place}: the card of {system} exceeds a limit: {detail}; shorten its resources")]
     Unreadable {
         /// The system's resource.
-        place: Place,
+        place: SourceLine,
         /// The system.
         system: String,
         /// Which limit it breaks.
@@ -183,7 +182,7 @@ pub enum GenerateError {
     },
 }
 
-/// What the server is configured to do, as far as the resources say it. What is not told is not in a card.
+/// The server's configuration in the resources. A card leaves out what they do not state.
 #[derive(Clone, Debug, Default)]
 struct Server {
     base_url: Option<BaseUrl>,
@@ -202,7 +201,7 @@ pub struct Cards {
     hidden: BTreeSet<Key>,
 }
 
-/// A card that was made.
+/// A generated card.
 #[derive(Clone, Debug)]
 pub struct Generated {
     name: String,
@@ -223,7 +222,7 @@ impl Generated {
         &self.namespace
     }
 
-    /// The card as text: indented, in the order of the specification, without a character that acts on a terminal.
+    /// The card as text: indented, in the order of the specification, without characters that act on a terminal.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -233,18 +232,18 @@ impl Generated {
         &self.json
     }
 
-    /// What the resources do not say and a client may miss; a few at most.
+    /// Advice on what the resources lack and a client may need.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
 impl Cards {
-    /// Makes the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` goes before what the sources say.
+    /// Makes the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` takes precedence over the sources.
     ///
     /// # Errors
-    /// When a source is no YAML, a resource holds what it must not, or a card would hold a credential. Says where, and what
-    /// to do.
+    /// If a source is not YAML, a resource is invalid, or a card would show a credential. The message says where, and
+    /// what to do.
     pub fn read(sources: &[Source<'_>], base_url: Option<BaseUrl>) -> Result<Self, GenerateError> {
         let mut held = Held::read(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
@@ -269,7 +268,7 @@ impl Cards {
         self.cards.get(&(namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned(), name.to_owned()))
     }
 
-    /// The card, where there is exactly one.
+    /// The card, if there is exactly one.
     pub fn only(&self) -> Option<&Generated> {
         self.cards.values().next().filter(|_| self.cards.len() == 1)
     }
@@ -284,13 +283,13 @@ impl Cards {
         self.cards.is_empty()
     }
 
-    /// Whether a system of this name is there and not exposed.
+    /// Whether a system of this name exists but is not exposed.
     pub fn hides(&self, name: &str) -> bool {
         self.hidden.iter().any(|(_, hidden)| hidden == name)
     }
 }
 
-/// What makes one card.
+/// The generator of one card.
 struct Maker<'h> {
     held: &'h Held,
     key: &'h Key,
@@ -298,8 +297,8 @@ struct Maker<'h> {
     notes: Vec<String>,
 }
 
-/// The card, in the order of the specification. The members of A2A 1.0 stand beside the older ones, as Orloj's server
-/// writes them, where the server speaks a version 1.
+/// The card, in the order of the specification. If the server speaks a version 1, the card has the members of A2A 1.0
+/// beside the older ones, as Orloj's server writes them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OrlojCard<'h> {
@@ -320,7 +319,7 @@ struct OrlojCard<'h> {
     provider: Option<&'h Provider>,
 }
 
-/// What a card of A2A 1.0 has beside.
+/// The further members of a card of A2A 1.0.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct A2a1<'h> {
@@ -417,7 +416,7 @@ impl<'h> Maker<'h> {
 
     /// The system's agents, in its order.
     fn agents(&self) -> Result<Vec<&'h Agent>, GenerateError> {
-        let agent = |(name, place): &'h (String, Place)| {
+        let agent = |(name, place): &'h (String, SourceLine)| {
             self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| GenerateError::AgentMissing {
                 place: place.clone(),
                 system: shown(&self.key.1),
@@ -427,8 +426,8 @@ impl<'h> Maker<'h> {
         self.system.agents.iter().map(agent).collect()
     }
 
-    /// The system's annotation; else what the first of its agents that has either says: its annotation, or the beginning
-    /// of its prompt.
+    /// The system's annotation; otherwise the annotation, or the beginning of the prompt, of the first agent that has
+    /// one.
     fn description(&mut self, agents: &[&Agent]) -> Option<String> {
         if let Some(description) = &self.system.description {
             return Some(description.clone());
@@ -455,7 +454,8 @@ impl<'h> Maker<'h> {
         Ok(format!("{path}?namespace={}", escaped(namespace)))
     }
 
-    /// What the endpoint asks for. A system that is not public asks for a bearer token unless the server says otherwise.
+    /// The endpoint's security schemes. A system that is not public needs a bearer token, unless the server's
+    /// configuration has other schemes.
     fn schemes(&self) -> Vec<String> {
         if self.system.public {
             return Vec::new();
@@ -463,28 +463,29 @@ impl<'h> Maker<'h> {
         self.held.server.schemes.clone().unwrap_or_else(|| vec!["bearer".to_owned()])
     }
 
-    /// The members of A2A 1.0. They say of some schemes nothing without more than the server's configuration tells (an API
-    /// key's place, the flows of OAuth 2); without any scheme they would say that nothing is asked, so they are left out.
+    /// The members of A2A 1.0. Some schemes need more than the server's configuration has (the place of an API key, the
+    /// flows of OAuth 2). If no scheme can be written, these members would say that the endpoint is open, so they are
+    /// left out.
     fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
-        let (mut told, mut untold): (BTreeMap<String, Value>, Vec<String>) = Default::default();
+        let (mut written, mut left_out): (BTreeMap<String, Value>, Vec<String>) = Default::default();
         for scheme in schemes {
             match security_scheme(scheme) {
-                Some((name, said)) => drop(told.insert(name, said)),
-                None => untold.push(shown(scheme)),
+                Some((name, value)) => drop(written.insert(name, value)),
+                None => left_out.push(shown(scheme)),
             }
         }
-        let names = untold.join(", ");
-        if told.is_empty() && !untold.is_empty() {
-            self.note(format!("the members of A2A 1.0 are left out, since they cannot tell {names} by its name alone"));
+        let names = left_out.join(", ");
+        if written.is_empty() && !left_out.is_empty() {
+            self.note(format!("the members of A2A 1.0 are left out, since they need more than the name of {names}"));
             return None;
         }
-        if !untold.is_empty() {
-            self.note(format!("to readers of A2A 1.0 it does not tell {names}, which takes more than its name"));
+        if !left_out.is_empty() {
+            self.note(format!("its A2A 1.0 members leave out {names}, since they need more than that name"));
         }
-        Some(A2a1::new(url, protocol_version, told))
+        Some(A2a1::new(url, protocol_version, written))
     }
 
-    /// A skill for each tool of the agents, each once.
+    /// A skill for each tool of the agents, without duplicates.
     fn skills(&mut self, agents: &[&'h Agent]) -> Result<Vec<Skill<'h>>, GenerateError> {
         let (mut skills, mut seen) = (Vec::new(), BTreeSet::new());
         for (name, place) in agents.iter().flat_map(|agent| &agent.tools) {
@@ -496,13 +497,13 @@ impl<'h> Maker<'h> {
             }
             let Some(tool) = self.held.tools.get(&(self.key.0.clone(), name.clone())) else {
                 self.note(format!(
-                    "{place}: the Tool {} is in no document, so it is no skill of the card",
+                    "{place}: the Tool {} is in no document, so the card has no skill for it",
                     shown(name)
                 ));
                 continue;
             };
             if tool.description.is_none() {
-                self.note(format!("the Tool {} has no spec.description, and so the skill has none", shown(name)));
+                self.note(format!("the Tool {} has no spec.description, so the skill has no description", shown(name)));
             }
             skills.push(Skill {
                 id: name,
@@ -515,7 +516,7 @@ impl<'h> Maker<'h> {
         Ok(skills)
     }
 
-    /// No credential is shown, whoever reads cards as strictly as this program can read this one, and its own rules hold.
+    /// Checks the card: it is strict JSON, shows no credential and breaks no rule of Orloj's cards.
     fn checked(&self, text: &str) -> Result<Value, GenerateError> {
         let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
         let (place, system) = (self.system.place.clone(), shown(&self.key.1));
@@ -523,7 +524,7 @@ impl<'h> Maker<'h> {
             let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
             return Err(GenerateError::Secret { place, system, what, pointer });
         }
-        let findings = Flavour::Orloj.check(&card, &Rules::of(&PROFILE));
+        let findings = CardSystem::Orloj.check(&card, &Rules::of(&PROFILE));
         match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
             None => Ok(card.document().clone()),
             Some(reason) => Err(GenerateError::Invalidated { place, system, reason: Box::new(reason) }),
@@ -547,7 +548,7 @@ impl<'h> Maker<'h> {
 
 impl<'h> A2a1<'h> {
     fn new(url: &'h str, protocol_version: &'h str, schemes: BTreeMap<String, Value>) -> Self {
-        // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for "nothing is asked".
+        // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for an open endpoint.
         let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
             supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
@@ -564,7 +565,7 @@ pub fn escaped(name: &str) -> impl fmt::Display {
     utf8_percent_encode(name, SEGMENT)
 }
 
-/// A scheme of the endpoint as A2A 1.0 has it, where its name says all of it.
+/// A scheme of the endpoint as A2A 1.0 has it, if its name is all that this needs.
 fn security_scheme(scheme: &str) -> Option<(String, Value)> {
     let word = scheme.to_ascii_lowercase();
     if HTTP_SCHEMES.contains(&word.as_str()) {

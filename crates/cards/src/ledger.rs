@@ -1,7 +1,7 @@
-//! The `pacr:` metadata of Aevum's AgentCards, computed from a ledger of PACR records. Pure: lines go in, figures come
-//! out; the time is an argument.
+//! The `pacr:` metadata of Aevum's AgentCards, computed from a ledger of PACR records. Pure: the caller
+//! passes the lines and the time.
 //!
-//! The specification says what is computed and leaves much open. What it leaves open is decided here and stated in the
+//! The specification names the figures and leaves much open. This module decides the open points and states them in the
 //! result ([`Stated`]):
 //!
 //! | open | decided |
@@ -44,16 +44,16 @@ pub const MAX_RECORDS: usize = 1_000_000;
 /// Most predecessors of all records together; the published text expects one to four for each.
 pub const MAX_PREDECESSORS: usize = 4_000_000;
 
-/// Most agents, each of which has its figures in the result.
+/// Most agents. Each has its figures in the result.
 pub const MAX_AGENTS: usize = 10_000;
 
-/// Most agents times links between them, which is what betweenness takes: so much of it is a matter of seconds.
+/// Most agents times links between them. Betweenness takes so many steps: this many take seconds.
 pub const MAX_STEPS: usize = 100_000_000;
 
-/// Seconds in which a weight is halved unless another λ is named: 30 days.
+/// Seconds in which a weight is halved by default: 30 days.
 const HALF_LIFE: f64 = 30.0 * 24.0 * 3600.0;
 
-/// Digits of a figure that are given: machines may differ in the last ones of `exp`.
+/// Digits of a figure in the result. Machines may differ in the last digits of `exp`.
 const DIGITS: usize = 12;
 
 /// λ of the decay `exp(−λ × age)`, per second: 0 or more.
@@ -88,11 +88,11 @@ impl FromStr for Lambda {
     }
 }
 
-/// Why there are no figures.
+/// Why a ledger is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
-    /// A line is no record.
+    /// A line is not a record.
     #[error("line {line}: {detail}")]
     Malformed {
         /// The line, from 1.
@@ -101,26 +101,26 @@ pub enum LedgerError {
         detail: String,
     },
     /// Two records have the same identity.
-    #[error("line {line}: the record stands there twice, first in line {first}; a ledger only grows")]
+    #[error("line {line}: duplicate of the record in line {first}; a ledger holds each record once")]
     Duplicate {
         /// The line, from 1.
         line: usize,
         /// The line of the first one.
         first: usize,
     },
-    /// More than is held.
-    #[error("line {line}: more than {limit} {what}; cut the ledger, by time for instance")]
+    /// A limit is exceeded.
+    #[error("line {line}: more than {limit} {what}; shorten the ledger, for example by time")]
     TooMany {
         /// The line, from 1.
         line: usize,
-        /// Of what.
+        /// What is counted.
         what: &'static str,
         /// The limit.
         limit: usize,
     },
     /// Too many links between too many agents.
     #[error(
-        "{agents} agents with so many links between them that the two multiplied are more than {MAX_STEPS}; cut the ledger, by time for instance"
+        "the number of agents ({agents}) times the number of links exceeds {MAX_STEPS}; shorten the ledger, for example by time"
     )]
     TooManyLinks {
         /// The agents.
@@ -141,7 +141,7 @@ impl Ledger {
     /// Takes a line, with or without its end. Empty lines are skipped.
     ///
     /// # Errors
-    /// When it is no record, or one too many.
+    /// If it is not a record, or exceeds a limit.
     pub fn push(&mut self, line: &[u8]) -> Result<(), LedgerError> {
         self.lines += 1;
         let number = self.lines;
@@ -173,7 +173,7 @@ impl Ledger {
     /// The metadata of every agent as of `at`.
     ///
     /// # Errors
-    /// [`LedgerError::TooManyLinks`] where agents times links are more than [`MAX_STEPS`].
+    /// [`LedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
     pub fn project(&self, at: Timestamp, lambda: Lambda) -> Result<Projection, LedgerError> {
         let now = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let mut counts = Counts { records: self.records.len(), ..Counts::default() };
@@ -225,21 +225,21 @@ fn graph(tallies: &BTreeMap<AgentId, Vec<&Record>>, pairs: &BTreeSet<(AgentId, A
     Graph::new(tallies.len(), &links)
 }
 
-/// What was computed, from what, and how.
+/// The figures, their input and their method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Projection {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// How it was computed.
+    /// The method.
     pub stated: Stated,
-    /// From what.
+    /// The input.
     pub ledger: Counts,
     /// Each agent with its figures, by identity.
     pub agents: Vec<AgentMetadata>,
 }
 
-/// What the figures rest on.
+/// The method and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stated {
@@ -253,9 +253,9 @@ pub struct Stated {
     pub weight: &'static str,
     /// The graph.
     pub graph: &'static str,
-    /// What `pacr:influence_rank` is.
+    /// The method of `pacr:influence_rank`.
     pub influence_rank: String,
-    /// What `pacr:critical_score` is.
+    /// The method of `pacr:critical_score`.
     pub critical_score: &'static str,
     /// What is not computed, and why.
     pub not_computed: BTreeMap<&'static str, &'static str>,
@@ -276,17 +276,17 @@ impl Stated {
     }
 }
 
-/// How many records there were, and what became of them.
+/// Counts of the records, by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
     /// Records in the ledger.
     pub records: usize,
-    /// Those that the figures are made of.
+    /// Those that the figures use.
     pub used: usize,
     /// Those after the moment asked for.
     pub later: usize,
-    /// Those of something that did not happen.
+    /// Counterfactual ones.
     pub counterfactual: usize,
     /// Those whose payload names no agent.
     pub unattributed: usize,
@@ -306,7 +306,7 @@ pub struct Counts {
 pub struct AgentMetadata {
     /// The agent.
     pub agent_id: AgentId,
-    /// What belongs into `metadata` of its card.
+    /// The members for `metadata` of its card.
     pub metadata: Metadata,
 }
 

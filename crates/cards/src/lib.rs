@@ -1,13 +1,13 @@
-//! The card systems beside CommandLayer's (Aevum, Orloj, MA²D, A2A): what their rules say of a card, and what can be made
-//! of one. No I/O: the program asks hosts and reads files.
+//! The card systems (CommandLayer, Aevum, Orloj, MA²D, A2A): their rules, conversion and generation of their cards, and
+//! card signatures. No I/O: the program asks hosts and reads files.
 //!
-//! [`flavour`] holds each system's rules, [`lint`] judges a card by itself, [`convert`], [`generate`] and [`project`]
-//! make cards, [`signature`] checks and makes the signatures of A2A cards, [`ledger`] the `pacr:` members of Aevum's.
+//! [`system`] holds the rules of each system. [`lint`] judges one card. [`convert`], [`generate`] and [`project`] make
+//! cards. [`signature`] signs and verifies A2A cards. [`ledger`] computes the `pacr:` members of Aevum cards.
 
 pub mod convert;
-pub mod flavour;
 pub mod generate;
 pub mod ledger;
 pub mod lint;
 pub mod project;
 pub mod signature;
+pub mod system;

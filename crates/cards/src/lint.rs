@@ -1,13 +1,13 @@
-//! A card judged by itself, before it is published: every rule that needs no name, no record and no network.
+//! Judges a card before it is published, by every rule that needs no name, no record and no network.
 //!
 //! ```
-//! use clresolve_cards::flavour::{Flavour, Rules};
+//! use clresolve_cards::system::{CardSystem, Rules};
 //! use clresolve_cards::lint;
 //! use clresolve_verdict::profile::{DEFAULT, Profiles};
 //!
 //! let profile = Profiles::builtin().get(DEFAULT).unwrap();
 //! let report = lint::lint(br#"{"ens": "a.eth"}"#, None, &Rules::of(&profile));
-//! assert_eq!((report.flavour, report.valid), (Some(Flavour::CommandLayer), false));
+//! assert_eq!((report.system, report.valid), (Some(CardSystem::CommandLayer), false));
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```
 
@@ -20,72 +20,73 @@ pub use fix::{Fixed, fix, ordered};
 pub use sarif::sarif;
 use serde::Serialize;
 
-use crate::flavour;
-use crate::flavour::{Detection, Flavour, Rules};
+use crate::system;
+use crate::system::{CardSystem, Detection, Rules};
 use clresolve_core::json::locate;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// Most bytes of a document that [`lint`] looks at: one more than a card may have, so that a caller can stop reading
-/// there and the report is still the right one.
+/// Most bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there and
+/// still gets the right report.
 pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
 
-/// What was found in one document.
+/// The findings in one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The card system that the document was judged as; none where it shows none, or several.
-    pub flavour: Option<Flavour>,
-    /// The version of that system's format that the document shows or claims.
+    /// The card system that the document was judged as; none if its members show none or several.
+    #[serde(rename = "flavour")]
+    pub system: Option<CardSystem>,
+    /// The version of that system's format, by the document's members or by its own claim.
     pub version: Option<String>,
     /// The profile that a CommandLayer card was judged by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Whether no finding is a failure.
+    /// Whether no finding has the effect fail.
     pub valid: bool,
-    /// Everything that was found, in the order of the text.
+    /// All findings, in the order of the text.
     pub findings: Vec<Finding>,
 }
 
-/// One thing that was found, and where.
+/// A finding and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The stable code.
     pub code: Code,
-    /// Whether it makes the card invalid.
+    /// The effect; fail makes the card invalid.
     pub effect: Effect,
     /// The rule behind it.
     pub requirement: Option<String>,
     /// One plain sentence.
     pub message: String,
-    /// JSON Pointer of the value, or of the member that is missing; none for what is wrong with the document as a whole.
+    /// JSON Pointer of the value or the missing member; none for the document as a whole.
     pub pointer: Option<String>,
-    /// Line, from 1; none where the document has no lines to count.
+    /// Line, from 1; none if the finding has no place in the text.
     pub line: Option<usize>,
     /// Column, from 1, in characters.
     pub column: Option<usize>,
     /// What the rules demand.
     pub expected: Option<String>,
-    /// What was found.
+    /// The value that was found.
     pub observed: Option<String>,
-    /// The bytes that the finding is about; for those who show the text.
+    /// The bytes that the finding is about, for programs that show the text.
     #[serde(skip)]
     pub span: Option<Range<usize>>,
 }
 
-/// Judges the bytes of a card: as one of the system that is named, or else of the one that its shape tells.
-pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
+/// Judges the bytes of a card of the named system, or of the system that its shape shows.
+pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
     let card = Card::parse(bytes);
-    let (flavour, mut findings) = match &card {
+    let (system, mut findings) = match &card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),
-        Ok(card) => match named.map_or_else(|| flavour::detect(card), Detection::One) {
-            Detection::One(flavour) => (Some(flavour), placed_all(flavour.check(card, rules), text)),
-            other => (None, placed_all(vec![untold(&other)], text)),
+        Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
+            Detection::One(system) => (Some(system), placed_all(system.check(card, rules), text)),
+            other => (None, placed_all(vec![unrecognised(&other)], text)),
         },
     };
     for finding in &mut findings {
@@ -94,29 +95,29 @@ pub fn lint(bytes: &[u8], named: Option<Flavour>, rules: &Rules<'_>) -> Report {
     }
     findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     Report {
-        flavour,
-        version: flavour.zip(card.ok()).and_then(|(flavour, card)| flavour.version(&card)),
-        profile: flavour.filter(|flavour| *flavour == Flavour::CommandLayer).map(|_| rules.profile.id().to_owned()),
+        system,
+        version: system.zip(card.ok()).and_then(|(system, card)| system.version(&card)),
+        profile: system.filter(|system| *system == CardSystem::CommandLayer).map(|_| rules.profile.id().to_owned()),
         valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
         findings,
     }
 }
 
-/// A report, and what other rules would say.
+/// A report, and the other profiles under which the card is valid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The report.
     #[serde(flatten)]
     pub report: Report,
-    /// Other profiles under which the card is valid; none are named where it is valid, or of another system.
+    /// Other profiles under which an invalid CommandLayer card is valid; empty for other cards.
     pub near_misses: Vec<String>,
 }
 
-/// As [`lint()`], and tells the profiles among `profiles` under which the card would be valid.
-pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
-    let report = lint(bytes, flavour, rules);
-    let near_misses = match report.flavour {
-        Some(Flavour::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+/// As [`lint()`]; also names the profiles among `profiles` under which the card would be valid.
+pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+    let report = lint(bytes, system, rules);
+    let near_misses = match report.system {
+        Some(CardSystem::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
         _ => Vec::new(),
     };
     Judgement { report, near_misses }
@@ -125,15 +126,15 @@ pub fn judge(bytes: &[u8], flavour: Option<Flavour>, rules: &Rules<'_>, profiles
 /// The other profiles under which the bytes are a valid CommandLayer card.
 fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != profile.id());
-    let valid = |other: &Profile| lint(bytes, Some(Flavour::CommandLayer), &Rules::of(other)).valid;
+    let valid = |other: &Profile| lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(other)).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
 }
 
-/// The finding for a document whose shape does not tell what it is.
-fn untold(detection: &Detection) -> Reason {
+/// The finding for a document whose shape shows no single system.
+fn unrecognised(detection: &Detection) -> Reason {
     match detection {
-        Detection::Several(flavours) => {
-            let names: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+        Detection::Several(systems) => {
+            let names: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
             Reason::new(Code::FlavourAmbiguous).observed(names.join(", "))
         }
         _ => Reason::new(Code::FlavourUnknown),
@@ -145,7 +146,7 @@ fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
     reasons.into_iter().map(|reason| placed(reason, text)).collect()
 }
 
-/// The finding for a reason, where its place leads in the text.
+/// The finding for a reason, with its place in the text.
 fn placed(reason: Reason, text: &str) -> Finding {
     let place = reason.place.as_deref().and_then(|pointer| {
         let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
@@ -214,7 +215,7 @@ mod tests {
     use clresolve_verdict::sample::good;
 
     fn judged(bytes: &[u8]) -> Report {
-        lint(bytes, Some(Flavour::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
+        lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
     }
 
     fn report(text: &str) -> Report {

@@ -1,8 +1,8 @@
-//! A trusted verdict as an A2A 1.0 card: for A2A clients, which look for agents at a well-known path and know nothing of ENS.
+//! A trusted verdict as an A2A 1.0 card, for A2A clients: they look for agents at a well-known path and do not use ENS.
 //!
-//! The card says what the proven Agent-Card says, and carries the verdict's `conclusion` in an extension. Only trusted
-//! verdicts are projected. The card ages as the verdict does: `fresh_until` stands in the extension, since A2A cards have
-//! no expiry of their own.
+//! The card has the content of the proven Agent-Card, and the verdict's `conclusion` in an extension. Only trusted
+//! verdicts are projected. The card expires with the verdict: the extension has `fresh_until`, since A2A cards have no
+//! expiry of their own.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const JSON: &str = "application/json";
 /// The A2A 1.0 card of a trusted verdict, unsigned.
 ///
 /// # Errors
-/// The code for which the gate would refuse the agent: who calls by this card asks nobody else.
+/// The code for which the gate would deny the agent. A caller that uses this card does not ask the gate.
 pub fn a2a_card(resolution: &Resolution, gate: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = &*resolution.verdict;
     if let Some(code) = gate.objection(verdict, None) {
@@ -57,7 +57,7 @@ pub fn a2a_card(resolution: &Resolution, gate: &GatePolicy) -> Result<Value, &'s
     }))
 }
 
-/// As [`a2a_card`], signed where there is a key: never for the sandbox, whose cards must not pass for real ones.
+/// As [`a2a_card`], signed if there is a key. Cards of the sandbox are never signed: they must not pass for real ones.
 ///
 /// # Errors
 /// As [`a2a_card`].
@@ -74,25 +74,25 @@ pub fn signed_a2a_card(
     }
 }
 
-/// `display_name`; the cards of 1.1.0 have none, and go by the name that was proven.
+/// `display_name`, or the proven name: cards of 1.1.0 have no `display_name`.
 fn name<'c>(card: &'c Card, verdict: &'c Verdict) -> Option<&'c str> {
     card.text("/display_name").or(verdict.name.normalized.as_deref())
 }
 
-/// What is known of an agent whose card does not describe it.
+/// A description of an agent whose card has none.
 fn description(name: &str, identity: &Identity) -> String {
     let class = identity.class.as_deref().unwrap_or_default();
     format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
 }
 
-/// How the one interface is spoken, by the entry's scheme: `x402` or, where a profile names an entry on the web, `https`.
-/// Neither is a binding of A2A, and none of those is claimed.
+/// The protocol of the one interface, by the entry's scheme: `x402` or, if a profile names an entry on the web,
+/// `https`. Neither is a binding of A2A, and the card claims none.
 fn binding(entry: &str) -> Option<&str> {
     entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
 }
 
-/// What was proven, so that who knows clresolve can ask again, or compare. All that a trusted verdict objects to is a
-/// warning; who reads the card alone must see that there is one.
+/// What was proven, so that users of clresolve can ask again, or compare. The reasons of a trusted verdict are
+/// warnings. A reader of the card alone must see that there are some.
 fn extension(verdict: &Verdict, identity: &Identity) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
@@ -124,7 +124,7 @@ fn extension(verdict: &Verdict, identity: &Identity) -> Value {
     })
 }
 
-/// What is not known is left out: common readers of A2A cards lose nulls, and a signature over them with it.
+/// Removes nulls: common readers of A2A cards drop them, and then a signature over the card fails.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,14 +1,14 @@
-//! Signatures of A2A cards (0.3 and 1.0): who vouches for a card's words.
+//! Signatures of A2A cards (0.3 and 1.0).
 //!
 //! `signatures` of a card holds JSON Web Signatures (RFC 7515) without their payload, which is the card itself without
 //! that member, in RFC 8785 form ([`payload`]). [`sign`] adds one, [`verify`] judges all of them.
 //!
-//! A signature says something only if its key does, so keys come from [`TrustRoots`] that the verifier names and from
-//! nowhere else: `jku`, `jwk`, `x5u` and `x5c` of a header are never looked at. A card is verified if at least one
-//! signature holds under a named root. Signers add signatures independently of one another, with keys that not every
-//! verifier knows, so what is wrong with the others is then a warning: it can take nothing away from the one that holds.
+//! Keys come only from the [`TrustRoots`] that the verifier names: `jku`, `jwk`, `x5u` and `x5c` of a header are never
+//! used. A card is verified if at least one signature is valid under a named root. Signers add signatures independently
+//! of one another, with keys that not every verifier knows. So an invalid signature beside a valid one is only a
+//! warning.
 //!
-//! This module is pure. What a root gives is fetched by the program (`Resolver::trust_root`).
+//! This module is pure. The program fetches the keys of roots (`Resolver::trust_root`).
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -33,18 +33,17 @@ pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
 use canonical::{SIGNATURES, payload_in};
-use header::{Entry, Said};
+use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
 
-/// Most signatures of a card: a publisher, those who vouch for it, and keys that are being replaced. Each costs the
-/// verifier a check of a foreign number by a public key.
+/// Most signatures of a card: the publisher's, those of others who vouch for it, and keys that are being replaced. Each
+/// costs the verifier a public-key operation.
 pub const MAX_SIGNATURES: usize = 16;
 
-/// Most keys that one signature is tried with. More than one comes in question only where a root gives its keys no
-/// names, or the signature names none.
+/// Most keys that one signature is tried with. Several keys are possible only if a root or the signature names none.
 const MAX_TRIED_KEYS: usize = 8;
 
-/// Signs cards: a private key, and what it is called.
+/// A private key that signs cards.
 pub trait CardSigner {
     /// `alg` of the header.
     fn algorithm(&self) -> Algorithm;
@@ -52,7 +51,7 @@ pub trait CardSigner {
     /// `kid` of the header.
     fn key_id(&self) -> &str;
 
-    /// `jku` of the header, if there is to be one.
+    /// `jku` of the header, if wanted.
     fn key_set_url(&self) -> Option<&str> {
         None
     }
@@ -64,7 +63,7 @@ pub trait CardSigner {
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
 }
 
-/// The card with one more signature. Nothing else of it is changed.
+/// The card with one more signature, otherwise unchanged.
 ///
 /// # Errors
 /// [`SignError`].
@@ -79,7 +78,7 @@ pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
     Ok(card)
 }
 
-/// A signature of the card as it stands in `signatures`; it holds whatever else stands there.
+/// A signature of the card, as an entry of `signatures`. It does not cover the other entries.
 ///
 /// # Errors
 /// [`SignError`].
@@ -99,7 +98,7 @@ pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError>
     Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
 }
 
-/// Whether the card has a signature whose header names this key already; it may be of an earlier state of the card.
+/// Whether the card already has a signature whose header names this key. It may be of an earlier state of the card.
 pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
     let kid = |entry: &Value| {
         let header = BASE64URL.decode(entry["protected"].as_str()?).ok()?;
@@ -116,43 +115,43 @@ pub enum SignError {
     /// The text of the card is not strict JSON.
     #[error("the card is not strict JSON: {0}")]
     Json(JsonError),
-    /// The library that signs failed.
+    /// The cryptographic library failed.
     #[error("the signature could not be made")]
     Library,
-    /// The card is no JSON object.
-    #[error("the card is no JSON object")]
+    /// The card is not a JSON object.
+    #[error("the card is not a JSON object")]
     NotObject,
     /// The card has no canonical form.
     #[error("the card cannot be signed: {0}")]
     Payload(#[from] NoCanonicalForm),
-    /// `signatures` is there and no list.
-    #[error("signatures of the card is no list")]
+    /// `signatures` is not a list.
+    #[error("the member signatures of the card is not a list")]
     Signatures,
     /// It has [`MAX_SIGNATURES`] already.
-    #[error("the card has {MAX_SIGNATURES} signatures already, and verifiers read no more")]
+    #[error("the card already has {MAX_SIGNATURES} signatures, the most that verifiers read")]
     TooMany,
 }
 
-/// What came of a card's signatures.
+/// The result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
-    /// The answer.
+    /// The state of the card.
     pub state: SignatureState,
     /// Each signature, in the order of the card.
     pub signatures: Vec<Checked>,
-    /// What is wrong with signatures and roots, sorted. Of a verified card these are warnings.
+    /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
     pub reasons: Vec<Reason>,
 }
 
-/// The answer of a verification.
+/// The state of a card by its signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureState {
-    /// At least one signature holds under a key of a named root.
+    /// At least one signature is valid under a key of a named root.
     Verified,
-    /// None does.
+    /// No signature is valid under such a key.
     Refused,
-    /// None does so far, but a root whose key one may be by could not be asked.
+    /// No signature is valid so far, but a root that may have the key of one could not be fetched.
     Undecided,
 }
 
@@ -161,20 +160,20 @@ pub enum SignatureState {
 pub struct Checked {
     /// Its place in `signatures`.
     pub index: usize,
-    /// `alg` of its header, as far as it is a text. Foreign.
+    /// `alg` of its header, if it is a string. Foreign text.
     pub alg: Option<String>,
-    /// `kid` of its header, as far as it is a text. Foreign.
+    /// `kid` of its header, if it is a string. Foreign text.
     pub kid: Option<String>,
-    /// What came of it.
+    /// The outcome.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: SignatureOutcome,
 }
 
-/// What came of one signature.
+/// The outcome of one signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It holds.
+pub enum SignatureOutcome {
+    /// It is valid.
     Verified {
         /// The root that vouches for the key.
         root: String,
@@ -189,8 +188,8 @@ pub enum Outcome {
 
 /// Judges the signatures of a card by the keys of these roots.
 ///
-/// The card must come from strict JSON ([`clresolve_core::json::parse`]): which of two equal members counts is otherwise
-/// not the same for everybody who reads the signed text.
+/// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise readers of the signed text may
+/// differ in which of two equal members counts.
 pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     let unread = |reason: Reason| Verification {
         state: SignatureState::Refused,
@@ -217,14 +216,14 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
     let mut signatures = Vec::new();
     for (index, entry) in list.iter().enumerate() {
-        let mut said = Said::default();
-        let outcome = header::read(entry, &mut said).and_then(|entry| holds(&entry, &payloads, roots));
+        let mut stated = StatedHeader::default();
+        let outcome = header::read(entry, &mut stated).and_then(|entry| holds(&entry, &payloads, roots));
         let outcome = outcome.unwrap_or_else(|reason| {
             let code = reason.code;
             reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
-            Outcome::Refused(code)
+            SignatureOutcome::Refused(code)
         });
-        signatures.push(Checked { index, alg: said.algorithm, kid: said.kid, outcome });
+        signatures.push(Checked { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
     let state = state(&signatures, roots);
     for reason in &mut reasons {
@@ -234,7 +233,7 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     Verification { state, signatures, reasons }
 }
 
-/// The bytes that signatures may be about.
+/// The payloads that signatures may cover.
 struct Payloads {
     specification: Vec<u8>,
     without_empty: Vec<u8>,
@@ -259,8 +258,8 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
     input.into_bytes()
 }
 
-/// Whether a signature holds under a key of a root, and which.
-fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<Outcome, Box<Reason>> {
+/// Checks a signature under the keys of all roots.
+fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<SignatureOutcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
     let named: Vec<(&Root, &PublicKey)> = roots
         .iter()
@@ -290,7 +289,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
         for (form, input) in &inputs {
             if key.has_signed(input, &entry.signature) {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
-                return Ok(Outcome::Verified { root, key, form: *form });
+                return Ok(SignatureOutcome::Verified { root, key, form: *form });
             }
         }
     }
@@ -298,17 +297,17 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<O
 }
 
 fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
-    let any = |is: fn(&Outcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
+    let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
-    if any(|outcome| matches!(outcome, Outcome::Verified { .. })) {
+    if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
         return SignatureState::Verified;
     }
-    let is_open = any(|outcome| *outcome == Outcome::Refused(Code::SignatureKeyUnknown));
+    let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(Code::SignatureKeyUnknown));
     if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }
 }
 
-/// What a reason does to the answer that it stands beside: a failure beside a signature that holds, or that may yet
-/// hold, takes nothing away from it.
+/// The effect of a reason in a card of this state. A failure does not outweigh a valid signature, or one that may yet
+/// prove valid.
 fn effect(reason: &Reason, state: SignatureState) -> Effect {
     let is_open = [Code::SignatureKeyUnknown, Code::SignatureRootUnavailable].contains(&reason.code);
     match state {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use clresolve_egress::count::{self, Outcome, Upstream};
-use clresolve_egress::{Call, Cause, Egress, FetchError, Forbidden, ForeignUrl, Refusal, deadline_in};
+use clresolve_egress::count::{self, RequestOutcome, Upstream};
+use clresolve_egress::{Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in};
 
 /// Most gateway URLs of one request that are tried. Contracts name one to three.
 pub const MAX_GATEWAYS: usize = 8;
@@ -78,7 +78,7 @@ impl CcipReadGateway for GuardedGateway {
     /// Tries the gateways in order: a 4xx answer ends the request, everything else leads to the next one.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         let Mode::On(egress) = &self.mode else {
-            return Err(CcipReadGatewayError::new(Refusal::Disabled.to_string()));
+            return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
         };
         if request.urls.len() > MAX_GATEWAYS {
             return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
@@ -89,7 +89,7 @@ impl CcipReadGateway for GuardedGateway {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
             let answer = self.attempt(egress, template, request, cap, deadline_in(share)).await;
-            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| Outcome::Ok);
+            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| RequestOutcome::Ok);
             count::upstream(Upstream::Ccip, count::FOREIGN, outcome);
             match answer {
                 Ok(data) => return Ok(data),
@@ -133,17 +133,17 @@ fn body_limit(cap: usize) -> usize {
 /// built.
 ///
 /// # Errors
-/// [`Refusal::TooLong`] above [`URL_LIMIT`], [`Refusal::NotUrl`] for what is no URL then, [`Refusal::Disguised`] for one
+/// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] for what is no URL then, [`EgressViolation::Disguised`] for one
 /// that does not mean what it shows.
-pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, Refusal> {
+pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
-        return Err(Refusal::TooLong(URL_LIMIT));
+        return Err(EgressViolation::TooLong(URL_LIMIT));
     }
     ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
 }
 
-fn forbidden(why: Refusal) -> FetchError {
+fn forbidden(why: EgressViolation) -> FetchError {
     Forbidden { hop: 0, target: "the gateway of the contract".to_owned(), why }.into()
 }

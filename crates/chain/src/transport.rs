@@ -17,7 +17,7 @@ use tower::Service;
 use url::Url;
 
 use clresolve_core::text::excerpt;
-use clresolve_egress::count::{self, Outcome, Upstream};
+use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes some 100 KB, the records of
 /// a name some 20 KB; what is larger is an attack on memory, not an answer.
@@ -58,11 +58,11 @@ pub enum PostError {
 
 impl PostError {
     /// How the request is counted.
-    const fn outcome(&self) -> Outcome {
+    const fn outcome(&self) -> RequestOutcome {
         match self {
-            Self::Timeout(_) => Outcome::Timeout,
-            Self::Status(status) => Outcome::of_status(*status),
-            Self::TooLarge(_) | Self::Connection(_) => Outcome::Failed,
+            Self::Timeout(_) => RequestOutcome::Timeout,
+            Self::Status(status) => RequestOutcome::of_status(*status),
+            Self::TooLarge(_) | Self::Connection(_) => RequestOutcome::Failed,
         }
     }
 }
@@ -184,7 +184,11 @@ impl Line {
 
     async fn post(&self, body: Bytes) -> Result<Bytes, TransportFault> {
         let answer = self.http.post(&self.url, body, MAX_REPLY_BYTES, self.timeout).await;
-        count::upstream(Upstream::Rpc, &self.label, answer.as_ref().map_or_else(PostError::outcome, |_| Outcome::Ok));
+        count::upstream(
+            Upstream::Rpc,
+            &self.label,
+            answer.as_ref().map_or_else(PostError::outcome, |_| RequestOutcome::Ok),
+        );
         Ok(answer?)
     }
 }

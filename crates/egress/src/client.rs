@@ -13,13 +13,13 @@ use url::Host;
 
 use super::EgressError;
 use super::guard::{DialError, Door, Guard};
-use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Most header lines of an answer.
+/// Most header lines of a response.
 const HEADER_LINES: usize = 100;
 
-/// How long an unused connection is kept. Below the 60 s or more after which common servers hang up.
+/// How long an unused connection is kept. Common servers close it after 60 s or more.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
 /// Unused connections kept per host.
@@ -62,7 +62,7 @@ impl Clients {
     }
 }
 
-/// TLS over the platform's verifier. A machine without trust roots still gets a client: one that trusts nobody.
+/// TLS over the platform's verifier. A machine without trust roots gets a client that trusts no server.
 fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -95,7 +95,7 @@ pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>
     Ok(roots)
 }
 
-/// The resolver of one client: it knows the port, and hands over judged addresses only.
+/// The resolver of one client: it knows the port, and returns checked addresses only.
 struct Dialer {
     door: Door,
     port: u16,
@@ -113,14 +113,14 @@ impl dns::Resolve for Dialer {
     }
 }
 
-/// A [`FetchError`] that does not know yet how to name its target.
+/// A [`FetchError`] without the name of its target.
 pub(super) enum SendError {
-    Refused(Refusal),
+    Refused(EgressViolation),
     Failed(Cause),
 }
 
-impl From<Refusal> for SendError {
-    fn from(why: Refusal) -> Self {
+impl From<EgressViolation> for SendError {
+    fn from(why: EgressViolation) -> Self {
         Self::Refused(why)
     }
 }

@@ -1,10 +1,10 @@
-//! Counting requests to the outside, through the facade `metrics`: without a recorder a call costs next to nothing.
+//! Counts of upstream requests, through the facade `metrics`: without a recorder a call costs almost nothing.
 //!
-//! No label is foreign text: endpoints and gateways go by the labels of the configuration.
+//! No label is foreign text: endpoints and gateways have the labels of the configuration.
 
 use metrics::counter;
 
-/// The counter of requests to the outside, by kind, label of the endpoint and outcome.
+/// The counter of upstream requests, by kind, label of the endpoint and outcome.
 pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
 
 /// The label of every host that a name, a card or a contract chose.
@@ -29,12 +29,12 @@ pub enum Upstream {
 
 /// The outcome of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// An answer with a usable status.
     Ok,
     /// The server asked for a pause (429, 503).
     Throttled,
-    /// The time ran out.
+    /// The time limit passed.
     Timeout,
     /// The guard forbade the request.
     Forbidden,
@@ -43,7 +43,7 @@ pub enum Outcome {
 }
 
 /// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`].
-pub fn upstream(kind: Upstream, label: &str, outcome: Outcome) {
+pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
@@ -62,8 +62,8 @@ impl Upstream {
     }
 }
 
-impl Outcome {
-    /// The outcome of an answer with this HTTP status.
+impl RequestOutcome {
+    /// The outcome of a response with this HTTP status.
     pub const fn of_status(status: u16) -> Self {
         match status {
             200..=399 => Self::Ok,

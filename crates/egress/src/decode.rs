@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
-/// Bytes on the wire that are decoded at a time. They come to at most some 1032 times as many (RFC 1951), so that a bomb
-/// is read in pieces of 132 KiB, and a reader that has enough of it needs no memory for the rest.
+/// Bytes on the wire that are decoded at a time. They decode to at most some 1032 times as many (RFC 1951). So a bomb
+/// is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
 const PORTION: usize = 128;
 
 /// Undoes the content coding of a body piece by piece and stops at a limit.
@@ -38,7 +38,7 @@ impl Decoder {
         self.limit
     }
 
-    /// How many bytes of the wire to push at a time, so that what comes out is bounded too.
+    /// How many bytes of the wire to push at a time, so that the output is bounded too.
     pub(super) fn portion(&self) -> usize {
         match self.coding {
             Coding::Identity => usize::MAX,
@@ -46,7 +46,7 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes from the wire, gives the decoded bytes that they complete.
+    /// Takes bytes from the wire and returns the decoded bytes that they complete.
     pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, DecodeError> {
         self.wire = self.wire.saturating_add(chunk.len());
         if self.wire > self.limit {
@@ -62,7 +62,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the body, gives what was still held back.
+    /// Ends the body and returns the remaining decoded bytes.
     pub(super) fn finish(&mut self) -> Result<Bytes, DecodeError> {
         match &mut self.coding {
             Coding::Identity => Ok(Bytes::new()),

@@ -1,14 +1,13 @@
-//! Why a request to the outside gave no bytes: comparable, and free of URLs, so that no key of an endpoint gets into an
-//! error.
+//! The errors of upstream requests.
 
 use std::net::IpAddr;
 
-use crate::count::Outcome;
+use crate::count::RequestOutcome;
 
-/// Why a fetch gave no bytes. Comparable, and free of URLs: an endpoint's key never gets into an error.
+/// Why a request gave no bytes. It holds no URL, so that no endpoint's key gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// Refused by a rule of the door: nothing was sent, or no byte of the answer's body was read.
+    /// A rule of the door forbids it. Nothing was sent, or no byte of the response body was read.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
     /// The body, on the wire or decoded, is larger than the caller's limit.
@@ -17,12 +16,12 @@ pub enum FetchError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The source gave no usable answer.
+    /// The source gave no usable response.
     #[error(transparent)]
     Unavailable(#[from] Cause),
 }
 
-/// A URL or redirect hop that must not be asked.
+/// A URL or redirect hop that the guard refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{target}: {why}", if *.hop == 0 { String::new() } else { format!("redirect hop {hop}: ", hop = .hop) })]
 pub struct Forbidden {
@@ -31,42 +30,42 @@ pub struct Forbidden {
     /// Scheme, host and port of the URL, cut short. Never a path, a query or user info.
     pub target: String,
     /// The rule.
-    pub why: Refusal,
+    pub why: EgressViolation,
 }
 
 /// The rule of the door that a URL or an address breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum EgressViolation {
     /// A name leads to an address that is not public.
     #[error("the address {0} is not public")]
     AddressNotPublic(IpAddr),
-    /// The text of the URL does not mean what it shows: it holds white space, control characters or backslashes, or
-    /// lacks the `//` before its host. URL parsers mend that in silence.
-    #[error("the URL is written so that it is read differently from what it shows")]
+    /// Parsers would read the URL differently from its text: it holds white space, control characters or backslashes,
+    /// or lacks the `//` before its host.
+    #[error("the URL is written so that parsers read it differently from its text")]
     Disguised,
     /// The operator switched this kind of fetch off.
     #[error("this kind of fetch is switched off")]
     Disabled,
-    /// A redirect away from the origin that alone may answer.
+    /// A redirect to another origin, where only one may answer.
     #[error("a redirect may not lead to another origin here")]
     AnotherOrigin,
     /// A name that is private by its form (`localhost`, `.internal`, a single label).
     #[error("the host name is not public")]
     HostNotPublic,
-    /// An IP address in place of a name, in whatever notation.
+    /// An IP address in place of a name, in any notation.
     #[error("the host is an IP literal")]
     IpLiteral,
     /// The origin is not the one that the operator configured.
     #[error("not the configured origin")]
     OtherOrigin,
-    /// A listener of this very process.
+    /// A listener of this process.
     #[error("the address is a listener of this process")]
     OwnListener,
-    /// The peer of a finished connection cannot be told.
+    /// The address of the connection's peer is unknown.
     #[error("the peer's address is not known")]
     PeerUnknown,
-    /// A port that is not on the list.
+    /// A port that is not on [`FOREIGN_PORTS`](crate::FOREIGN_PORTS).
     #[error("the port {0} is not allowed")]
     Port(u16),
     /// Not `https` (for the operator's URLs: neither `https` nor `http`).
@@ -83,7 +82,7 @@ pub enum Refusal {
     NotUrl,
 }
 
-/// Why a source gave no usable answer.
+/// Why a source gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -96,16 +95,16 @@ pub enum Cause {
     /// A content coding that was not asked for, or data that is not in the coding announced.
     #[error("the content coding is broken or was not asked for")]
     Encoding,
-    /// The head of the answer is larger than [`egress::HEAD_LIMIT`] or is not HTTP.
-    #[error("the head of the answer is too large or broken")]
+    /// The response head is larger than [`HEAD_LIMIT`](crate::HEAD_LIMIT) or is not HTTP.
+    #[error("the response head is too large or broken")]
     Head,
-    /// The answer has no body that can be used, although the status is a success: not what was asked for.
-    #[error("the answer is not of the form that was asked for")]
+    /// The status is a success, but the body is not what was asked for.
+    #[error("the response is not of the form that was asked for")]
     Malformed,
     /// A redirect leads back to a URL of the same chain.
     #[error("the redirects form a loop")]
     RedirectLoop,
-    /// An HTTP status other than success with a whole body.
+    /// An HTTP status other than success.
     #[error("HTTP status {0}")]
     Status(u16),
     /// A time limit passed.
@@ -114,16 +113,16 @@ pub enum Cause {
     /// The TLS handshake failed. Carries the library's reason, cut short.
     #[error("TLS: {0}")]
     Tls(String),
-    /// More redirects than [`https::MAX_HOPS`].
+    /// More redirects than the caller follows.
     #[error("too many redirects")]
     TooManyRedirects,
-    /// The connection broke before the answer was whole.
-    #[error("the answer was cut off")]
+    /// The connection broke before the response was whole.
+    #[error("the response was cut off")]
     Truncated,
 }
 
 impl FetchError {
-    /// What the source did, where it gave no usable answer.
+    /// The cause, if the source gave no usable response.
     #[must_use]
     pub fn cause(&self) -> Option<&Cause> {
         match self {
@@ -133,12 +132,12 @@ impl FetchError {
     }
 
     /// How the request is counted.
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn outcome(&self) -> RequestOutcome {
         match self {
-            Self::Forbidden(_) => Outcome::Forbidden,
-            Self::Unavailable(Cause::Timeout) => Outcome::Timeout,
-            Self::Unavailable(Cause::Status(status)) => Outcome::of_status(*status),
-            Self::Oversize { .. } | Self::Unavailable(_) => Outcome::Failed,
+            Self::Forbidden(_) => RequestOutcome::Forbidden,
+            Self::Unavailable(Cause::Timeout) => RequestOutcome::Timeout,
+            Self::Unavailable(Cause::Status(status)) => RequestOutcome::of_status(*status),
+            Self::Oversize { .. } | Self::Unavailable(_) => RequestOutcome::Failed,
         }
     }
 }

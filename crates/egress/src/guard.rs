@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use url::{Host, Url};
 
 use super::{EgressConfig, OriginSpec};
-use crate::error::Refusal;
+use crate::error::EgressViolation;
 use clresolve_core::address::{HostName, HostNameError, is_public_ip, parse_host};
 
-/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Everything else that answers
-/// on some port is more likely to be a service that was never meant to be asked.
+/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Services on
+/// other ports are more often not meant for the public.
 pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
 
-/// Most addresses of one name that are handed over; all of them are judged.
+/// Most addresses of one name that are tried. All of its addresses are checked.
 const MAX_ADDRESSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub(super) struct Target {
     pub(super) port: u16,
     /// For a name, without the port.
     pub(super) url: Url,
-    /// The `Host` header, where the URL does not give the right one any more.
+    /// The `Host` header, where the rewritten URL would give a wrong one.
     pub(super) authority: Option<String>,
 }
 
@@ -41,37 +41,37 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, Refusal> {
+    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, EgressViolation> {
         if url.scheme() != "https" {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::UserInfo);
+            return Err(EgressViolation::UserInfo);
         }
         let (host, port) = host_and_port(url)?;
         if !self.is_named(&host, port) {
             HostName::parse(&host.to_string()).map_err(|error| match error {
-                HostNameError::IpLiteral(_) => Refusal::IpLiteral,
-                HostNameError::Malformed => Refusal::NotUrl,
-                HostNameError::NotPublic => Refusal::HostNotPublic,
+                HostNameError::IpLiteral(_) => EgressViolation::IpLiteral,
+                HostNameError::Malformed => EgressViolation::NotUrl,
+                HostNameError::NotPublic => EgressViolation::HostNotPublic,
             })?;
             if !FOREIGN_PORTS.contains(&port) {
-                return Err(Refusal::Port(port));
+                return Err(EgressViolation::Port(port));
             }
         }
         self.target(Door::Foreign, url, host, port)
     }
 
-    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, Refusal> {
+    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, EgressViolation> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         let (host, port) = host_and_port(url)?;
         self.target(Door::Operator, url, host, port)
     }
 
-    /// Takes the port out of the URL of a name, and judges a literal, for which no resolver will be asked.
-    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, Refusal> {
+    /// Takes the port out of the URL of a name. Checks an IP literal at once, as no look-up follows.
+    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = literal(&host) {
@@ -79,12 +79,12 @@ impl Guard {
             return Ok(Target { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
-        url.set_host(Some(&host.to_string())).map_err(|_| Refusal::NotUrl)?;
-        url.set_port(None).map_err(|()| Refusal::NotUrl)?;
+        url.set_host(Some(&host.to_string())).map_err(|_| EgressViolation::NotUrl)?;
+        url.set_port(None).map_err(|()| EgressViolation::NotUrl)?;
         Ok(Target { host, port, url, authority })
     }
 
-    /// Whether the operator named this very origin.
+    /// Whether the operator named this origin.
     fn is_named(&self, host: &Host<String>, port: u16) -> bool {
         self.is_allowed(host, port) || self.detour(host, port).is_some()
     }
@@ -97,7 +97,7 @@ impl Guard {
         self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
     }
 
-    /// The addresses to connect to for a name and port. One bad answer refuses all.
+    /// The addresses to connect to for a name and port. One bad address refuses all.
     pub(super) async fn addresses(
         &self,
         door: Door,
@@ -127,19 +127,25 @@ impl Guard {
     }
 
     /// Whether `address` may be the peer of a connection for `host` and `port`.
-    pub(super) fn judge(&self, door: Door, host: &Host<String>, port: u16, address: SocketAddr) -> Result<(), Refusal> {
+    pub(super) fn judge(
+        &self,
+        door: Door,
+        host: &Host<String>,
+        port: u16,
+        address: SocketAddr,
+    ) -> Result<(), EgressViolation> {
         if self.config.denied.iter().any(|listener| is_listener(*listener, address)) {
-            return Err(Refusal::OwnListener);
+            return Err(EgressViolation::OwnListener);
         }
         let free = door == Door::Operator || self.is_named(host, port);
-        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(Refusal::AddressNotPublic(address.ip())) }
+        if free || is_public_ip(address.ip()) { Ok(()) } else { Err(EgressViolation::AddressNotPublic(address.ip())) }
     }
 }
 
-fn host_and_port(url: &Url) -> Result<(Host<String>, u16), Refusal> {
-    let host = url.host_str().ok_or(Refusal::NotUrl)?;
-    let host = parse_host(host).map_err(|_| Refusal::NotUrl)?;
-    Ok((host, url.port_or_known_default().ok_or(Refusal::NotUrl)?))
+fn host_and_port(url: &Url) -> Result<(Host<String>, u16), EgressViolation> {
+    let host = url.host_str().ok_or(EgressViolation::NotUrl)?;
+    let host = parse_host(host).map_err(|_| EgressViolation::NotUrl)?;
+    Ok((host, url.port_or_known_default().ok_or(EgressViolation::NotUrl)?))
 }
 
 fn literal(host: &Host<String>) -> Option<IpAddr> {
@@ -168,13 +174,13 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Why a name was not dialled. Travels through the HTTP client and is found again in its error.
+/// Why a name was not dialled. The HTTP client wraps it in its own error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("the host name does not resolve")]
     Dns,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] EgressViolation),
 }
 
 /// A source of addresses.
@@ -183,7 +189,7 @@ pub trait Lookup: Send + Sync {
     /// All addresses of `host`.
     ///
     /// # Errors
-    /// Any error counts as: the name does not resolve.
+    /// Any error means that the name does not resolve.
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -202,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_its_own_listeners() {
+    fn recognises_its_own_listeners() {
         let cases = [
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "127.0.0.1:81", false),
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_changes_is_judged_each_time_and_used_once() {
+    async fn an_answer_that_changes_is_checked_each_time_and_used_once() {
         let answers = ["127.0.0.1", "8.8.8.8", "10.0.0.1", "1.1.1.1"].map(|ip| ip.parse().unwrap());
         let lookup = Arc::new(Turning(std::sync::Mutex::new(answers.to_vec())));
         let guard = Guard { config: EgressConfig::default(), lookup };
@@ -254,11 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_of_a_connection_is_judged_whatever_its_name_led_to() {
+    fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
         let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
         let host = Host::Domain("a.example".to_owned());
         let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());
-        let private = Refusal::AddressNotPublic([10, 0, 0, 1].into());
+        let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
         assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
         assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
         assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));

@@ -1,20 +1,20 @@
 //! The only crate that opens outbound sockets, and the rules of both doors.
 //!
-//! # How the foreign door is kept shut
+//! # What the foreign door defends against
 //!
-//! | way in | answer |
+//! | attack | defence |
 //! |---|---|
-//! | a URL that parsers mend in silence (tabs, backslashes, missing slashes) | `ForeignUrl` holds none |
+//! | a URL that parsers repair silently (tabs, backslashes, missing slashes) | `ForeignUrl` refuses it |
 //! | an IP literal in any notation: no resolver would be asked | refused before anything is sent |
-//! | a name that leads to a private address | the one look-up is ours; a single bad answer refuses all of them |
-//! | another answer at connect time (DNS rebinding) | the connection goes to the very addresses that were judged |
-//! | a redirect | never followed here; whoever follows one sends each hop through the guard again |
+//! | a name that leads to a private address | this crate makes the one look-up; one bad address refuses all of them |
+//! | another answer at connect time (DNS rebinding) | the connection uses the addresses that were checked |
+//! | a redirect | never followed here; a caller that follows one sends each hop through the guard |
 //! | a proxy in the environment | `no_proxy()` |
-//! | a pooled or otherwise strange connection | the peer's address is judged once more before the body is read |
+//! | a pooled or unexpected connection | the peer's address is checked again before the body is read |
 //!
-//! The port is taken out of the URL and comes from our resolver alone, so that `--connect-to` can lead a name and port
-//! to another port while `Host`, SNI and the certificate check stay those of the name. There is one HTTP client, with
-//! its own connection pool, per door and port; that is what lets the resolver know the port.
+//! The port is taken out of the URL and comes from this crate's resolver alone. So `--connect-to` can lead a name and
+//! port to another port, while `Host`, SNI and the certificate check stay those of the name. Each door and port has its
+//! own HTTP client with its own connection pool, so that the resolver knows the port.
 
 mod client;
 pub mod count;
@@ -37,7 +37,7 @@ pub use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use self::client::{Clients, SendError, parse_roots};
-pub use self::error::{Cause, FetchError, Forbidden, Refusal};
+pub use self::error::{Cause, EgressViolation, FetchError, Forbidden};
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
@@ -51,10 +51,11 @@ use clresolve_core::text::excerpt;
 /// Time limit of one TCP and TLS handshake, look-up included.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time limit from sending a request to the end of the answer's head.
+/// Time limit from sending a request to the end of the response head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest total time limit that is honoured. Longer ones mean "no limit", and clocks cannot count for ever.
+/// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may
+/// overflow.
 const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Both doors to the outside. Cheap to clone; clones share connections.
@@ -64,7 +65,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Opens nothing yet.
+    /// Both doors by a configuration. No connection is opened yet.
     ///
     /// # Errors
     /// [`EgressError`] when an extra root is not PEM or holds no certificate that can be a trust anchor.
@@ -86,12 +87,12 @@ impl Egress {
     /// A client for the origin of `endpoint`, which the operator configured, and for no other.
     ///
     /// # Errors
-    /// [`Refusal`] when the URL is neither `http` nor `https` or has no host.
-    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, Refusal> {
+    /// [`EgressViolation`] when the URL is neither `http` nor `https` or has no host.
+    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
         OperatorClient::new(self.clone(), endpoint)
     }
 
-    /// Sends `call` to the foreign `url` and waits for the head of the answer. Redirects are answers like any other.
+    /// Sends `call` to the foreign `url` and waits for the response head. A redirect is a response like any other.
     pub async fn foreign(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_foreign(url.as_url())?;
@@ -100,7 +101,7 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
     }
 
-    /// Sends `call` to `url`, whose origin the operator configured, and waits for the head of the answer.
+    /// Sends `call` to `url`, whose origin the operator configured, and waits for the response head.
     pub(crate) async fn configured(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_configured(url)?;
@@ -123,7 +124,7 @@ impl Egress {
             Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
             Err(_) => return Err(Cause::Timeout.into()),
         };
-        let peer = response.remote_addr().ok_or(Refusal::PeerUnknown)?;
+        let peer = response.remote_addr().ok_or(EgressViolation::PeerUnknown)?;
         self.clients.guard.judge(door, &target.host, target.port, peer)?;
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(Cause::Head.into());
@@ -138,7 +139,7 @@ impl fmt::Debug for Egress {
     }
 }
 
-/// What the operator allows and forbids beyond the built-in rules.
+/// What the operator allows and denies beyond the built-in rules.
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
     /// Origins for which the foreign door is loosened: private names, addresses and that port. Still `https` only.
@@ -151,7 +152,7 @@ pub struct EgressConfig {
     pub denied: Vec<SocketAddr>,
     /// Limit of one TCP and TLS handshake, look-up included.
     pub connect_timeout: Duration,
-    /// Limit from sending a request to the end of the answer's head.
+    /// Limit from sending a request to the end of the response head.
     pub head_timeout: Duration,
 }
 
@@ -168,7 +169,7 @@ impl Default for EgressConfig {
     }
 }
 
-/// Why no [`Egress`] can be made.
+/// Why an [`Egress`] cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// An extra root is no PEM file with at least one certificate.
@@ -179,7 +180,7 @@ pub enum EgressError {
     NotAnAnchor(usize),
 }
 
-/// The end of a time limit that begins now.
+/// The deadline of a time limit that begins now.
 pub fn deadline_in(limit: Duration) -> Instant {
     Instant::now() + limit.min(MAX_TOTAL)
 }

@@ -1,4 +1,4 @@
-//! Requests and answers, bounded.
+//! Requests and responses, bounded.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::{Cause, FetchError};
 
-/// Most bytes of names and values in the head of an answer. Real heads have one or two KiB.
+/// Most bytes of names and values in a response head. Real heads have one or two KiB.
 pub const HEAD_LIMIT: usize = 32 << 10;
 
 /// One request.
@@ -44,7 +44,7 @@ impl Call {
     }
 }
 
-/// The head of an answer; its body is still to be read.
+/// A response head. Its body is still to be read.
 pub struct Reply {
     pub(super) response: reqwest::Response,
     pub(super) deadline: Instant,
@@ -61,17 +61,17 @@ impl Reply {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// How long the server asks to be left alone: seconds, or a date held against the server's own `Date`.
+    /// How long the server asks the client to wait: seconds, or a date relative to the server's own `Date`.
     pub fn retry_after(&self) -> Option<Duration> {
         retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
     }
 
-    /// When the server says that it answered.
+    /// The time at which the server says that it answered.
     pub fn date(&self) -> Option<jiff::Timestamp> {
         http_date(self.header(header::DATE)?)
     }
 
-    /// The body as a stream of decoded pieces, at most `limit` bytes. What the head says about its length is ignored:
+    /// The body as a stream of decoded pieces, at most `limit` bytes. The length in the head is ignored, since
     /// a reader may stop early.
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
         let coding = self.response.headers().get(header::CONTENT_ENCODING);
@@ -99,18 +99,18 @@ impl Reply {
     }
 }
 
-/// The body of an answer, decoded and bounded. Dropping it stops the download.
+/// A response body, decoded and bounded. Dropping it stops the download.
 pub struct BodyStream {
     response: reqwest::Response,
     deadline: Instant,
     /// None once the body has ended.
     decoder: Option<Decoder>,
-    /// What came from the wire and is not decoded yet.
+    /// Bytes from the wire that are not decoded yet.
     received: Bytes,
 }
 
 impl BodyStream {
-    /// The next piece, which may be empty; nothing at the end.
+    /// The next piece, which may be empty; none at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         let Some(decoder) = &mut self.decoder else {
             return Ok(None);
@@ -142,8 +142,8 @@ pub(super) fn head_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// Reads `Retry-After` (RFC 9110, section 10.2.3). Numbers beyond all bounds are the longest time there is; a date
-/// needs the `Date` of the same answer, since the clocks of two machines differ.
+/// Reads `Retry-After` (RFC 9110, section 10.2.3). A number that is too large counts as the longest
+/// duration. A date needs the `Date` of the same response, since the clocks of two machines differ.
 fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

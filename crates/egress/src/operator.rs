@@ -1,4 +1,4 @@
-//! The operator's door: RPC endpoints and gateways that the configuration names, wherever they are.
+//! The operator's door: RPC endpoints and gateways that the configuration names, at any address.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-use crate::error::{Cause, FetchError, Forbidden, Refusal};
+use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use crate::{CONFIGURED, Call, Egress, Reply, deadline_in};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
@@ -18,17 +18,17 @@ pub struct OperatorClient {
 }
 
 impl OperatorClient {
-    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, Refusal> {
+    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, EgressViolation> {
         if !matches!(endpoint.scheme(), "http" | "https") {
-            return Err(Refusal::Scheme);
+            return Err(EgressViolation::Scheme);
         }
         if !endpoint.has_host() {
-            return Err(Refusal::NotUrl);
+            return Err(EgressViolation::NotUrl);
         }
         Ok(Self { egress, origin: endpoint.origin() })
     }
 
-    /// Posts a JSON text and gives the body of a successful answer.
+    /// Posts a JSON text and returns the body of a successful response.
     ///
     /// # Errors
     /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
@@ -53,7 +53,7 @@ impl OperatorClient {
         Ok((date, whole_body(reply, cap).await?))
     }
 
-    /// Gets the body of a successful answer, asking for the media type `accept`.
+    /// Gets the body of a successful response, asking for the media type `accept`.
     ///
     /// # Errors
     /// As [`OperatorClient::post_json`].
@@ -61,19 +61,19 @@ impl OperatorClient {
         whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap).await
     }
 
-    /// Sends `call` to a URL of the configured origin, and waits for the head of the answer.
+    /// Sends `call` to a URL of the configured origin, and waits for the response head.
     ///
     /// # Errors
-    /// [`Refusal::OtherOrigin`] for another origin, else what kept the answer away.
+    /// [`EgressViolation::OtherOrigin`] for another origin, otherwise the cause of the failure.
     pub async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         if url.origin() != self.origin {
-            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: Refusal::OtherOrigin }.into());
+            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: EgressViolation::OtherOrigin }.into());
         }
         self.egress.configured(url, call, deadline).await
     }
 }
 
-/// The body of a 200 answer.
+/// The body of a response with status 200.
 pub async fn whole_body(reply: Reply, cap: usize) -> Result<Bytes, FetchError> {
     match reply.status() {
         200 => reply.bytes(cap).await,

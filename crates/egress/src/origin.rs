@@ -35,10 +35,10 @@ impl fmt::Display for OriginSpec {
     }
 }
 
-/// `HOST:PORT:ADDR:PORT`, as `--connect-to` takes it: who asks for the first is connected to the second.
+/// `HOST:PORT:ADDR:PORT`, as `--connect-to` takes it: a request to the first is connected to the second.
 ///
-/// `Host`, SNI and the certificate check stay those of the first. The second is permitted even when it is private, and
-/// the first then need not be a public name nor be on a port of the list.
+/// `Host`, SNI and the certificate check stay those of the first. The second may be private. The first then needs
+/// neither a public name nor an allowed port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTo {
     pub(super) from: OriginSpec,

@@ -1,32 +1,32 @@
-//! [`ForeignUrl`]: a URL of somebody else, read exactly as it is written.
+//! [`ForeignUrl`]: a URL that others chose, read exactly as it is written.
 //!
-//! The parser that browsers share (the WHATWG URL standard) mends what it is given: it drops tabs and line ends
-//! wherever they stand, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. What a
-//! person reads in a record, what a checker compares and what is asked could then be three different places. Nothing
-//! here is mended: such a text is refused.
+//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends
+//! anywhere, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. A person who reads a
+//! record, a checker that compares it and a client that asks could then see three different places. Nothing is
+//! repaired here: such a text is refused.
 
 use url::Url;
 
-use crate::error::Refusal;
+use crate::error::EgressViolation;
 
-/// An absolute URL whose text means what it shows. Says nothing about where it leads: the guard does.
+/// An absolute URL that parsers read as it is written. The guard decides whether it may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignUrl(Url);
 
 impl ForeignUrl {
     /// Reads `text`, of at most `limit` bytes. A fragment is dropped: it is never sent.
-    pub fn parse(text: &str, limit: usize) -> Result<Self, Refusal> {
+    pub fn parse(text: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(text, limit)?;
-        Self::of(Url::parse(text).map_err(|_| Refusal::NotUrl)?, limit)
+        Self::of(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// Reads `reference` as it stands in an answer from this URL: absolute, `//host/path`, or a path.
-    pub fn join(&self, reference: &str, limit: usize) -> Result<Self, Refusal> {
+    pub fn join(&self, reference: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(reference, limit)?;
-        Self::of(self.0.join(reference).map_err(|_| Refusal::NotUrl)?, limit)
+        Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
-    /// A URL that this program made from parts that it read itself.
+    /// A URL that this program built from parts that it had read.
     pub fn made(url: Url) -> Self {
         Self(url)
     }
@@ -41,25 +41,25 @@ impl ForeignUrl {
         self.0
     }
 
-    fn of(mut url: Url, limit: usize) -> Result<Self, Refusal> {
+    fn of(mut url: Url, limit: usize) -> Result<Self, EgressViolation> {
         url.set_fragment(None);
         // Escaping makes a text longer.
-        if url.as_str().len() > limit { Err(Refusal::TooLong(limit)) } else { Ok(Self(url)) }
+        if url.as_str().len() > limit { Err(EgressViolation::TooLong(limit)) } else { Ok(Self(url)) }
     }
 }
 
-fn check_text(text: &str, limit: usize) -> Result<(), Refusal> {
+fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     if text.len() > limit {
-        return Err(Refusal::TooLong(limit));
+        return Err(EgressViolation::TooLong(limit));
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') || !shows_its_host(text) {
-        return Err(Refusal::Disguised);
+        return Err(EgressViolation::Disguised);
     }
     Ok(())
 }
 
-/// Whether a text that names an `http` host does so after exactly two slashes: `https:host`, `https:/host`,
-/// `https:///host` and `///host` lead to `host` as well.
+/// Whether a text that names a host has exactly two slashes before it. Parsers read `https:host`, `https:/host`,
+/// `https:///host` and `///host` as URLs of `host` too.
 fn shows_its_host(text: &str) -> bool {
     let after_scheme = ["https:", "http:"]
         .iter()
@@ -77,7 +77,7 @@ mod tests {
 
     const LIMIT: usize = 64;
 
-    fn parse(text: &str) -> Result<String, Refusal> {
+    fn parse(text: &str) -> Result<String, EgressViolation> {
         ForeignUrl::parse(text, LIMIT).map(|url| url.into_url().to_string())
     }
 
@@ -87,14 +87,14 @@ mod tests {
         assert_eq!(parse("HTTPS://A.example/x?y#z").as_deref(), Ok("https://a.example/x?y"));
         assert_eq!(parse("https://a.example/%20%5c"), Ok("https://a.example/%20%5c".to_owned()));
         assert_eq!(parse("file:///etc/passwd"), Ok("file:///etc/passwd".to_owned()), "the guard refuses the scheme");
-        assert_eq!(parse("a.example/card.json"), Err(Refusal::NotUrl));
-        assert_eq!(parse("https://"), Err(Refusal::NotUrl));
-        assert_eq!(parse(&format!("https://a.example/{}", "x".repeat(LIMIT))), Err(Refusal::TooLong(LIMIT)));
-        assert_eq!(parse(&format!("https://a.example/{}", "é".repeat(20))), Err(Refusal::TooLong(LIMIT)));
+        assert_eq!(parse("a.example/card.json"), Err(EgressViolation::NotUrl));
+        assert_eq!(parse("https://"), Err(EgressViolation::NotUrl));
+        assert_eq!(parse(&format!("https://a.example/{}", "x".repeat(LIMIT))), Err(EgressViolation::TooLong(LIMIT)));
+        assert_eq!(parse(&format!("https://a.example/{}", "é".repeat(20))), Err(EgressViolation::TooLong(LIMIT)));
     }
 
     #[test]
-    fn refuses_what_a_parser_would_mend() {
+    fn refuses_what_a_parser_would_repair() {
         for text in [
             " https://a.example/",
             "https://a.example/ ",
@@ -114,7 +114,7 @@ mod tests {
             "HttpS:////a.example/",
             "http:a.example",
         ] {
-            assert_eq!(parse(text), Err(Refusal::Disguised), "{text:?}");
+            assert_eq!(parse(text), Err(EgressViolation::Disguised), "{text:?}");
         }
     }
 
@@ -143,8 +143,8 @@ mod tests {
             "/ d",
             "//d.\nexample",
         ] {
-            assert_eq!(join(reference), Err(Refusal::Disguised), "{reference:?}");
+            assert_eq!(join(reference), Err(EgressViolation::Disguised), "{reference:?}");
         }
-        assert_eq!(join("https://["), Err(Refusal::NotUrl));
+        assert_eq!(join("https://["), Err(EgressViolation::NotUrl));
     }
 }

@@ -1,7 +1,7 @@
 //! Builds UnixFS graphs and CARs, as the common importers do: CIDv1, SHA-256, raw leaves, balanced files.
 //!
-//! This is the honest side of [`crate`]: what is built here, a [`Walk`](super::Walk) reads back. It is given what
-//! its own user publishes, so it has no budgets.
+//! This is the honest side of [`crate`]: what is built here, a [`Walk`](super::Walk) reads back. Its input
+//! is what its own user publishes, so it has no budgets.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::{ContentId, varint};
 /// Blocks by their CID.
 pub type Blocks = BTreeMap<ContentId, Bytes>;
 
-/// Most links of a node of a file, as importers have it since 2014.
+/// Most links of a node of a file. Importers have used this number since 2014.
 const FILE_WIDTH: usize = 174;
 
-/// How [`tree`] lays files and directories out.
+/// The layout of files and directories that [`tree`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes of a chunk of a file; 0 counts as 1.
@@ -41,10 +41,10 @@ pub struct Fanout(u64);
 impl Fanout {
     /// What all importers use.
     pub const DEFAULT: Self = Self(256);
-    /// The narrowest, which makes shards below shards with few entries.
+    /// The narrowest fanout: few entries already need shards below shards.
     pub const SMALLEST: Self = Self(8);
 
-    /// A fanout that readers accept, or nothing.
+    /// A fanout that readers accept, or none.
     pub fn new(buckets: u64) -> Option<Self> {
         (buckets.is_power_of_two() && (8..=1024).contains(&buckets)).then_some(Self(buckets))
     }
@@ -52,7 +52,7 @@ impl Fanout {
 
 /// Builds a directory tree from files by path. Paths are names joined by `/`.
 ///
-/// A path that is both a file and a directory becomes a directory. Names are taken as they are, good or bad.
+/// A path that is both a file and a directory becomes a directory. Names are not checked.
 pub fn tree(files: &BTreeMap<String, Bytes>, layout: Layout) -> (ContentId, Blocks) {
     let mut dag = Dag::default();
     let paths = files.iter().map(|(path, bytes)| (path.as_str(), bytes)).collect();
@@ -60,7 +60,7 @@ pub fn tree(files: &BTreeMap<String, Bytes>, layout: Layout) -> (ContentId, Bloc
     (root.cid, dag.into_blocks())
 }
 
-/// A node that was built: what a link to it has to say.
+/// A node that was built, with what a link to it states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Its CID.
@@ -122,7 +122,7 @@ impl Dag {
     /// A sharded directory.
     ///
     /// # Panics
-    /// If two names have the same hash, which nobody meets by chance.
+    /// If two names have the same 64-bit hash.
     pub fn hamt(&mut self, entries: &Entries, fanout: Fanout) -> Built {
         let hashed = entries.iter().map(|(name, entry)| (HashPath::of(name), name.as_str(), *entry)).collect();
         self.shard(hashed, fanout.0)

@@ -1,7 +1,7 @@
-//! CAR: many blocks in one answer.
+//! CAR: many blocks in one response.
 //!
 //! Nothing in a CAR is trusted: its roots and its order are ignored, and a block counts only once a [`Walk`] wants it
-//! and its hash is right. A walk stops reading as soon as it is complete, so that junk or an endless tail after the
+//! and its hash is right. A walk stops reading as soon as it is complete, so junk or an endless tail after the
 //! needed blocks costs nothing.
 
 use std::collections::HashMap;
@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use bytes::{Buf, Bytes, BytesMut};
 use multihash::Multihash;
 
+use super::budget::{Bound, Budget};
+use super::error::WalkError;
 use super::id::{ContentId, MAX_DIGEST_BYTES, Parts};
 use super::path::ContentPath;
 use super::protobuf::set_once;
 use super::varint::{self, VarintError};
-use super::walk::{Bound, Budget, Proven, Walk, WalkError};
+use super::walk::{Proven, Walk};
 
 /// Reads the file at `path` below `root` out of a whole CAR.
 ///
@@ -27,36 +29,36 @@ pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) 
 
 /// The chunks of one CAR, made into blocks for a [`Walk`] that other sources may feed as well.
 ///
-/// Blocks that are not wanted yet are kept, unhashed, until they are, as far as there is room.
+/// Blocks that the walk does not want yet are kept, unhashed, while there is room.
 #[derive(Debug)]
 pub struct CarFeed {
     reader: CarReader,
     waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
-    /// Bytes that may still wait.
+    /// Bytes of blocks that may still be kept.
     room: usize,
 }
 
-/// Whether reading has to go on.
+/// Whether to read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A block is wanted still.
+    /// The walk still wants a block.
     Wanting,
-    /// The walk is over, well or not: stop reading and [`Walk::finish`] it.
+    /// The walk is over: stop reading and call [`Walk::finish`].
     Over,
 }
 
 impl CarFeed {
-    /// The beginning of a CAR, for walks within `budget`. At most `room` bytes of blocks wait until they are wanted;
-    /// what finds no room is lost. A CAR in the order of the walk needs none.
+    /// A feed that has read nothing yet, for walks within `budget`. It keeps at most `room` bytes of blocks that are
+    /// not wanted yet, and drops further ones. A CAR in the order of the walk needs no room.
     pub fn new(budget: &Budget, room: usize) -> Self {
         Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
 
-    /// Takes the next bytes of the CAR, for a walk that may have gone on meanwhile.
+    /// Takes the next bytes of the CAR. Another source may have fed the walk in between.
     ///
     /// # Errors
     /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
-    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    /// [`WalkError::HashMismatch`]. The walk stays as it was.
     pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
         self.settle(walk)?;
         if walk.wanted().is_none() {
@@ -84,10 +86,10 @@ impl CarFeed {
         Ok(())
     }
 
-    /// Supplies what the CAR gave before it was wanted, as far as it is wanted now.
+    /// Supplies the kept blocks that the walk wants now.
     ///
     /// # Errors
-    /// [`WalkError::HashMismatch`]. The walk is unharmed.
+    /// [`WalkError::HashMismatch`]. The walk stays as it was.
     pub fn settle(&mut self, walk: &mut Walk) -> Result<(), WalkError> {
         while let Some(block) = walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
             self.room += block.len();
@@ -123,7 +125,7 @@ impl CarLimits {
 /// One block of a CAR, which may or may not be the content of its CID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What the CAR says that the block is.
+    /// The CID that the CAR gives for the block.
     pub cid: ContentId,
     /// The bytes.
     pub block: Bytes,
@@ -136,19 +138,19 @@ pub struct Section {
 pub struct CarReader {
     limits: CarLimits,
     buffer: BytesMut,
-    state: State,
+    state: NextPart,
     bytes: usize,
     sections: usize,
     failure: Option<CarError>,
 }
 
-/// What comes next.
+/// The part of the CAR that is read next.
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum NextPart {
     Header,
     /// The fixed fields of a CARv2.
     Envelope,
-    /// So many bytes before the CARv1 in a CARv2, whose length is the second number.
+    /// Bytes before the CARv1 of a CARv2, and the length of that CARv1.
     Padding {
         left: usize,
         payload: usize,
@@ -157,23 +159,23 @@ enum State {
     InnerHeader {
         payload: usize,
     },
-    /// Sections, up to the end or for so many bytes.
+    /// Sections: to the end of the input, or the given number of bytes.
     Sections {
         left: Option<usize>,
     },
 }
 
 impl CarReader {
-    /// A reader at the beginning of a CAR.
+    /// A reader that has read nothing yet.
     pub fn new(limits: CarLimits) -> Self {
-        Self { limits, buffer: BytesMut::new(), state: State::Header, bytes: 0, sections: 0, failure: None }
+        Self { limits, buffer: BytesMut::new(), state: NextPart::Header, bytes: 0, sections: 0, failure: None }
     }
 
     /// Takes the next bytes. Ask for [`CarReader::section`] until there is none before the next push.
     ///
-    /// Bytes that nothing can come of, after a failure or the end of an envelope, are dropped.
+    /// Bytes after a failure or after the end of the envelope are dropped.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.failure.is_some() || matches!(self.state, State::Sections { left: Some(0) }) {
+        if self.failure.is_some() || matches!(self.state, NextPart::Sections { left: Some(0) }) {
             return;
         }
         if self.buffer.is_empty() {
@@ -186,7 +188,7 @@ impl CarReader {
     /// The next section, or nothing when more bytes are needed.
     ///
     /// # Errors
-    /// What is wrong with the CAR; asked again, the reader says the same.
+    /// What is wrong with the CAR. Later calls return the same error.
     pub fn section(&mut self) -> Result<Option<Section>, CarError> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -199,8 +201,8 @@ impl CarReader {
     /// Whether the input so far is a whole CAR: it ends between two sections.
     pub fn is_whole(&self) -> bool {
         match self.state {
-            State::Sections { left: Some(left) } => left == 0,
-            State::Sections { left: None } => self.buffer.is_empty(),
+            NextPart::Sections { left: Some(left) } => left == 0,
+            NextPart::Sections { left: None } => self.buffer.is_empty(),
             _ => false,
         }
     }
@@ -208,12 +210,12 @@ impl CarReader {
     fn read(&mut self) -> Result<Option<Section>, CarError> {
         loop {
             let moved = match self.state {
-                State::Header => self.read_header()?,
-                State::Envelope => self.read_envelope()?,
-                State::Padding { left, payload } => self.skip_padding(left, payload)?,
-                State::InnerHeader { payload } => self.read_inner_header(payload)?,
-                State::Sections { left: Some(0) } => return Ok(None),
-                State::Sections { left } => match self.read_section(left)? {
+                NextPart::Header => self.read_header()?,
+                NextPart::Envelope => self.read_envelope()?,
+                NextPart::Padding { left, payload } => self.skip_padding(left, payload)?,
+                NextPart::InnerHeader { payload } => self.read_inner_header(payload)?,
+                NextPart::Sections { left: Some(0) } => return Ok(None),
+                NextPart::Sections { left } => match self.read_section(left)? {
                     Read::Section(section) => return Ok(Some(section)),
                     Read::Skipped => true,
                     Read::Nothing => false,
@@ -228,8 +230,8 @@ impl CarReader {
     fn read_header(&mut self) -> Result<bool, CarError> {
         let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, usize::MAX)? else { return Ok(false) };
         self.state = match header_version(&header).map_err(CarError::Malformed)? {
-            1 => State::Sections { left: None },
-            2 => State::Envelope,
+            1 => NextPart::Sections { left: None },
+            2 => NextPart::Envelope,
             _ => return Err(CarError::Malformed("the version is neither 1 nor 2")),
         };
         Ok(true)
@@ -251,7 +253,7 @@ impl CarReader {
         if left > self.limits.bytes {
             return Err(CarError::Limit(Bound::DagBytes));
         }
-        self.state = State::Padding { left, payload };
+        self.state = NextPart::Padding { left, payload };
         Ok(true)
     }
 
@@ -259,11 +261,11 @@ impl CarReader {
         let skipped = left.min(self.buffer.len());
         self.count_bytes(skipped)?;
         self.buffer.advance(skipped);
-        self.state = State::Padding { left: left - skipped, payload };
+        self.state = NextPart::Padding { left: left - skipped, payload };
         if left > skipped {
             return Ok(false);
         }
-        self.state = State::InnerHeader { payload };
+        self.state = NextPart::InnerHeader { payload };
         Ok(true)
     }
 
@@ -271,9 +273,9 @@ impl CarReader {
         let before = self.bytes;
         let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, payload)? else { return Ok(false) };
         if header_version(&header).map_err(CarError::Malformed)? != 1 {
-            return Err(CarError::Malformed("a CARv2 holds something else than a CARv1"));
+            return Err(CarError::Malformed("the payload of a CARv2 is not a CARv1"));
         }
-        self.state = State::Sections { left: Some(payload - (self.bytes - before)) };
+        self.state = NextPart::Sections { left: Some(payload - (self.bytes - before)) };
         Ok(true)
     }
 
@@ -283,14 +285,14 @@ impl CarReader {
         let Some(section) = self.read_frame(longest, Bound::BlockSize, left.unwrap_or(usize::MAX))? else {
             return Ok(Read::Nothing);
         };
-        self.state = State::Sections { left: left.map(|left| left - (self.bytes - before)) };
+        self.state = NextPart::Sections { left: left.map(|left| left - (self.bytes - before)) };
         self.sections += 1;
         if self.sections > self.limits.sections {
             return Err(CarError::Limit(Bound::Visits));
         }
         let (parts, block) = Parts::split(&section).map_err(CarError::Malformed)?;
         if parts.is_oversized() {
-            return Err(CarError::Malformed("the digest of a section is longer than any"));
+            return Err(CarError::Malformed("the digest of a section is too long"));
         }
         if block.len() > self.limits.block_size {
             return Err(CarError::Limit(Bound::BlockSize));
@@ -301,7 +303,8 @@ impl CarReader {
         })
     }
 
-    /// Takes a length and as many bytes, or nothing while they are not all here. `room` is what the envelope leaves.
+    /// Takes a length and that many bytes, or nothing until all of them have arrived. `room` is what the envelope
+    /// leaves.
     fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
         let (length, rest) = match varint::split(&self.buffer) {
             Ok(split) => split,
@@ -342,10 +345,10 @@ enum Read {
 /// What is wrong with a CAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CarError {
-    /// It goes beyond [`CarLimits`].
-    #[error("the CAR goes beyond {0}")]
+    /// It exceeds [`CarLimits`].
+    #[error("the CAR exceeds the limit on {0}")]
     Limit(Bound),
-    /// It is none.
+    /// It is not a CAR.
     #[error("not a CAR: {0}")]
     Malformed(&'static str),
 }
@@ -378,7 +381,7 @@ fn header_version(header: &[u8]) -> Result<u64, &'static str> {
     version.ok_or("the header has no version")
 }
 
-/// The little of CBOR that headers use.
+/// The part of CBOR that headers use.
 struct Cbor<'a> {
     rest: &'a [u8],
 }

@@ -1,8 +1,8 @@
 //! Strict dag-pb: a block that decodes here means the same to every reader.
 //!
 //! Refused are fields and links written twice, unknown fields, wrong wire types, padded numbers, links without a
-//! target and Data between Links. Data before Links is accepted: the specification asks readers to, and nothing about
-//! it is ambiguous. Tsize is checked for its form only; it is a hint that nothing here relies on.
+//! target and Data between Links. Data before Links is accepted, as the specification asks of readers: it is
+//! not ambiguous. Only the form of Tsize is checked; nothing here relies on its value.
 
 use super::id::Parts;
 use super::protobuf::{Fields, Value, set_once};

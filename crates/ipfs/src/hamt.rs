@@ -1,13 +1,13 @@
 //! Sharded directories (HAMT): one step along the hash path of a name.
 //!
-//! A shard has `fanout` buckets. The next `log2(fanout)` bits of the name's hash choose one; it holds nothing, the
-//! entry, or a shard of the next level. Readers differ in what they go by, the bitfield or the prefixes of the link
-//! names, so a shard in which these two disagree is refused.
+//! A shard has `fanout` buckets. The next `log2(fanout)` bits of the name's hash choose one; it is empty, or
+//! holds the entry or a shard of the next level. Some readers use the bitfield and others the prefixes of the link
+//! names. A shard in which the two disagree is refused.
 
+use super::budget::Bound;
 use super::dagpb::{Link, Node};
 use super::path::check_name;
 use super::unixfs::UnixFs;
-use super::walk::Bound;
 
 /// Multihash code of the only hash in use, the first 64 bits of MurmurHash3 x64 128.
 pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
@@ -15,7 +15,7 @@ pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
 /// Widest shard. The UnixFS specification and boxo set this bound after CVE-2023-23625.
 const MAX_FANOUT: u64 = 1024;
 
-/// Why a shard does not lead on.
+/// Why a shard cannot be followed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ShardError {
     Bad(&'static str),
@@ -23,14 +23,14 @@ pub(super) enum ShardError {
     UnknownHash(u64),
 }
 
-/// What a bucket holds.
+/// The content of a bucket.
 pub(super) enum Bucket<'n, 'a> {
     Empty,
     Entry(&'n Link<'a>),
     Shard(&'n Link<'a>),
 }
 
-/// A shard whose buckets are known to be consistent.
+/// A shard whose bitfield and links agree.
 pub(super) struct Shard<'n, 'a> {
     fanout: u64,
     /// Bucket, name of the entry (empty for an inner shard) and link, by ascending bucket.
@@ -54,7 +54,7 @@ impl<'n, 'a> Shard<'n, 'a> {
         self.fanout
     }
 
-    /// What `name` meets here, where `path` has been followed down to this shard.
+    /// The bucket of `name`. `path` has been followed down to this shard.
     pub(super) fn bucket(&self, name: &str, path: &mut HashPath) -> Result<Bucket<'n, 'a>, ShardError> {
         let wanted = path.next_index(self.fanout).ok_or(ShardError::Bound(Bound::ShardDepth))?;
         Ok(match self.buckets.iter().find(|(index, ..)| *index == wanted) {
@@ -87,7 +87,7 @@ fn split_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
     }
     let index = u64::from_str_radix(prefix, 16).map_err(|_| "the prefix of a shard's link is not a number")?;
     if !entry.is_empty() {
-        check_name(entry).map_err(|_| "a directory lists a name that no file system has")?;
+        check_name(entry).map_err(|_| "a directory entry has an invalid name")?;
     }
     Ok((index, entry))
 }
@@ -102,7 +102,7 @@ fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &Link)]) 
     }
     let listed: u64 = bitfield.iter().map(|byte| u64::from(byte.count_ones())).sum();
     if listed != buckets.len() as u64 {
-        return Err("the bitfield of a shard lists buckets that are not there");
+        return Err("the bitfield of a shard lists missing buckets");
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn has_bit(bitfield: &[u8], index: u64) -> bool {
     bitfield.iter().rev().nth(from_the_end).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-/// The hash of a name, used up bit by bit from the top on the way down.
+/// The hash of a name. Each level of shards takes its next bits, from the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HashPath {
     bits: u64,
@@ -140,7 +140,7 @@ impl HashPath {
         Self { bits: murmur3_x64_64(name.as_bytes()), left: u64::BITS }
     }
 
-    /// The bucket on the next level, or nothing when the hash is used up. `fanout` is a power of two above 1.
+    /// The bucket on the next level; none when all bits are used. `fanout` is a power of two above 1.
     pub(crate) fn next_index(&mut self, fanout: u64) -> Option<u64> {
         let width = fanout.trailing_zeros();
         self.left = self.left.checked_sub(width)?;

@@ -1,4 +1,4 @@
-//! [`ContentId`]: a CID that a verifier can hold against bytes.
+//! [`ContentId`]: a CID that a verifier can check bytes against.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use sha2::Digest;
 
 use super::varint;
 
-/// Codec of a block that is nothing but its bytes.
+/// Codec of a block of plain bytes.
 pub const CODEC_RAW: u64 = 0x55;
 /// Codec of a block that holds links and data, as UnixFS files and directories do.
 pub const CODEC_DAG_PB: u64 = 0x70;
@@ -24,12 +24,12 @@ pub const MAX_DIGEST_BYTES: usize = 128;
 
 /// Longest text that is tried as a CID, in bytes.
 ///
-/// The longest allowed CID has 265 characters in base16; the slack lets a digest that is merely too long be named as
-/// such, and the bound keeps base58, whose cost is quadratic, cheap.
+/// The longest allowed CID has 265 characters in base16; the slack lets the error name a digest that is too long as
+/// such. The bound keeps base58 cheap, whose cost is quadratic.
 pub const MAX_TEXT_BYTES: usize = 2048;
 
-/// The multibase encodings in use for CIDs. Base2, base8, base10, emoji and the like are left out: nobody publishes
-/// them, and each is one more decoder for foreign text.
+/// The multibase encodings in use for CIDs. Base2, base8, base10, emoji and the like are left out: CIDs are not
+/// published in them, and each would be one more decoder for foreign text.
 const BASES: [Base; 14] = [
     Base::Base16Lower,
     Base::Base16Upper,
@@ -49,8 +49,8 @@ const BASES: [Base; 14] = [
 
 /// A content identifier whose hash function is allowed and whose digest is whole.
 ///
-/// Two of them are equal when they are the same bytes after CIDv0 is lifted to CIDv1; the text form, the multibase and
-/// the version they came in do not matter.
+/// Two CIDs are equal if their bytes are equal after CIDv0 is lifted to CIDv1. Text form, multibase and version do not
+/// matter.
 #[derive(Clone, Copy)]
 pub struct ContentId(CidGeneric<MAX_DIGEST_BYTES>);
 
@@ -58,7 +58,7 @@ impl ContentId {
     /// Parses the text form: `Qm…` (version 0) or a multibase text (version 1), nothing around it.
     ///
     /// # Errors
-    /// [`CidError::Malformed`] for what is no CID, [`CidError::HashForbidden`] for a CID that proves too little.
+    /// [`CidError::Malformed`] if the text is not a CID, [`CidError::HashForbidden`] if its hash proves too little.
     pub fn parse(text: &str) -> Result<Self, CidError> {
         let (bytes, version) = decode_text(text)?;
         let parts = Parts::whole(&bytes).map_err(malformed)?;
@@ -124,7 +124,7 @@ impl ContentId {
         self.0.to_bytes()
     }
 
-    /// The hash alone, which names the bytes whatever codec they are to be read with.
+    /// The hash alone. It names the bytes, independent of the codec.
     pub(super) fn multihash(&self) -> Multihash<MAX_DIGEST_BYTES> {
         *self.0.hash()
     }
@@ -184,7 +184,7 @@ impl FromStr for ContentId {
 /// Why something is not a [`ContentId`]. The messages hold no foreign text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CidError {
-    /// It is not a CID, or not one alone.
+    /// It is not exactly one CID.
     #[error("not a CID: {0}")]
     Malformed(String),
     /// It is a CID, but its hash is unknown, broken, cut short or an identity digest above [`MAX_DIGEST_BYTES`].
@@ -204,7 +204,7 @@ fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     if !text.is_ascii() {
         return Err(malformed("the text has characters outside ASCII"));
     }
-    let bad_text = |_| malformed("the text has characters outside its alphabet, or a part of one is missing");
+    let bad_text = |_| malformed("the text has characters outside its base's alphabet, or is cut short");
     if Version::is_v0_str(text) {
         return Ok((Base::Base58Btc.decode(text).map_err(bad_text)?, Version::V0));
     }
@@ -212,11 +212,11 @@ fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     let base = BASES
         .into_iter()
         .find(|base| base.code() == prefix)
-        .ok_or_else(|| malformed("the first character names no base in use for CIDs"))?;
+        .ok_or_else(|| malformed("the first character is no multibase prefix that CIDs use"))?;
     Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
 }
 
-/// A well-formed CID that borrows its bytes and about whose hash nothing is known yet.
+/// A well-formed CID that borrows its bytes. Its hash function and digest length are not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     version: Version,
@@ -253,12 +253,12 @@ impl<'a> Parts<'a> {
         if rest.is_empty() { Ok(parts) } else { Err("bytes follow the digest") }
     }
 
-    /// Whether the digest is longer than any allowed one.
+    /// Whether the digest is longer than [`MAX_DIGEST_BYTES`].
     pub(super) fn is_oversized(&self) -> bool {
         self.digest.len() > MAX_DIGEST_BYTES
     }
 
-    /// The CID, if its hash proves something.
+    /// The CID, if its hash is on the allow-list and whole.
     pub(super) fn admit(self) -> Result<ContentId, ForbiddenHash> {
         let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
         if !HashFunction::of(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
@@ -269,7 +269,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A number as multiformats write it: at most 63 bits.
+/// A number of at most 63 bits, as multiformats write it.
 fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     match varint::split(bytes) {
         Ok((value, rest)) if value <= i64::MAX as u64 => Ok((value, rest)),
@@ -286,7 +286,7 @@ pub(super) struct ForbiddenHash {
 }
 
 impl ForbiddenHash {
-    /// Whether it is inline content that is merely too long.
+    /// Whether it is inline content that is too long.
     pub(super) fn is_long_identity(self) -> bool {
         self.code == HashFunction::IDENTITY
     }
@@ -296,10 +296,10 @@ impl fmt::Display for ForbiddenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, length } = self;
         if self.is_long_identity() {
-            return write!(f, "{length} bytes of inline content, at most {MAX_DIGEST_BYTES} are allowed");
+            return write!(f, "inline content of {length} bytes; at most {MAX_DIGEST_BYTES} are allowed");
         }
         match HashFunction::of(*code) {
-            Some(function) => write!(f, "a digest of {length} bytes is not a whole one of {function:?}"),
+            Some(function) => write!(f, "a digest of {length} bytes is not a full {function:?} digest"),
             None => write!(f, "the hash function 0x{code:x} is not on the allow-list"),
         }
     }

@@ -1,7 +1,8 @@
 //! From a CID and a path to proven bytes. Pure: no I/O, no clock, no panic on any input, every loop bounded.
 //!
-//! The caller moves blocks; this module believes none of them. [`Walk`] says which block it needs next, hashes what it
-//! is given before it looks at a byte of it, and ends with the bytes of a file or with the reason why there is none:
+//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next and
+//! hashes each block before it reads a byte of it. It ends with the bytes of a file or with the reason why there is
+//! none:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -21,20 +22,21 @@
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
 //! ```
 //!
-//! Blocks may come one by one or in a CAR ([`CarFeed`]), and the same walk may go on with another source at any time.
+//! Blocks may come one by one or in a CAR ([`CarFeed`]). The same walk may continue with another source at any time.
 //!
 //! # What the bounds are for
 //!
-//! Every block may be hostile although its hash is right: the publisher made it. Others fell for each of these:
+//! A block with the right hash may still be hostile: the publisher made it. Each of these attacks worked on other
+//! software:
 //!
-//! | attack | answer |
+//! | attack | defence |
 //! |---|---|
 //! | a diamond of file nodes: 31 blocks, 2^40 bytes | sizes are proven top-down, so the root's size is checked first |
-//! | the same with empty leaves: no byte ever comes | [`Budget::visits`] |
+//! | the same with empty leaves: no byte is ever sent | [`Budget::visits`] |
 //! | a chain of thousands of nodes | an explicit stack and [`Budget::depth`] |
-//! | a shard with a huge fanout (CVE-2023-23625) | at most 1024, and nothing is allocated by it |
-//! | shards below shards without end | the hash path is followed, never searched, and a hash has 64 bits |
-//! | bytes that two readers read differently | strict dag-pb: no doubles, no unknown fields, no slack |
+//! | a shard with a huge fanout (CVE-2023-23625) | at most 1024, and no allocation depends on it |
+//! | endless shards below shards | the hash path is followed, never searched, and a hash has 64 bits |
+//! | bytes that two readers read differently | strict dag-pb: no duplicates, no unknown fields, no slack |
 //! | digests cut short, sha1, 256 KiB "inline" | an allow-list of functions with their exact digest lengths |
 //!
 //! Specifications: [CID](https://github.com/multiformats/cid), [CAR](https://ipld.io/specs/transport/car/),
@@ -44,7 +46,9 @@
 pub mod build;
 pub mod car;
 
+mod budget;
 mod dagpb;
+mod error;
 mod hamt;
 mod id;
 mod outcome;
@@ -54,8 +58,10 @@ mod unixfs;
 mod varint;
 mod walk;
 
+pub use budget::{Bound, Budget};
 pub use car::{CarFeed, Progress, cat_car};
+pub use error::WalkError;
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
-pub use outcome::Outcome;
+pub use outcome::WalkOutcome;
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
-pub use walk::{Bound, Budget, Proven, Walk, WalkError, WalkedBlocks};
+pub use walk::{Proven, Walk, WalkedBlocks};

@@ -1,38 +1,40 @@
-//! How a walk ended, as its callers tell endings apart.
+//! [`WalkOutcome`]: the results of a walk that callers distinguish.
 
-use super::walk::{Bound, Proven, WalkError};
+use super::budget::Bound;
+use super::error::WalkError;
+use super::walk::Proven;
 
-/// The result of a walk. All but [`Outcome::Unproven`] follow from hashed blocks and the request alone.
+/// The result of a walk. All but [`WalkOutcome::Unproven`] follow from hashed blocks and the request alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WalkOutcome {
     /// The file, proven block by block.
     Proven(Proven),
-    /// A directory on the way was read and has no such entry, or the path goes on below a file.
+    /// A directory on the path has no such entry, or the path continues below a file.
     PathMissing(String),
     /// The path ends at a directory.
     NotFile,
-    /// The content breaks the formats or goes beyond a bound.
+    /// The content breaks its format or exceeds a bound.
     Invalid {
         /// Stable name of the kind of error, see [`WalkError::class`].
         class: &'static str,
-        /// In words.
+        /// The error message.
         detail: String,
     },
-    /// A link on the way has a hash that proves nothing. In words.
+    /// A link on the path has a hash that proves nothing. Holds the error message.
     HashForbidden(String),
-    /// The file is larger than [`Budget::total_bytes`](super::Budget::total_bytes), as its own root says.
+    /// The file is larger than [`Budget::total_bytes`](super::Budget::total_bytes), by the size that its root states.
     Oversize {
         /// Bytes of the file.
         size: u64,
         /// Bytes allowed.
         limit: usize,
     },
-    /// Blocks that are needed were not to be had.
+    /// No source gave all the blocks that the walk needs.
     Unproven,
 }
 
-impl Outcome {
-    /// What it means that a walk ended so.
+impl WalkOutcome {
+    /// The outcome of a finished walk.
     pub fn of(ended: Result<Proven, WalkError>) -> Self {
         let error = match ended {
             Ok(proven) => return Self::Proven(proven),

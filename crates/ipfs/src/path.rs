@@ -1,10 +1,10 @@
-//! [`ContentPath`]: the names between a root and a file.
+//! [`ContentPath`]: the names from a root to a file.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Most names in a path. Each costs a round trip, and nobody nests a card this deep.
+/// Most names in a path. Each costs a round trip. Published cards are far less deep.
 pub const MAX_SEGMENTS: usize = 128;
 
 /// Longest path in bytes, as written: the `PATH_MAX` of Linux.
@@ -28,7 +28,7 @@ impl ContentPath {
         Self::collect(text, percent_decode)
     }
 
-    /// Parses a path whose names mean what they say: a `%` is a `%`.
+    /// Parses a path without percent-decoding: a `%` stays a `%`.
     ///
     /// # Errors
     /// Says which rule the text breaks.
@@ -87,7 +87,7 @@ pub enum PathError {
     /// A segment has a slash in it (`%2f`).
     #[error("the path has an escaped slash")]
     EscapedSlash,
-    /// What the escapes give is not UTF-8.
+    /// The decoded path is not UTF-8.
     #[error("the path is not UTF-8 once decoded")]
     NotUtf8,
     /// A segment has a NUL in it.
@@ -101,7 +101,7 @@ pub enum PathError {
     TooManySegments,
 }
 
-/// Whether a directory may list `name`; what it may not list, no path may ask for.
+/// Whether a directory may list `name`. A path may only ask for such names.
 pub(super) fn check_name(name: &str) -> Result<(), PathError> {
     match name {
         "" => Err(PathError::EmptySegment),

@@ -16,7 +16,7 @@ pub(super) enum Kind {
     /// A file or a part of one. The legacy type Raw, which old importers gave to leaves, is read as a file.
     File,
     HamtShard,
-    /// Symlinks, metadata and types that are not known: never followed, never read.
+    /// Symlinks, metadata and unknown types: never followed, never read.
     Other(u64),
 }
 
@@ -58,9 +58,9 @@ impl<'a> UnixFs<'a> {
         Ok(Self { kind, data: data.unwrap_or_default(), hash_type, fanout, file_size, block_sizes })
     }
 
-    /// Bytes of the file below this node, once its own figures agree with each other.
+    /// Bytes of the file below this node, if the sizes that it states agree with each other.
     ///
-    /// The sizes of the children are claims still, which [`super::Walk`] holds each child against.
+    /// The sizes of the children are still claims. [`super::Walk`] checks each child against its size.
     pub(super) fn check_file(&self, node: &Node) -> Result<u64, &'static str> {
         if self.block_sizes.len() != node.links.len() {
             return Err("blocksizes and links differ in number");
@@ -100,7 +100,7 @@ impl Kind {
 pub(super) fn find_entry<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<Option<&'n Link<'a>>, &'static str> {
     let mut names = HashSet::with_capacity(node.links.len());
     for link in &node.links {
-        check_name(link.name).map_err(|_| "a directory lists a name that no file system has")?;
+        check_name(link.name).map_err(|_| "a directory entry has an invalid name")?;
         if !names.insert(link.name) {
             return Err("a directory lists a name twice");
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_and_mtime_are_let_be() {
+    fn mode_and_mtime_are_accepted() {
         assert_eq!(size(&[0x08, 2, 0x38, 0xa4, 0x03, 0x42, 2, 0x08, 1], 0), Ok(0));
     }
 }

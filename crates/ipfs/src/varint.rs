@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_overflow_and_cuts_are_told_apart() {
+    fn padding_overflow_and_cuts_differ() {
         assert_eq!(split(&[]), Err(VarintError::Truncated));
         assert_eq!(split(&[0x80]), Err(VarintError::Truncated));
         assert_eq!(split(&[0x80, 0x00]), Err(VarintError::Invalid));

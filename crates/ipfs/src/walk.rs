@@ -1,41 +1,42 @@
-//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that somebody else fetches.
+//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that the caller fetches.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 
 use bytes::Bytes;
 use multihash::Multihash;
 
+use super::budget::{Bound, Budget};
 use super::dagpb::Node;
+use super::error::WalkError;
 use super::hamt::{Bucket, HashPath, Shard, ShardError};
 use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
-use super::path::{ContentPath, PathError};
+use super::path::ContentPath;
 use super::unixfs::{Kind, UnixFs, find_entry};
 
 /// A walk from a root along a path to a file. Either it wants a block, or it is over.
 ///
-/// Loop: ask [`Walk::wanted`], fetch that block from anywhere, [`Walk::supply`] it; then [`Walk::finish`]. A block is
-/// asked for once, however often the graph needs it, and identity CIDs are never asked for. When the wanted CID is
-/// raw, bytes that are at hand for another reason may be supplied on trial: the wrong ones change nothing.
+/// The caller loops: it asks [`Walk::wanted`], fetches that block from any source and hands it to [`Walk::supply`].
+/// Then it calls [`Walk::finish`]. A walk wants each block once, and never that of an identity CID. When the wanted CID
+/// is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
 #[derive(Clone, Debug)]
 pub struct Walk {
     budget: Budget,
-    /// Names of the path that lie ahead.
+    /// Names of the path that are still to follow.
     segments: VecDeque<String>,
-    /// Nodes that lie ahead, the next one last.
+    /// Nodes that are still to visit, the next one last.
     agenda: Vec<Task>,
     proven: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
     proven_bytes: usize,
     visits: usize,
-    /// The node that the path ends at, once the path was followed; until then, the root.
+    /// The node at the end of the path; the root until the path has been followed.
     file: ContentId,
     /// Parts of the file, in order. Views into `proven`.
     pieces: Vec<Bytes>,
-    state: State,
+    state: Phase,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum Phase {
     Wanting(ContentId),
     Over(Result<Proven, WalkError>),
 }
@@ -59,7 +60,7 @@ enum Role {
 }
 
 impl Walk {
-    /// A walk at its beginning.
+    /// A walk that has read nothing yet.
     pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
         let mut walk = Self {
             budget,
@@ -70,49 +71,49 @@ impl Walk {
             visits: 0,
             file: root,
             pieces: Vec::new(),
-            state: State::Wanting(root),
+            state: Phase::Wanting(root),
         };
         match walk.schedule(root, Role::Step) {
             Ok(()) => walk.advance(),
-            Err(error) => walk.state = State::Over(Err(error)),
+            Err(error) => walk.state = Phase::Over(Err(error)),
         }
         walk
     }
 
-    /// The block without which the walk cannot go on; nothing when it is over.
+    /// The block that the walk needs next; none when it is over.
     pub fn wanted(&self) -> Option<&ContentId> {
         match &self.state {
-            State::Wanting(cid) => Some(cid),
-            State::Over(_) => None,
+            Phase::Wanting(cid) => Some(cid),
+            Phase::Over(_) => None,
         }
     }
 
     /// Takes the wanted block and walks as far as the proven blocks allow. Without a wanted block it does nothing.
     ///
-    /// What the block turns out to mean is told by [`Walk::finish`] only.
+    /// Only [`Walk::finish`] says what the block meant.
     ///
     /// # Errors
-    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk is unharmed and wants it still.
+    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk stays as it was.
     pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
-        let State::Wanting(cid) = self.state else { return Ok(()) };
+        let Phase::Wanting(cid) = self.state else { return Ok(()) };
         if !cid.verify(&block) {
             return Err(WalkError::HashMismatch { cid: Box::new(cid) });
         }
         match self.remember(cid, block) {
             Ok(()) => self.advance(),
-            Err(error) => self.state = State::Over(Err(error)),
+            Err(error) => self.state = Phase::Over(Err(error)),
         }
         Ok(())
     }
 
-    /// The file, or why there is none.
+    /// The file, or the reason why there is none.
     ///
     /// # Errors
     /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.
     pub fn finish(self) -> Result<Proven, WalkError> {
         match self.state {
-            State::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
-            State::Over(outcome) => outcome,
+            Phase::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
+            Phase::Over(outcome) => outcome,
         }
     }
 
@@ -154,17 +155,17 @@ impl Walk {
     fn advance(&mut self) {
         while let Some(task) = self.agenda.pop() {
             let Some(block) = self.block(&task.cid) else {
-                self.state = State::Wanting(task.cid);
+                self.state = Phase::Wanting(task.cid);
                 self.agenda.push(task);
                 return;
             };
             self.visits += 1;
             if let Err(error) = self.visit(task, &block) {
-                self.state = State::Over(Err(error));
+                self.state = Phase::Over(Err(error));
                 return;
             }
         }
-        self.state = State::Over(Ok(self.proven()));
+        self.state = Phase::Over(Ok(self.proven()));
     }
 
     fn block(&self, cid: &ContentId) -> Option<Bytes> {
@@ -174,13 +175,13 @@ impl Walk {
         }
     }
 
-    /// The outcome once nothing lies ahead. The bytes are copied out, so that they keep no fetched buffer alive.
+    /// The result once no node is left. The bytes are copied, so that they keep no fetched buffer in memory.
     fn proven(&self) -> Proven {
         let bytes = Bytes::from(self.pieces.concat());
         Proven { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
     }
 
-    /// Puts a node on the agenda, if its kind can be read and a visit is left for it.
+    /// Schedules a visit to a node, if its codec is supported and the budget allows another visit.
     fn schedule(&mut self, cid: ContentId, role: Role) -> Result<(), WalkError> {
         if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
             return Err(WalkError::UnsupportedCodec(cid.codec()));
@@ -208,17 +209,17 @@ impl Walk {
         match task.role {
             Role::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
             Role::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
-            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard leads to a raw block")),
+            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard links to a raw block")),
             Role::Step => at.decode(block, |node, unixfs| self.step(&at, block, node, unixfs)),
             Role::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
                 if unixfs.kind != Kind::HamtShard || unixfs.fanout != Some(fanout) {
-                    return Err(at.bad_unixfs("a shard leads to what is no shard of the same fanout"));
+                    return Err(at.bad_unixfs("a shard links to a node that is not a shard of the same fanout"));
                 }
                 self.search_shard(&at, node, unixfs, name, path)
             }),
             Role::Chunk { size, depth } => at.decode(block, |node, unixfs| {
                 if unixfs.kind != Kind::File || at.file_size(node, unixfs)? != size {
-                    return Err(at.bad_unixfs("a chunk is no file of the size that its parent says"));
+                    return Err(at.bad_unixfs("a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
             }),
@@ -268,7 +269,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Settles that the path ends at a file of `size` bytes. As every chunk is held to its size, this bounds them all.
+    /// Notes that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds them
+    /// all.
     fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
         if let Some(name) = self.segments.front() {
             return Err(WalkError::NotADirectory { below: excerpt(name) });
@@ -283,13 +285,13 @@ impl Walk {
 
     fn read_raw_chunk(&mut self, at: &At, block: &Bytes, size: u64) -> Result<(), WalkError> {
         if block.len() as u64 != size {
-            return Err(at.bad_unixfs("a chunk has not the size that its parent says"));
+            return Err(at.bad_unixfs("chunk size differs from the size its parent states"));
         }
         self.pieces.push(block.clone());
         Ok(())
     }
 
-    /// Takes the data of a node of the file and puts its children on the agenda, the first one on top.
+    /// Takes the data of a node of the file and schedules its children, the first one next.
     fn read_chunks(&mut self, block: &Bytes, node: &Node, unixfs: &UnixFs, depth: usize) -> Result<(), WalkError> {
         if !unixfs.data.is_empty() {
             self.pieces.push(block.slice_ref(unixfs.data));
@@ -304,7 +306,7 @@ impl Walk {
     }
 }
 
-/// The node at hand, which errors name.
+/// The node that is being read. Errors name it.
 struct At(ContentId);
 
 impl At {
@@ -345,24 +347,24 @@ fn excerpt(name: &str) -> String {
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
 
-/// Blocks that walks were supplied with, each with its hash proven.
+/// Blocks that walks were supplied with. Each has the hash that its CID names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
 
 impl WalkedBlocks {
-    /// The block, when it is among them.
+    /// The block, if it is among them.
     pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
         self.0.get(&cid.multihash())
     }
 
-    /// Adds the block of a CID that was not walked, if it is its content.
+    /// Adds a block that no walk visited, if it has the hash of its CID.
     pub fn add(&mut self, cid: &ContentId, block: Bytes) {
         if cid.verify(&block) {
             self.0.insert(cid.multihash(), block);
         }
     }
 
-    /// Adds those of another walk.
+    /// Adds the blocks of another walk.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
@@ -379,216 +381,6 @@ pub struct Proven {
     pub blocks: usize,
     /// How many nodes were visited, a node that occurs twice counted twice.
     pub visits: usize,
-}
-
-/// How much a walk may cost. Reaching a bound is an error, never a shorter answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Different blocks.
-    pub blocks: usize,
-    /// Bytes of one block. The specifications ask publishers to stay within 2 MiB.
-    pub block_size: usize,
-    /// Bytes of all blocks together, and of the part of a CAR that has to be read for them.
-    pub dag_bytes: usize,
-    /// Bytes of the file.
-    pub total_bytes: usize,
-    /// Levels of nodes below the root of the file.
-    pub depth: usize,
-    /// Visits to nodes, and sections read of a CAR. Only this bound stops a graph that is small, repeats itself
-    /// without end and holds no bytes.
-    pub visits: usize,
-}
-
-impl Budget {
-    /// Largest block that the trustless gateway specification lets a client expect.
-    pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree of links 174 wide holds 2^60 bytes in 6 levels; narrow
-    /// trees of small chunks need a few more.
-    pub const MAX_DEPTH: usize = 32;
-
-    /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
-    pub const fn card() -> Self {
-        Self {
-            blocks: 1024,
-            block_size: Self::MAX_BLOCK_BYTES,
-            dag_bytes: 8 << 20,
-            total_bytes: 256 << 10,
-            depth: Self::MAX_DEPTH,
-            visits: 4096,
-        }
-    }
-
-    /// For `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
-    pub const fn cat() -> Self {
-        Self {
-            blocks: 1 << 17,
-            block_size: Self::MAX_BLOCK_BYTES,
-            dag_bytes: 128 << 20,
-            total_bytes: 64 << 20,
-            depth: Self::MAX_DEPTH,
-            visits: 1 << 17,
-        }
-    }
-}
-
-/// A bound that was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Bound {
-    /// [`Budget::block_size`].
-    BlockSize,
-    /// [`Budget::blocks`].
-    Blocks,
-    /// The header of a CAR, which may have 32 KiB.
-    CarHeader,
-    /// [`Budget::dag_bytes`].
-    DagBytes,
-    /// [`Budget::depth`].
-    Depth,
-    /// A shard wider than 1024 buckets.
-    Fanout,
-    /// An identity CID above [`MAX_DIGEST_BYTES`].
-    InlineContent,
-    /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
-    Path,
-    /// Shards below each other after all bits of the hash are used.
-    ShardDepth,
-    /// [`Budget::visits`].
-    Visits,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BlockSize => f.write_str("the size of one block"),
-            Self::Blocks => f.write_str("the number of blocks"),
-            Self::CarHeader => f.write_str("the size of a header"),
-            Self::DagBytes => f.write_str("the size of all blocks"),
-            Self::Depth => f.write_str("the depth of the file"),
-            Self::Fanout => f.write_str("the width of a sharded directory"),
-            Self::InlineContent => write!(f, "the {MAX_DIGEST_BYTES} bytes that a CID may hold inline"),
-            Self::Path => f.write_str("the length of the path"),
-            Self::ShardDepth => f.write_str("the depth of a sharded directory"),
-            Self::Visits => f.write_str("the number of visits"),
-        }
-    }
-}
-
-/// Why a walk gives no bytes.
-///
-/// Two kinds must be kept apart, see [`WalkError::is_final`]: what follows from the request and hashed blocks, and what
-/// only says that one source was no use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WalkError {
-    /// The source sent something that is not a CAR.
-    #[error("not a CAR: {0}")]
-    BadCar(&'static str),
-    /// A block is not strict dag-pb.
-    #[error("{cid} is not valid dag-pb: {why}")]
-    BadDagPb {
-        /// The block.
-        cid: Box<ContentId>,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The path cannot be one.
-    #[error("{0}")]
-    BadPath(PathError),
-    /// A node breaks the rules of UnixFS.
-    #[error("{cid} is not valid UnixFS: {why}")]
-    BadUnixfs {
-        /// The node.
-        cid: Box<ContentId>,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The source sent a CAR with more in it than the walk can have a use for.
-    #[error("the CAR goes beyond {0}")]
-    CarLimit(Bound),
-    /// The source sent other bytes than those of the wanted block.
-    #[error("the bytes sent for {cid} are not its content")]
-    HashMismatch {
-        /// The wanted block.
-        cid: Box<ContentId>,
-    },
-    /// A link on the way has a hash that proves nothing.
-    #[error("a link on the way proves nothing: {0}")]
-    HashNotAllowed(String),
-    /// The source ended, whole or cut, without a block that is needed.
-    #[error("the block {cid} is missing")]
-    Incomplete {
-        /// The wanted block.
-        cid: Box<ContentId>,
-    },
-    /// The path ends at a directory.
-    #[error("the path ends at a directory, not at a file")]
-    IsADirectory,
-    /// A bound of the budget or of the format is reached, other than the size of the file.
-    #[error("the content goes beyond {0}")]
-    Limit(Bound),
-    /// The path goes on below a file.
-    #[error("\"{below}\" lies below a file")]
-    NotADirectory {
-        /// Beginning of the first name below the file, escaped.
-        below: String,
-    },
-    /// A directory on the path was read and has no such entry.
-    #[error("no entry is named \"{name}\"")]
-    NotFound {
-        /// Beginning of the name, escaped.
-        name: String,
-    },
-    /// The file is larger than [`Budget::total_bytes`], as its own root says.
-    #[error("the file has {size} bytes, more than {limit}")]
-    TooLarge {
-        /// Bytes of the file.
-        size: u64,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// A block on the way is neither raw nor dag-pb.
-    #[error("the codec 0x{0:x} is not one of files and directories")]
-    UnsupportedCodec(u64),
-    /// A symlink, metadata, or a type or hash of sharded directories that is not known, by its code.
-    #[error("UnixFS has no file or directory of the type or hash 0x{0:x}")]
-    UnsupportedType(u64),
-}
-
-impl WalkError {
-    /// The stable name of the kind of error, for machines.
-    pub fn class(&self) -> &'static str {
-        match self {
-            Self::BadCar(_) => "bad-car",
-            Self::BadDagPb { .. } => "bad-dag-pb",
-            Self::BadPath(_) => "bad-path",
-            Self::BadUnixfs { .. } => "bad-unixfs",
-            Self::CarLimit(_) | Self::Limit(_) | Self::TooLarge { .. } => "limit",
-            Self::HashMismatch { .. } => "hash-mismatch",
-            Self::HashNotAllowed(_) => "hash-not-allowed",
-            Self::Incomplete { .. } => "incomplete",
-            Self::IsADirectory => "is-a-directory",
-            Self::NotADirectory { .. } => "not-a-directory",
-            Self::NotFound { .. } => "not-found",
-            Self::UnsupportedCodec(_) => "unsupported-codec",
-            Self::UnsupportedType(_) => "unsupported-type",
-        }
-    }
-
-    /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
-    /// blocks. The others are the fault of one source, and the next may do better.
-    pub fn is_final(&self) -> bool {
-        !matches!(self, Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. })
-    }
-}
-
-impl From<PathError> for WalkError {
-    fn from(error: PathError) -> Self {
-        match error {
-            PathError::TooLong | PathError::TooManySegments => Self::Limit(Bound::Path),
-            error => Self::BadPath(error),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -654,7 +446,7 @@ mod tests {
         add(blocks, links, &[0x08, 1])
     }
 
-    fn is_bad_unixfs<T: fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
+    fn is_bad_unixfs<T: std::fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
         match outcome {
             Err(WalkError::BadUnixfs { why, .. }) => assert_eq!(why, expected),
             other => panic!("{other:?}"),
@@ -790,26 +582,26 @@ mod tests {
         let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
         for bad in ["", ".", "..", "a/b", "a\0b"] {
             let root = add_directory(&mut blocks, &[("f", leaf), (bad, leaf)]);
-            is_bad_unixfs(cat(root, "f", &blocks), "a directory lists a name that no file system has");
+            is_bad_unixfs(cat(root, "f", &blocks), "a directory entry has an invalid name");
         }
         let root = add_directory(&mut blocks, &[("f", leaf), ("g", leaf), ("f", leaf)]);
         is_bad_unixfs(cat(root, "g", &blocks), "a directory lists a name twice");
     }
 
     #[test]
-    fn a_chunk_is_held_to_the_size_that_its_parent_says() {
+    fn a_chunk_must_have_the_size_its_parent_states() {
         let leaf = ContentId::raw_of(b"x");
         let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
         for size in [0, 2] {
             let root = add_file(&mut blocks, &[(leaf, size)]);
-            is_bad_unixfs(cat(root, "", &blocks), "a chunk has not the size that its parent says");
+            is_bad_unixfs(cat(root, "", &blocks), "chunk size differs from the size its parent states");
             let inner = add_file(&mut blocks, &[(leaf, 1)]);
             let root = add_file(&mut blocks, &[(inner, size)]);
-            is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+            is_bad_unixfs(cat(root, "", &blocks), "a chunk is not a file of the size its parent states");
         }
         let directory = add_directory(&mut blocks, &[]);
         let root = add_file(&mut blocks, &[(directory, 0)]);
-        is_bad_unixfs(cat(root, "", &blocks), "a chunk is no file of the size that its parent says");
+        is_bad_unixfs(cat(root, "", &blocks), "a chunk is not a file of the size its parent states");
     }
 
     #[test]
@@ -914,19 +706,6 @@ mod tests {
         let root = add_directory(&mut blocks, &[("l", link)]);
         assert_eq!(cat(root, "l", &blocks), Err(WalkError::UnsupportedType(4)));
         assert_eq!(cat(root, "l/x", &blocks), Err(WalkError::UnsupportedType(4)));
-    }
-
-    #[test]
-    fn only_the_fault_of_a_source_leaves_hope() {
-        let cid = Box::new(ContentId::raw_of(b""));
-        assert!(!WalkError::HashMismatch { cid: cid.clone() }.is_final());
-        assert!(!WalkError::Incomplete { cid }.is_final());
-        assert!(!WalkError::CarLimit(Bound::Visits).is_final());
-        assert!(!WalkError::BadCar("").is_final());
-        assert!(WalkError::Limit(Bound::Visits).is_final());
-        assert!(WalkError::IsADirectory.is_final());
-        assert_eq!(WalkError::from(PathError::TooManySegments).class(), "limit");
-        assert_eq!(WalkError::from(PathError::DotSegment).class(), "bad-path");
     }
 
     proptest::proptest! {

@@ -1,7 +1,7 @@
-//! JWS in compact form (RFC 7515) with Ed25519 (RFC 8037), of the one shape that is written and accepted here.
+//! JWS in compact form (RFC 7515) with Ed25519 (RFC 8037), in the one form that is written and accepted here.
 //!
-//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ`
-//! (RFC 8725, 3.11), so that what is signed for one purpose is never taken for another.
+//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and
+//! `typ` (RFC 8725, 3.11). So a signature for one purpose is never accepted for another.
 
 use base64::Engine as _;
 use clresolve_core::json::{JsonError, Limits, parse};
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::BASE64URL;
 use crate::key::{ALGORITHM, TrustedKeys};
 
-/// Longest protected header, in bytes once decoded; ours has some hundred.
+/// Longest protected header, in decoded bytes; ours has some hundred.
 const MAX_HEADER_BYTES: usize = 1024;
 
-/// What a JWS is for.
+/// The purpose of a JWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// `typ` of the protected header.
@@ -22,7 +22,7 @@ pub struct Kind {
     pub max_bytes: usize,
 }
 
-/// The payload's bytes and the thumbprint of the key, once header and signature hold.
+/// The payload's bytes and the thumbprint of the key, if header and signature are valid.
 pub fn verify_compact(jws: &str, keys: &TrustedKeys, kind: &Kind) -> Result<(Vec<u8>, String), JwsError> {
     if jws.len() > kind.max_bytes {
         return Err(JwsError::TooLong { most: kind.max_bytes });
@@ -44,8 +44,7 @@ fn decoded(part: &str) -> Result<Vec<u8>, JwsError> {
     BASE64URL.decode(part).map_err(|_| JwsError::NotBase64Url)
 }
 
-/// `kid` of a protected header that is as ours are. What it does not know it refuses, so `jku`, `jwk`, `x5u` and `crit`
-/// are never acted on.
+/// `kid` of a protected header that has the three members and no other. So `jku`, `jwk`, `x5u` and `crit` are refused.
 fn key_of(header: &[u8], typ: &str) -> Result<String, JwsError> {
     let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
     let header = parse(header, limits).map_err(JwsError::Header)?;
@@ -64,21 +63,21 @@ fn key_of(header: &[u8], typ: &str) -> Result<String, JwsError> {
     Ok(text("kid").to_owned())
 }
 
-/// Why a JWS is refused. The text in it is foreign.
+/// Why a JWS is refused. It may hold foreign text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwsError {
     /// `alg` is not [`ALGORITHM`]; `none` is never accepted.
     #[error("alg is `{observed}`, not {ALGORITHM}")]
     Algorithm {
-        /// What it is; empty where it is no text.
+        /// The observed value; empty if it is not a string.
         observed: String,
     },
     /// The protected header is not strict JSON.
     #[error("the header is not strict JSON: {0}")]
     Header(JsonError),
-    /// The protected header has a member that it should not have.
-    #[error("the header has the member `{member}`, which is not accepted")]
+    /// The protected header has another member.
+    #[error("the header has a member that is not accepted: `{member}`")]
     HeaderMember {
         /// The member.
         member: String,
@@ -86,17 +85,17 @@ pub enum JwsError {
     /// No trusted key has the thumbprint that `kid` names.
     #[error("no trusted key has the id `{kid}`; fetch the issuer's keys anew if they may have changed")]
     KeyUnknown {
-        /// `kid`, empty where there is none.
+        /// `kid`; empty if there is none.
         kid: String,
     },
     /// A part is not base64url without padding.
     #[error("not base64url")]
     NotBase64Url,
-    /// Not three parts with dots between them.
-    #[error("not a JWS in compact form: three parts with dots between them")]
+    /// Not three parts separated by dots.
+    #[error("not a JWS in compact form: three parts separated by dots")]
     NotCompact,
-    /// The signature does not hold.
-    #[error("the signature does not hold")]
+    /// The signature is not valid.
+    #[error("the signature is not valid")]
     Signature,
     /// Longer than the limit of its kind.
     #[error("longer than {most} bytes")]
@@ -107,9 +106,9 @@ pub enum JwsError {
     /// `typ` is not that of its kind.
     #[error("typ is `{observed}`, not {expected}")]
     Type {
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is; empty where it is no text.
+        /// The observed value; empty if it is not a string.
         observed: String,
     },
 }

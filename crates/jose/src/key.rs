@@ -26,7 +26,7 @@ const KEY_BYTES: usize = 32;
 /// Bytes of a signature.
 const SIGNATURE_BYTES: usize = 64;
 
-/// A private key. Its bytes are wiped when it is dropped, and no form of it is ever printed.
+/// A private key. Its bytes are wiped when it is dropped, and it is never printed.
 pub struct SigningKey {
     secret: ed25519_dalek::SigningKey,
     public: PublicKey,
@@ -36,7 +36,7 @@ impl SigningKey {
     /// A new key from the system's randomness.
     ///
     /// # Errors
-    /// When the system has none.
+    /// [`KeyError::NoRandomness`].
     pub fn generate() -> Result<Self, KeyError> {
         let mut seed = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(&mut *seed).map_err(|_| KeyError::NoRandomness)?;
@@ -46,7 +46,7 @@ impl SigningKey {
     /// Reads PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
     ///
     /// # Errors
-    /// Says that it is not such a key, and nothing of what it is.
+    /// [`KeyError::NotPkcs8`], which holds nothing of the input.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         Self::of(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| KeyError::NotPkcs8)?)
     }
@@ -103,8 +103,8 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// When they are no point of the curve, are written in another form than the one form of that point, or are of small
-    /// order: such a key has signed whatever one likes.
+    /// [`KeyError::Weak`] if they are not the canonical form of a point of the curve, or if the point has small order:
+    /// then anyone can make signatures that verify.
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
     }
@@ -134,8 +134,7 @@ impl PublicKey {
         })
     }
 
-    /// Whether this key has signed `message`. Stricter than RFC 8032 demands: what can be changed into another valid
-    /// signature is refused.
+    /// Whether this key has signed `message`. Stricter than RFC 8032: malleable signatures are refused.
     pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature).is_ok_and(|signature| self.key.verify_strict(message, &signature).is_ok())
     }
@@ -146,7 +145,7 @@ impl PublicKey {
         Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)
     }
 
-    /// The key of a JSON Web Key; `None` for one of another kind, which a set may hold beside ours (RFC 7517, 5).
+    /// The key of a JSON Web Key; `None` for a key of another kind, which a set may hold too (RFC 7517, 5).
     fn from_jwk(jwk: &Value) -> Result<Option<Self>, KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
@@ -169,15 +168,16 @@ impl PublicKey {
     }
 }
 
-/// The public keys that a verifier goes by, or an issuer publishes.
+/// The public keys that a verifier trusts, or an issuer publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedKeys(Vec<PublicKey>);
 
 impl TrustedKeys {
-    /// Reads a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are passed over.
+    /// Reads a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are skipped.
     ///
     /// # Errors
-    /// When it is no such set, holds a private or a weak key or one under another id than its thumbprint, or none at all.
+    /// If it is not such a set, has no such key, or has a key that is private, weak or under another id than its
+    /// thumbprint.
     pub fn from_jwks(bytes: &[u8]) -> Result<Self, KeyError> {
         let list = key_list(bytes)?;
         let keys: Vec<_> =
@@ -195,7 +195,7 @@ impl TrustedKeys {
         self.0.iter().find(|key| key.id == id)
     }
 
-    /// Adds those of `more` that are not there yet.
+    /// Adds the keys of `more` that are missing here.
     pub fn extend(&mut self, more: Self) {
         for key in more.0 {
             if self.get(key.id()).is_none() {
@@ -205,7 +205,7 @@ impl TrustedKeys {
     }
 }
 
-/// The keys of a JSON Web Key Set as they stand there, of whatever kind.
+/// The keys of a JSON Web Key Set as they are written, of any kind.
 ///
 /// # Errors
 /// [`KeyError::NotJwks`].
@@ -230,7 +230,7 @@ impl From<&PublicKey> for TrustedKeys {
     }
 }
 
-/// Why something is no key. No error holds any part of a key.
+/// Why a key is refused. No error holds any part of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -238,9 +238,9 @@ pub enum KeyError {
     #[error("the set has no Ed25519 key for signatures")]
     NoKey,
     /// The system has no randomness.
-    #[error("the system gives no randomness")]
+    #[error("the system has no randomness")]
     NoRandomness,
-    /// Not a private key that cards can be signed with.
+    /// Not a private key that can sign cards.
     #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 8192 bits")]
     NotCardKey,
     /// A member of a public key is missing or malformed.
@@ -258,12 +258,12 @@ pub enum KeyError {
     )]
     NotPkcs8,
     /// `kid` is not the key's thumbprint.
-    #[error("`kid` of a key is not its RFC 7638 thumbprint")]
+    #[error("the `kid` of a key is not its RFC 7638 thumbprint")]
     OtherId,
     /// A private key among public ones.
-    #[error("the set holds a private key (`d`); publish public keys only, and take that one for lost")]
+    #[error("the set holds a private key (`d`); publish public keys only, and treat that key as compromised")]
     Private,
-    /// A key of small order, or not the one form of a point.
-    #[error("a key is weak: no point of the curve, of small order, or not in canonical form")]
+    /// A key of small order, or not in the canonical form of a point.
+    #[error("a key is weak: it is not a point of the curve, has small order, or is not in canonical form")]
     Weak,
 }

@@ -8,7 +8,7 @@ use crate::schemas::Schemas;
 use crate::spec::Spec;
 use crate::world::Manifest;
 
-/// Good agents, and one for each way in which a publisher can go wrong.
+/// Good agents, and one for each mistake that a publisher can make.
 const AGENTS: &str = include_str!("agents.toml");
 
 /// The sandbox as data.
@@ -16,7 +16,7 @@ pub fn spec() -> Spec {
     Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests")
 }
 
-/// Every agent that has a verdict to expect: trusted ones first, then by name.
+/// Every agent with an expected verdict: trusted ones first, then by name.
 pub fn expected() -> Vec<Expected> {
     let mut expected: Vec<Expected> = spec()
         .agents
@@ -31,7 +31,7 @@ pub fn expected() -> Vec<Expected> {
     expected
 }
 
-/// A name of the sandbox and the verdict that it should get when it is asked for with the defaults.
+/// A name of the sandbox and its expected verdict with the default settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Expected {
     /// The name.

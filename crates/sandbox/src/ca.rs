@@ -1,4 +1,4 @@
-//! The certificate authority of a world: made anew at every start, good for the world's own hosts only.
+//! The certificate authority of a world: new at every start, valid for the world's own hosts only.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 /// The domain that holds every host of a world. `.example` is reserved (RFC 2606): no such host exists.
 pub(super) const DOMAIN: &str = "sandbox.example";
 
-/// What a world's servers present, and what its clients trust.
+/// The certificates of a world's servers, and the root that its clients trust.
 pub(super) struct Identity {
-    /// The authority's certificate. Its key is gone: nothing more can be signed.
+    /// The authority's certificate. Its key is dropped, so nothing more can be signed.
     pub(super) ca_pem: String,
     /// TLS of the servers.
     pub(super) tls: Arc<ServerConfig>,
@@ -23,7 +23,7 @@ pub(super) struct Identity {
 
 /// Makes an authority and one certificate for `hosts`, then drops the authority's key.
 ///
-/// The authority can vouch for hosts below [`DOMAIN`] only, so that trusting its certificate by mistake opens nothing.
+/// The authority can vouch for hosts below [`DOMAIN`] only, so that trusting it by mistake does no harm.
 pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
     let ca_key = KeyPair::generate()?;
     let ca = authority()?;
@@ -64,7 +64,7 @@ fn authority() -> Result<CertificateParams, rcgen::Error> {
     Ok(ca)
 }
 
-/// Valid from the start of last year to the end of next year, so that a clock that is a little wrong does no harm.
+/// Valid from the start of last year to the end of next year, so that a slightly wrong clock does no harm.
 fn dated(mut params: CertificateParams) -> CertificateParams {
     let year = i32::from(Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).year());
     params.not_before = date_time_ymd(year - 1, 1, 1);

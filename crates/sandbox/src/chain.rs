@@ -1,7 +1,7 @@
 //! The sandbox's chain: real EVM execution of ENS contracts, in memory, at mainnet's addresses.
 //!
 //! [`ChainBuilder`] registers names with real contract calls and seals blocks; [`SandboxChain`] is the finished,
-//! unchanging result; [`RpcServer`] answers JSON-RPC from it. The contracts are in `src/sandbox/contracts`.
+//! unchanging result; [`RpcServer`] answers JSON-RPC from it. The contracts are in `contracts`.
 
 mod abi;
 mod artifacts;
@@ -24,12 +24,12 @@ pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registra
 pub use self::gateway::GatewayError;
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
-use self::evm::{Call, Outcome, Rejected, State, Touched};
+use self::evm::{Accounts, Call, Executed, Rejected, Touched};
 use self::gateway::Gateway;
 use self::proofs::Tries;
 use clresolve_core::reading::Block;
 
-/// The chain's id (CAIP-2 `eip155:31337`), the customary one of development chains.
+/// The chain's id (CAIP-2 `eip155:31337`), which development chains commonly use.
 pub const CHAIN_ID: u64 = 31_337;
 /// The ENS registry.
 pub const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
@@ -65,7 +65,7 @@ impl SandboxChain {
         self.newest().summary()
     }
 
-    /// Block 0, by which a chain is known.
+    /// Block 0, which identifies a chain.
     pub fn genesis(&self) -> Block {
         self.number(0).expect("the builder begins with block 0").summary()
     }
@@ -109,13 +109,13 @@ impl SandboxChain {
 struct Sealed {
     header: alloy_consensus::Header,
     hash: B256,
-    state: State,
+    state: Accounts,
     /// Made when the first proof is asked for.
     tries: OnceLock<Tries>,
 }
 
 impl Sealed {
-    fn new(header: alloy_consensus::Header, state: State) -> Self {
+    fn new(header: alloy_consensus::Header, state: Accounts) -> Self {
         Self { hash: header.hash_slow(), header, state, tries: OnceLock::new() }
     }
 
@@ -128,7 +128,7 @@ impl Sealed {
         }
     }
 
-    fn call(&self, call: Call) -> Result<Outcome, Rejected> {
+    fn call(&self, call: Call) -> Result<Executed, Rejected> {
         self.state.call(self.environment(), call)
     }
 
@@ -140,7 +140,7 @@ impl Sealed {
         self.tries.get_or_init(|| Tries::new(&self.state)).prove(&self.state, address, slots)
     }
 
-    /// What contracts see of the block: what its header says.
+    /// The block as contracts see it, by its header.
     fn environment(&self) -> BlockEnv {
         BlockEnv {
             number: U256::from(self.header.number),

@@ -1,10 +1,10 @@
-//! Hosts of a world that serve cards where the card systems look for them, well and badly.
+//! Hosts of a world that serve cards at the paths of the card systems, correctly or with faults.
 
 use bytes::Bytes;
 
 use super::web::{Document, Manners};
 
-/// One host for each card system, one that breaks the rules, and one that means harm.
+/// One host for each card system, one with an invalid card, and a hostile one.
 pub(super) const HOSTS: [&str; 7] = [
     "a2a.sandbox.example",
     "aevum.sandbox.example",
@@ -18,7 +18,7 @@ pub(super) const HOSTS: [&str; 7] = [
 /// The host that serves the card of [`NAME`].
 const COMMANDLAYER: &str = "commandlayer.sandbox.example";
 
-/// The name whose card a host serves at a well-known path too, where the world has such a name.
+/// The name whose card a host also serves at a well-known path, if the world has this name.
 const NAME: &str = "summarizeagent.eth";
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -30,7 +30,7 @@ macro_rules! card {
     };
 }
 
-/// What stands where: host, path and document.
+/// The documents by host and path.
 const CARDS: [(&str, &str, &str); 12] = [
     ("a2a.sandbox.example", CARD, card!("a2a")),
     ("a2a.sandbox.example", OLDER_CARD, card!("a2a")),
@@ -48,7 +48,7 @@ const CARDS: [(&str, &str, &str); 12] = [
     ("orloj.sandbox.example", "/v1/agent-systems/broken/.well-known/agent-card.json", "{\"name\": \"broken\"}"),
 ];
 
-/// Every document of these hosts. `card_of` gives the card of a name, where the world has it.
+/// Every document of these hosts. `card_of` returns the card of a name, if the world has it.
 pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, Document)> {
     let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
         (*host, *path, Document::well(Bytes::from_static(text.as_bytes())))

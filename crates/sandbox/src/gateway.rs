@@ -31,7 +31,7 @@ pub enum GatewayManners {
     Lie,
     /// Whole blocks, but of something else.
     Stranger,
-    /// 200 with a page of HTML, whatever was asked for.
+    /// 200 with a page of HTML for every request.
     Html,
     /// Half of what was asked for, then the connection closes.
     Truncated,
@@ -105,7 +105,7 @@ impl fmt::Display for GatewayManners {
     }
 }
 
-/// The blocks of a world, and which of them are answered for badly.
+/// The blocks of a world, and the faults of some.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     blocks: Blocks,
@@ -114,7 +114,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Adds blocks that are answered for in this way.
+    /// Adds blocks for which every gateway has these manners.
     pub(crate) fn add(&mut self, blocks: Blocks, manners: GatewayManners) {
         if manners != GatewayManners::Ok {
             self.manners.extend(blocks.keys().map(|cid| (*cid, manners)));
@@ -205,7 +205,7 @@ impl Store {
     }
 }
 
-/// What is asked for in `/ipfs/CID` or `/ipfs/CID/path`.
+/// The content that `/ipfs/CID` or `/ipfs/CID/path` names.
 fn asked_for(path: &str) -> Option<(ContentId, ContentPath)> {
     let (cid, path) = path.strip_prefix("/ipfs/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
     Some((ContentId::parse(cid).ok()?, ContentPath::parse(path.trim_end_matches('/')).ok()?))

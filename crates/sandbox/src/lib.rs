@@ -1,14 +1,15 @@
-//! The embedded world: a chain, a web and an IPFS gateway in this process, for a first try and for tests.
+//! The sandbox: a chain, web hosts and IPFS gateways in this process, for a first try and for tests.
 //!
-//! [`World`] is that world; [`agents`] are the ones that the program shows. Everything in it listens on 127.0.0.1 only, its
-//! certificate authority is made anew at every start, and its chain is none that exists: a verdict of the sandbox
-//! cannot pass for a real one.
+//! [`World`] runs it; [`agents`] has the names that the program shows. All servers listen on 127.0.0.1 only. Each start
+//! makes a new certificate authority, and the chain has an id of its own. So a verdict of the sandbox cannot pass for a
+//! real one.
 
 pub mod agents;
 mod ca;
 pub mod chain;
 mod discovery;
 mod gateway;
+mod published;
 mod schemas;
 pub mod spec;
 mod web;

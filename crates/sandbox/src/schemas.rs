@@ -1,5 +1,5 @@
-//! The schema layers of a world: small schemas of its own, published as Protocol-Commons and Protocol-Commercial are,
-//! with manifests of the same form that take the place of the built-in ones.
+//! The schema layers of a world: small schemas, published like Protocol-Commons and Protocol-Commercial. Their
+//! manifests have the same form and replace the built-in ones.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ const COMMERCIAL: [(&str, &str); 5] = [
     ("verify", "trust"),
 ];
 
-/// Other spellings, which are not accepted.
+/// Other spellings, which manifests list and checks refuse.
 const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "authorise"), ("summarize", "summarise")];
 
-/// The two layers, and the manifests of their next release line, which pins and publishes no schema.
+/// The two layers, and the manifests of the next release line, which has no schema digests.
 #[derive(Clone, Debug)]
 pub(crate) struct Schemas {
     commons: Release,
@@ -68,14 +68,14 @@ pub(crate) struct Location {
     pub(crate) mirror: String,
 }
 
-/// A manifest and where it is served.
+/// A manifest and its URL.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     /// Its URL.
     pub url: String,
     /// `sha256:` and 64 hex digits.
     pub digest: String,
-    /// What is served there.
+    /// The bytes served there.
     pub bytes: Bytes,
 }
 
@@ -101,7 +101,7 @@ impl Schemas {
         }
     }
 
-    /// The locations of a verb's schemas; of a verb that the layer has not, those that it would have.
+    /// The locations of a verb's schemas, even if the layer does not have the verb.
     pub(crate) fn bound(&self, class: Class, verb: &str) -> Bound {
         let release = self.release(class);
         let location = |kind: Kind| Location {

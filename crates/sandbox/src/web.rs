@@ -1,6 +1,6 @@
 //! The HTTPS origin of a world: one listener on loopback that is every host of the world, by its `Host` header.
 //!
-//! [`Manners`] says how a document is served, from well to as badly as a server can. A [`Site`] answers requests; the
+//! [`Manners`] says how a document is served: correctly, or with one of many faults. A [`Site`] answers requests; the
 //! cards, the schemas, the IPFS gateways and the CCIP-Read gateway of a world are each one.
 
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 /// Connections served at once: many more than a resolver opens, few enough to bound the memory.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Bytes that an endless body sends before it gives up on a client that takes them all.
+/// Most bytes of an endless body, for a client that never stops reading.
 const ENDLESS_BYTES: usize = 128 * 1024 * 1024;
 
 /// Bytes of one chunk of an endless body.
@@ -48,9 +48,9 @@ pub enum Manners {
     Ok,
     /// 200 with the other version of the document.
     Other,
-    /// 200 with a page that says that there is nothing.
+    /// 200 with a page that says "not found".
     Html,
-    /// 200 with the document, compressed although nobody needs that.
+    /// 200 with the document in a content coding.
     Gzip,
     /// 200 with a few bytes that decompress to many.
     GzipBomb,
@@ -86,7 +86,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// A document that is served well.
+    /// A document that is served correctly.
     pub(crate) fn well(body: Bytes) -> Self {
         Self { manners: Manners::Ok, other: body.clone(), body }
     }
@@ -139,7 +139,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves `site` on a free port of 127.0.0.1. There is no way to bind anything else.
+    /// Serves `site` on a free port of 127.0.0.1. No other address can be bound.
     pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, site: Arc<dyn Site>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -184,7 +184,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>) {
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    // An error here is the client's going away, or the drop that the site asked for.
+    // An error means that the client closed the connection, or that the site dropped it on purpose.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
 }
 
-/// 200 with a body without end, after nothing.
+/// 200 with an endless body.
 pub(crate) fn endless(content_type: &str) -> Reply {
     endless_after(content_type, Bytes::new())
 }
@@ -244,7 +244,7 @@ pub(crate) fn truncated(content_type: &str, body: &Bytes) -> Reply {
     let length = body.len().to_string();
     let half = Ok(body.slice(..body.len() / 2));
     let cut = async {
-        // What was sent so far has to leave first: the server writes when the body has nothing to give.
+        // The first half must be sent before the connection breaks: the server writes when the body is pending.
         tokio::task::yield_now().await;
         Err(Dropped)
     };

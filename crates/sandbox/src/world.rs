@@ -14,9 +14,10 @@ use super::ca;
 use super::chain::{BuildError, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain};
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
+use super::published::{CARDS_HOST, Published};
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
-use super::spec::{Agent, CARDS_HOST, Published, Resolver, Spec, SpecError};
+use super::spec::{Agent, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 
@@ -55,7 +56,7 @@ pub struct World {
     /// Endpoints that were asked for with a fault, kept alive.
     faulty: Mutex<Vec<RpcServer>>,
     draft: Draft,
-    /// The chain as it was hours ago.
+    /// The chain with a newest block that is hours old.
     stopped: Arc<SandboxChain>,
     started: Timestamp,
     site: Arc<Hosts>,
@@ -72,7 +73,7 @@ pub enum WorldError {
     /// The chain refuses what the data says.
     #[error("the sandbox's chain: {0}")]
     Chain(#[from] BuildError),
-    /// A port of the loopback address cannot be had, or no certificate can be made.
+    /// No loopback port is free, or no certificate can be made.
     #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
     Listen(String),
 }
@@ -80,7 +81,7 @@ pub enum WorldError {
 /// An upstream of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {
-    /// What it is called in verdicts and logs.
+    /// Its label in verdicts and logs.
     pub label: String,
     /// Where it is.
     pub url: String,
@@ -101,7 +102,7 @@ pub struct Counts {
     pub schemas: u64,
 }
 
-/// What an endpoint reads.
+/// The chain that an endpoint serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainState {
@@ -118,7 +119,7 @@ impl World {
     /// Builds the world and starts its servers on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// When `spec` describes no world, or when a port cannot be had.
+    /// If `spec` does not describe a world, or no port is free.
     pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
         let now = Timestamp::now();
         let schemas = Schemas::publish(&spec.schemas);
@@ -172,7 +173,7 @@ impl World {
     /// An endpoint that reads `state` and fails in the way of `fault`.
     ///
     /// # Errors
-    /// When a port cannot be had.
+    /// If no port is free.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState) -> Result<At, WorldError> {
         let chain = match state {
             ChainState::Growing => self.site.chain(),
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    /// What listens where: label and URL or address.
+    /// All listeners: label and URL or address.
     pub fn endpoints(&self) -> Vec<(String, String)> {
         let web = self.server.address();
         let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
@@ -221,7 +222,7 @@ impl World {
         ]
     }
 
-    /// Keeps the chain growing; ends never.
+    /// Keeps the chain growing. It never ends.
     pub async fn run(mut self) {
         loop {
             tokio::time::sleep(SEAL_EVERY).await;
@@ -248,7 +249,7 @@ impl World {
     }
 }
 
-/// Every host that the certificate of a world covers, beside those of [`discovery::HOSTS`].
+/// The hosts that the certificate of a world covers, in addition to those of [`discovery::HOSTS`].
 const CERTIFIED: [&str; 6] =
     [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, GATEWAY_HOST, "*.gateway.sandbox.example"];
 
@@ -263,7 +264,7 @@ fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }
 
-/// The chain of a world as far as it is final.
+/// The final blocks of a world's chain.
 #[derive(Clone)]
 struct Draft {
     builder: ChainBuilder,
@@ -355,7 +356,7 @@ fn parse(name: &str) -> Result<EnsName, SpecError> {
         .map_err(|detail| SpecError { agent: name.to_owned(), detail })
 }
 
-/// The address of the account that the data calls `label`. It has no key that anybody knows.
+/// The address of the account that the data calls `label`. Its key is unknown.
 fn account(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
 }

@@ -16,7 +16,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text;
-use clresolve_ipfs::{CidError, ContentId, ContentPath, Outcome, PathError};
+use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, WalkOutcome};
 use continuity::Continuity;
 use links::Links;
 
@@ -158,15 +158,15 @@ pub enum ProvenBy {
 
 impl Walked {
     /// What the end of a walk says. `causes` say why blocks were not to be had, by gateway label.
-    pub fn of(outcome: Outcome, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
+    pub fn of(outcome: WalkOutcome, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
         match outcome {
-            Outcome::Proven(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
-            Outcome::PathMissing(detail) => Self::PathMissing(detail),
-            Outcome::NotFile => Self::NotFile,
-            Outcome::Invalid { class, detail } => Self::Invalid { class, detail },
-            Outcome::HashForbidden(detail) => Self::HashForbidden(detail),
-            Outcome::Oversize { limit, .. } => Self::Oversize(limit as u64),
-            Outcome::Unproven => Self::Unproven(causes),
+            WalkOutcome::Proven(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
+            WalkOutcome::PathMissing(detail) => Self::PathMissing(detail),
+            WalkOutcome::NotFile => Self::NotFile,
+            WalkOutcome::Invalid { class, detail } => Self::Invalid { class, detail },
+            WalkOutcome::HashForbidden(detail) => Self::HashForbidden(detail),
+            WalkOutcome::Oversize { limit, .. } => Self::Oversize(limit as u64),
+            WalkOutcome::Unproven => Self::Unproven(causes),
         }
     }
 

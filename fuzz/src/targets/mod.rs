@@ -6,8 +6,8 @@ mod cards;
 mod chain;
 mod content;
 mod evidence;
-mod flavours;
 mod proof;
+mod systems;
 mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
@@ -44,7 +44,7 @@ impl Target {
         Self { name: "jws", run: evidence::jws },
         Self { name: "resources", run: cards::resources },
         Self { name: "ledger", run: cards::ledger },
-        Self { name: "flavour", run: flavours::flavour },
+        Self { name: "system", run: systems::system },
     ];
 
     /// The target of this name.

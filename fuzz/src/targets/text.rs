@@ -9,12 +9,12 @@ use clresolve::check::{self, Policy};
 use clresolve::cid::{ContentId, ContentPath};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
-use clresolve::flavour::{Flavour, Rules};
 use clresolve::lint::lint;
 use clresolve::name::{EnsName, MAX_NAME_BYTES, normalize};
 use clresolve::profile::{Profile, Profiles};
 use clresolve::reason::Effect;
 use clresolve::records::{Key, Record, RecordSet};
+use clresolve::system::{CardSystem, Rules};
 use clresolve::text::{Foreign, is_unsafe};
 use clresolve::verdict::State;
 use jiff::Timestamp;
@@ -160,7 +160,7 @@ pub(crate) fn card(input: &[u8]) {
     }
     let lines = input.split(|byte| *byte == b'\n').count();
     for profile in PROFILES.iter() {
-        let report = lint(input, Some(Flavour::CommandLayer), &Rules::of(profile));
+        let report = lint(input, Some(CardSystem::CommandLayer), &Rules::of(profile));
         let fails = report.findings.iter().any(|finding| finding.effect == Effect::Fail);
         assert_eq!(report.valid, !fails);
         assert!(card.is_ok() || fails, "what is no card is found valid");

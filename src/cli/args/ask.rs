@@ -12,7 +12,7 @@ use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
-use crate::flavour::Flavour;
+use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArgs {
@@ -123,7 +123,7 @@ pub(in crate::cli) struct DiscoverArgs {
     pub(in crate::cli) target: Target,
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) flavour: Option<Flavour>,
+    pub(in crate::cli) flavour: Option<CardSystem>,
     /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<SystemName>,

@@ -9,9 +9,9 @@ use super::flavour;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
-use crate::flavour::Flavour;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
+use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CardsArgs {
@@ -81,7 +81,7 @@ pub(in crate::cli) struct LintArgs {
     pub(in crate::cli) documents: Vec<PathBuf>,
     /// Judge as a card of this system, whatever its shape
     #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) flavour: Option<Flavour>,
+    pub(in crate::cli) flavour: Option<CardSystem>,
     /// The card of the version before, for the rules on changes
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) previous: Option<PathBuf>,
@@ -109,10 +109,10 @@ pub(in crate::cli) struct ConvertArgs {
     pub(in crate::cli) document: PathBuf,
     /// The card system to write
     #[arg(long, value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) to: Flavour,
+    pub(in crate::cli) to: CardSystem,
     /// The card system to read, where the shape does not tell
     #[arg(long, value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) from: Option<Flavour>,
+    pub(in crate::cli) from: Option<CardSystem>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs<ConvertFormat>,
     #[command(flatten)]

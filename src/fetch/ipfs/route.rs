@@ -7,8 +7,8 @@ use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_RES
 use crate::cid::ContentId;
 use crate::fetch::OperatorClient;
 use crate::fetch::egress::{Call, Egress, ForeignUrl, Reply};
-use crate::fetch::{FetchError, Refusal};
-use crate::telemetry::{self, Outcome as Counted, Upstream};
+use crate::fetch::{EgressViolation, FetchError};
+use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
 /// A gateway and the door that leads to it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Route {
         } else if gateway.url.scheme() == "https" {
             Ok(Door::Foreign(egress.clone()))
         } else {
-            Err(Refusal::Scheme)
+            Err(EgressViolation::Scheme)
         };
         match door {
             Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door }),

@@ -1,11 +1,11 @@
-//! Where an Orloj server is reached.
+//! The public base URL of an Orloj server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::Url;
 
-/// Where an Orloj server is reached: an `http` or `https` URL without user info, query and fragment.
+/// The public base URL of an Orloj server: an `http` or `https` URL without user info, query and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(String);
 

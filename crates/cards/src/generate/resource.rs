@@ -1,17 +1,17 @@
-//! The resources of Orloj that a card is made of, and of each only what a card may show.
+//! The resources of Orloj that a card is generated from: only the members that a card may show.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::yaml::{self, Field};
-use super::{BaseUrl, GenerateError, Place, Provider, Server, Source};
+use super::{BaseUrl, GenerateError, Provider, Server, Source, SourceLine};
 use clresolve_core::text::{Foreign, unsafe_character};
 
 /// `apiVersion` of the resources.
 const API_VERSION: &str = "orloj.dev/v1";
 
-/// The namespace of a resource that names none.
+/// The namespace of a resource without one.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// The annotation with a description.
@@ -32,42 +32,42 @@ const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "pro
 /// Namespace and name.
 pub(super) type Key = (String, String);
 
-/// What the files hold.
+/// The resources of all files.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) systems: BTreeMap<Key, AgentSystem>,
     pub(super) agents: BTreeMap<Key, Agent>,
     pub(super) tools: BTreeMap<Key, Tool>,
     pub(super) server: Server,
-    server_place: Option<Place>,
+    server_place: Option<SourceLine>,
 }
 
 /// An AgentSystem.
 #[derive(Debug)]
 pub(super) struct AgentSystem {
-    pub(super) place: Place,
+    pub(super) place: SourceLine,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) agents: Vec<(String, Place)>,
+    pub(super) agents: Vec<(String, SourceLine)>,
     /// Whether it is exposed over A2A.
     pub(super) enabled: bool,
-    /// Whether it is exposed to those without a token, too.
+    /// Whether callers without a token may use it.
     pub(super) public: bool,
 }
 
 /// An Agent.
 #[derive(Debug)]
 pub(super) struct Agent {
-    place: Place,
+    place: SourceLine,
     pub(super) description: Option<String>,
     pub(super) prompt: Option<String>,
-    pub(super) tools: Vec<(String, Place)>,
+    pub(super) tools: Vec<(String, SourceLine)>,
 }
 
 /// A Tool.
 #[derive(Debug)]
 pub(super) struct Tool {
-    place: Place,
+    place: SourceLine,
     pub(super) description: Option<String>,
     /// Empty where the tool has none.
     pub(super) input_schema: Map<String, Value>,
@@ -98,12 +98,12 @@ impl Held {
         let Some(kind) = document.get("kind")? else { return self.take_server(document) };
         let kind = kind.text()?;
         if !["AgentSystem", "Agent", "Tool"].contains(&kind) {
-            // Of other kinds, secrets among them, nothing is looked at.
+            // Other kinds, such as secrets, are not read.
             return Ok(());
         }
         let version = document.demand("apiVersion")?;
         if version.text()? != API_VERSION {
-            return Err(version.refused(format_args!("expected {API_VERSION}, the only version that is known here")));
+            return Err(version.refused(format_args!("expected {API_VERSION}, the only supported version")));
         }
         let metadata = document.demand("metadata")?;
         let key = key(&metadata)?;
@@ -116,7 +116,7 @@ impl Held {
         };
         if let Some(first) = first {
             return Err(metadata.refused(format_args!(
-                "{kind} {} stands there twice, first in {first}; rename or remove one",
+                "duplicate of the {kind} {} in {first}; rename or remove one",
                 Foreign::new(&key.1)
             )));
         }
@@ -141,7 +141,7 @@ impl Held {
         }
         if let Some(first) = &self.server_place {
             return Err(document.refused(format_args!(
-                "the server's configuration stands there twice, first in {first}; put it in one document"
+                "a second document with the server's configuration; the first is {first}; put them in one document"
             )));
         }
         self.server_place = Some(document.place());
@@ -151,7 +151,7 @@ impl Held {
 }
 
 impl AgentSystem {
-    fn read(place: Place, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
         let a2a = spec.get("a2a")?;
         let a2a_member = |name| a2a.as_ref().map_or(Ok(None), |a2a| a2a.get(name));
         Ok(Self {
@@ -173,7 +173,7 @@ impl AgentSystem {
 }
 
 impl Agent {
-    fn read(place: Place, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
         Ok(Self {
             place,
             description: note(metadata, "annotations", DESCRIPTION)?,
@@ -184,7 +184,7 @@ impl Agent {
 }
 
 impl Tool {
-    fn read(place: Place, spec: &Field<'_>) -> Result<Self, GenerateError> {
+    fn read(place: SourceLine, spec: &Field<'_>) -> Result<Self, GenerateError> {
         let mut tags: Vec<String> = Vec::new();
         for member in ["capabilities", "operation_classes"] {
             let Some(list) = spec.get(member)? else { continue };
@@ -209,10 +209,10 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
         server.protocol_version = text(&a2a, "protocolVersion")?;
     }
     if let Some(capabilities) = document.get("capabilities")? {
-        let told = |name| capabilities.get(name)?.map(|flag| flag.flag()).transpose();
-        server.streaming = told("streaming")?;
-        server.push_notifications = told("pushNotifications")?;
-        server.state_transition_history = told("stateTransitionHistory")?;
+        let flag = |name| capabilities.get(name)?.map(|flag| flag.flag()).transpose();
+        server.streaming = flag("streaming")?;
+        server.push_notifications = flag("pushNotifications")?;
+        server.state_transition_history = flag("stateTransitionHistory")?;
     }
     if let Some(authentication) = document.get("authentication")? {
         let schemes = authentication.demand("schemes")?;
@@ -235,7 +235,8 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
     Ok(server)
 }
 
-/// A URL as it is typed where that is its own form, but for a slash at the end; else in its own form, which is ASCII.
+/// A URL as it is written, if that is its canonical form but for a slash at the end; otherwise its canonical form,
+/// which is ASCII.
 fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
     let typed = field.text()?.trim();
     let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
@@ -251,7 +252,7 @@ fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-/// Whether a resource or a namespace can have this name: it can stand in a path.
+/// Whether a resource or a namespace can have this name: it must fit in a path.
 pub fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
@@ -268,12 +269,12 @@ fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
 }
 
 /// Names of other resources, with their places.
-fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, Place)>, GenerateError> {
+fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, SourceLine)>, GenerateError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
     list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
 }
 
-/// Text without white space around it; empty text is none.
+/// Text without surrounding white space; `None` if it is empty.
 fn text(field: &Field<'_>, member: &str) -> Result<Option<String>, GenerateError> {
     let Some(member) = field.get(member)? else { return Ok(None) };
     let text = member.text()?.trim();

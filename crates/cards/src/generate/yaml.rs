@@ -1,4 +1,4 @@
-//! YAML as a tree in which every value knows its line, and fields of it that say where they stand when they are refused.
+//! YAML as a tree of values with their lines, so that errors name a place.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Options, Spanned};
 
-use super::{GenerateError, Place};
+use super::{GenerateError, SourceLine};
 use clresolve_core::text::{Foreign, excerpt};
 
-/// Most levels of a document: a schema that a card could carry has far fewer, and reading recurses.
+/// Most levels of a document. Schemas in cards have far fewer, and the reader recurses.
 const MAX_LEVELS: usize = 32;
 
 /// Aliases within aliases: each may add [`MAX_LEVELS`] to the depth of the tree.
@@ -21,10 +21,10 @@ const MAX_DOCUMENTS: usize = 4096;
 /// Most values of a file, containers included: ten or so for each resource.
 const MAX_NODES: usize = 200_000;
 
-/// Most values that aliases stand for, all together, so that a few lines cannot name millions.
+/// Most values that all aliases together stand for, so that a few lines cannot expand to millions.
 const MAX_REPLAYED: usize = 50_000;
 
-/// Most anchors, aliases and merge keys; people who write resources use a handful.
+/// Most anchors, aliases and merge keys. Real resources have a handful.
 const MAX_ALIASES: usize = 1000;
 
 /// The largest whole number that readers of JSON agree on (RFC 7493, 2.2).
@@ -33,7 +33,7 @@ const MAX_WHOLE: u64 = (1 << 53) - 1;
 /// A value and its line.
 pub(super) struct Node {
     line: u64,
-    /// Offset and length in bytes of where it is written, if that is known.
+    /// Offset and length in bytes of its text, if known.
     written: Option<(u64, u64)>,
     content: Content,
 }
@@ -42,29 +42,28 @@ enum Content {
     Null,
     Bool(bool),
     Number(Number),
-    /// A whole number that was read as another one, or that not every reader takes for the same.
+    /// A whole number that readers read differently.
     DoubtfulNumber,
     Text(String),
     List(Vec<Node>),
-    /// In the order of the file; no key stands there twice.
+    /// In the order of the file; no key occurs twice.
     Map(Vec<(String, Node)>),
 }
 
-/// The documents of a text that is called `file` in messages. Empty ones are skipped.
+/// The documents of a text; messages call it `file`. Empty documents are skipped.
 pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
     let read = serde_saphyr::from_multiple_with_options(text, options());
     let mut nodes: Vec<Node> = read.map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
-        GenerateError::Yaml { place: Place::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
+        GenerateError::Yaml { place: SourceLine::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
     })?;
     nodes.iter_mut().for_each(|node| node.doubt(text));
     Ok(nodes)
 }
 
 impl Node {
-    /// Finds the numbers that are not what is written in `text`. The depth of a tree is bounded by its reader, so the
-    /// recursion is.
+    /// Marks the numbers whose value differs from `text`. The reader bounds the depth of a tree, and so this recursion.
     fn doubt(&mut self, text: &str) {
         match &mut self.content {
             Content::List(items) => items.iter_mut().for_each(|item| item.doubt(text)),
@@ -83,8 +82,8 @@ fn written(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
     text.get(at..at.checked_add(usize::try_from(length).ok()?)?)
 }
 
-/// Whether a whole number is too large for some readers of JSON, or was read as a fraction: it is too large for the reader
-/// of YAML then, or has a zero before it, which means eight to some and ten to others.
+/// Whether a whole number is too large for some readers of JSON, or was read as a fraction. The latter means that it is
+/// too large for the reader of YAML, or has a leading zero: some readers take it for octal and others for decimal.
 fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
     if let Some(whole) = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         return whole > MAX_WHOLE;
@@ -195,13 +194,13 @@ impl<'de> Visitor<'de> for ContentVisitor {
         let mut keys: Vec<&str> = map.iter().map(|(key, _)| key.as_str()).collect();
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(A::Error::custom("a key stands there twice"));
+            return Err(A::Error::custom("a key occurs twice"));
         }
         Ok(Content::Map(map))
     }
 }
 
-/// A value with the way to it.
+/// A value with its path.
 #[derive(Clone)]
 pub(super) struct Field<'n> {
     file: &'n str,
@@ -216,11 +215,11 @@ impl<'n> Field<'n> {
     }
 
     /// File and line.
-    pub(super) fn place(&self) -> Place {
-        Place::new(self.file, self.node.line)
+    pub(super) fn place(&self) -> SourceLine {
+        SourceLine::new(self.file, self.node.line)
     }
 
-    /// The member of this name; one that is null is not there.
+    /// The member of this name; `None` if it is null.
     pub(super) fn get(&self, name: &str) -> Result<Option<Self>, GenerateError> {
         Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
     }
@@ -279,7 +278,7 @@ impl<'n> Field<'n> {
             Ok(Value::Object(members)) => Ok(members),
             Ok(_) => Err(self.expected("a mapping")),
             Err(DoubtfulNumber { line }) => Err(GenerateError::Invalid {
-                place: Place::new(self.file, line),
+                place: SourceLine::new(self.file, line),
                 detail: format!(
                     "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
                      ones; write it otherwise",
@@ -289,7 +288,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// The field holds what it must not.
+    /// The field has an invalid value.
     pub(super) fn refused(&self, detail: impl fmt::Display) -> GenerateError {
         let path = if self.path.is_empty() { "the document" } else { &self.path };
         GenerateError::Invalid { place: self.place(), detail: format!("{}: {detail}", Foreign::new(path)) }
@@ -317,13 +316,13 @@ impl Content {
     }
 }
 
-/// There is such a number in this line.
+/// A number in this line that readers read differently.
 #[derive(Debug, PartialEq, Eq)]
 struct DoubtfulNumber {
     line: u64,
 }
 
-/// The depth of a tree is bounded by its reader, so the recursion is.
+/// The reader bounds the depth of a tree, and so this recursion.
 fn json(node: &Node) -> Result<Value, DoubtfulNumber> {
     Ok(match &node.content {
         Content::Null => Value::Null,

@@ -1,12 +1,12 @@
-//! Influence and betweenness in the graph of who was caused by whom.
+//! Influence and betweenness in the graph of causes.
 
 use petgraph::csr::Csr;
 use petgraph::visit::{EdgeRef as _, IntoEdgeReferences as _, NodeIndexable as _};
 
-/// Share of the rank that follows links; the rest goes to every agent alike. The value of the PageRank paper.
+/// Share of the rank that follows links; the rest is spread over all agents. The value of the PageRank paper.
 pub(super) const DAMPING: f64 = 0.85;
 
-/// The iteration ends when the ranks together change by less.
+/// The iteration ends when the sum of all changes is below it.
 pub(super) const TOLERANCE: f64 = 1e-12;
 
 /// Most rounds: with this damping a change shrinks to the tolerance in some 170.
@@ -16,7 +16,7 @@ const MAX_ROUNDS: usize = 500;
 pub(super) struct Graph(Csr<(), ()>);
 
 impl Graph {
-    /// The graph of the nodes `0..nodes`; `links` are in ascending order and each stands there once.
+    /// The graph of the nodes `0..nodes`; `links` are in ascending order, without duplicates.
     pub(super) fn new(nodes: usize, links: &[(u32, u32)]) -> Self {
         let mut graph = Csr::from_sorted_edges(links).expect("the links of a sorted set are sorted");
         for _ in graph.node_count()..nodes {
@@ -29,10 +29,10 @@ impl Graph {
         self.0.node_bound()
     }
 
-    /// PageRank by power iteration. What agents without links would pass on goes to every agent alike; the ranks sum to 1.
+    /// PageRank by power iteration. The rank of agents without links is spread over all agents; the ranks sum to 1.
     ///
-    /// `petgraph::algo::page_rank` gives other figures (it takes the random jump out where there is a link) and takes
-    /// the square of the nodes times the links in each round.
+    /// `petgraph::algo::page_rank` gives other figures (it leaves out the random jump along links) and takes nodes² ×
+    /// links steps in each round.
     pub(super) fn page_rank(&self) -> Vec<f64> {
         let nodes = self.nodes();
         let mut ranks = vec![1.0 / nodes as f64; nodes];
@@ -54,8 +54,8 @@ impl Graph {
     }
 
     /// Betweenness by Brandes' algorithm: the share of shortest paths between two others that lead through a node,
-    /// summed over all ordered pairs and divided by their number, (n - 1)(n - 2). No crate was found that has it at less
-    /// than rayon, ndarray and rand (rustworkx-core).
+    /// summed over all ordered pairs and divided by their number, (n - 1)(n - 2). The one crate
+    /// that has it (rustworkx-core) brings rayon, ndarray and rand.
     pub(super) fn betweenness(&self) -> Vec<f64> {
         let nodes = self.nodes();
         let mut scores = vec![0.0; nodes];
@@ -69,7 +69,7 @@ impl Graph {
         scores
     }
 
-    /// Adds what the shortest paths from `source` make of each node.
+    /// Adds the contribution of the shortest paths from `source` to each node.
     fn add_dependencies(&self, source: usize, scores: &mut [f64]) {
         let nodes = self.nodes();
         let (mut distance, mut paths) = (vec![usize::MAX; nodes], vec![0.0_f64; nodes]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn small_graphs_have_the_figures_that_others_find() {
+    fn small_graphs_have_the_figures_of_networkx() {
         for Known { links, ranks, scores } in KNOWN {
             let graph = Graph::new(ranks.len(), links);
             close(&graph.page_rank(), ranks);

@@ -31,10 +31,10 @@ const MAGIC: &[u8] = b"PACR";
 /// The highest kind that is known.
 const COUNTERFACTUAL: u8 = 5;
 
-/// The largest point of an estimate: more seconds or joules than there ever were, and no sum of them overflows.
+/// The largest point of an estimate. It is beyond any real duration or energy, and no sum of such points overflows.
 const MAX_POINT: f64 = 1e100;
 
-/// What a line of a ledger may use up: levels and values of the published encoding, many times over.
+/// Limits of a line: many times the levels and values of the published encoding.
 const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024 };
 
 /// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
@@ -75,12 +75,12 @@ impl Serialize for AgentId {
     }
 }
 
-/// The text is no `agent_id`.
+/// The text is not an `agent_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an agent_id: 26 characters of 0-9 and A-Z without I, L, O and U")]
 pub struct AgentIdMalformed;
 
-/// ι: what a record is named by. Its first 48 bits are the moment of the record, in milliseconds since 1970.
+/// ι: the identity of a record. Its first 48 bits are the moment of the record, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RecordId(u128);
 
@@ -90,7 +90,7 @@ impl RecordId {
         (self.0 >> 80) as u64
     }
 
-    /// Whether it is the one that stands for "no predecessor".
+    /// Whether it is the sentinel for "no predecessor".
     pub(super) const fn is_genesis(self) -> bool {
         self.0 == 0
     }
@@ -119,7 +119,7 @@ impl RecordId {
     }
 }
 
-/// What a record says, as far as it is used.
+/// The used members of a record.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) id: RecordId,
@@ -132,14 +132,14 @@ pub(super) struct Record {
     pub(super) actor: Actor,
 }
 
-/// Whom a record is about.
+/// The agent of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Actor {
     /// The agent whose identity stands in the payload.
     Agent(AgentId),
-    /// The payload names none.
+    /// The payload names no agent.
     Nobody,
-    /// The record is of something that did not happen.
+    /// The record is counterfactual.
     Counterfactual,
 }
 
@@ -158,7 +158,7 @@ impl Record {
         }
         let id = identity(&members["id"], "id")?;
         if id.is_genesis() {
-            return Err("id: the genesis sentinel names no record".to_owned());
+            return Err("id: the genesis sentinel is not the id of a record".to_owned());
         }
         let resources = members["resources"].as_object().ok_or("resources: expected an object")?;
         let seconds = estimate(resources, "time")?;
@@ -173,11 +173,11 @@ impl Record {
     }
 }
 
-/// What is wrong with the JSON. Its line 1 is the whole record; the ledger's line is told by whoever reads it.
+/// What is wrong with the JSON. Its line 1 is the whole record; the reader of the ledger adds the ledger's line.
 fn strictness(error: &JsonError) -> String {
     if let JsonError::NotJson { column, detail, .. } = error {
         let detail = detail.split(" at line ").next().unwrap_or_default();
-        return format!("column {column}: {detail}; a ledger has a whole record on each line");
+        return format!("column {column}: {detail}; each line of a ledger is one whole record");
     }
     let detail = error.to_string();
     detail.strip_prefix("line 1, ").unwrap_or(&detail).to_owned()
@@ -229,10 +229,10 @@ fn actor(payload: &Value) -> Result<Actor, String> {
         None => &bytes[..],
         Some([kind, content @ ..]) if *kind < COUNTERFACTUAL => content,
         Some([COUNTERFACTUAL, rest @ ..]) => return counterfactual(rest),
-        Some([kind, ..]) => return Err(format!("payload: the kind {kind} of intervention is not known")),
-        Some([]) => return Err("payload: it ends after PACR, before its kind".to_owned()),
+        Some([kind, ..]) => return Err(format!("payload: unknown kind of intervention {kind}")),
+        Some([]) => return Err("payload: it ends after PACR, without a kind".to_owned()),
     };
-    // Whatever else a payload may be, it is not for this program to judge.
+    // Other payloads are valid, but name no agent.
     let Ok(document) = json::parse(content, Limits::CARD) else { return Ok(Actor::Nobody) };
     match document.get("agent_id") {
         None => Ok(Actor::Nobody),
@@ -244,7 +244,7 @@ fn actor(payload: &Value) -> Result<Actor, String> {
     }
 }
 
-/// A record of a simulation tells how far simulations were right.
+/// A counterfactual record begins with the correlation of simulation and reality.
 fn counterfactual(rest: &[u8]) -> Result<Actor, String> {
     let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
     match correlation {

@@ -1,63 +1,64 @@
-//! Mends in the text of a card what can be mended without guessing; every other byte stays as it is.
+//! Fixes in the text of a card what needs no guess. Every other byte stays as it is.
 //!
-//! Three things: values that follow from others of the card (a slug), the order of the members, and the time of the last
-//! change where something was changed or where it lies before the card was made, unless it would lie before it then.
+//! It fixes values that follow from other members (a slug), the order of the members, and the time of the last change.
+//! That time is set if something was changed or if it is before the creation; never if the new time would be before it
+//! too.
 
 use std::ops::Range;
 
 use jiff::{Timestamp, Unit};
 use serde_json::Value;
 
-use crate::flavour::{Flavour, Rules};
+use crate::system::{CardSystem, Rules};
 use clresolve_core::json::{JsonError, locate};
 use clresolve_core::reason::Code;
 use clresolve_verdict::card::Card;
 
-/// A card with its mends.
+/// A card with its fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
     /// The text.
     pub text: String,
-    /// What was changed, a sentence each; empty where nothing was.
+    /// The changes, one sentence each; empty if nothing was changed.
     pub changes: Vec<String>,
 }
 
-/// Mends a card of a system; `now` is the time of the change.
+/// Fixes a card of a system; `now` is the time of the change.
 ///
 /// # Errors
-/// [`JsonError`] where the text is no card: there is nothing to mend safely.
-pub fn fix(text: &str, flavour: Flavour, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
+/// [`JsonError`] if the text is not a card: nothing in it can be fixed safely.
+pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
     let card = Card::parse(text.as_bytes())?;
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
-    for mend in flavour.mend(&card) {
-        fixed.set(mend.pointer, &mend.value);
+    for fix in system.fixes(&card) {
+        fixed.set(fix.pointer, &fix.value);
     }
-    fixed.order(flavour.order());
-    if let Some(pointer) = flavour.changed_at() {
+    fixed.order(system.order());
+    if let Some(pointer) = system.changed_at() {
         let stamped = fixed.stamped(pointer, now);
-        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, flavour, rules));
-        // The time of a card that says it is made in the future is nobody's to guess.
-        if fits && (!fixed.changes.is_empty() || is_reversed(&card, flavour, rules)) {
+        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, system, rules));
+        // A creation time in the future cannot be fixed without a guess.
+        if fits && (!fixed.changes.is_empty() || is_reversed(&card, system, rules)) {
             return Ok(stamped);
         }
     }
     Ok(fixed)
 }
 
-/// The text with the members in the order of the system's specification; `None` where they are.
-pub fn ordered(text: &str, flavour: Flavour) -> Option<String> {
+/// The text with the members in the order of the system's specification; `None` if they are in that order.
+pub fn ordered(text: &str, system: CardSystem) -> Option<String> {
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
-    fixed.order(flavour.order());
+    fixed.order(system.order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
 /// Whether the rules say that the card was changed before it was made.
-fn is_reversed(card: &Card, flavour: Flavour, rules: &Rules<'_>) -> bool {
-    flavour.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
+fn is_reversed(card: &Card, system: CardSystem, rules: &Rules<'_>) -> bool {
+    system.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
 }
 
 impl Fixed {
-    /// Puts a string in the place of the value at `pointer`, where there is one.
+    /// Replaces the value at `pointer`, if there is one, by a string.
     fn set(&mut self, pointer: &str, value: &str) {
         let Some(place) = locate::find(&self.text, pointer) else { return };
         let new = Value::from(value).to_string();
@@ -68,7 +69,7 @@ impl Fixed {
         self.text.replace_range(place.value, &new);
     }
 
-    /// Sorts the members as `order` lists them; others follow, in the order that they have.
+    /// Sorts the members as `order` lists them. Others follow in their present order.
     fn order(&mut self, order: &[&str]) {
         let Some(members) = locate::members(&self.text) else { return };
         let rank = |member: &Range<usize>| {
@@ -92,7 +93,7 @@ impl Fixed {
         self.changes.push("put the members in the order of the specification".to_owned());
     }
 
-    /// The same with `now` for the time of the last change.
+    /// The same card with `now` as the time of the last change.
     fn stamped(&self, pointer: &str, now: Timestamp) -> Self {
         let mut stamped = self.clone();
         let now = now.round(Unit::Second).unwrap_or(now);
@@ -116,12 +117,12 @@ mod tests {
     fn fixed(text: &str) -> Fixed {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
         let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        fix(text, Flavour::CommandLayer, &Rules::of(&profile), now).expect("a card")
+        fix(text, CardSystem::CommandLayer, &Rules::of(&profile), now).expect("a card")
     }
 
     fn ordered() -> String {
         let mut members: Vec<(String, Value)> = good().as_object().expect("an object").clone().into_iter().collect();
-        let rank = |name: &str| Flavour::CommandLayer.order().iter().position(|known| *known == name);
+        let rank = |name: &str| CardSystem::CommandLayer.order().iter().position(|known| *known == name);
         members.sort_by_key(|(name, _)| rank(name).unwrap_or(usize::MAX));
         let lines: Vec<String> = members.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
         format!("{{\n{}\n}}\n", lines.join(",\n"))
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_mended_and_the_time_of_the_change_is_set() {
+    fn the_order_is_fixed_and_the_time_of_the_change_is_set() {
         let text = ordered();
         let first = text.lines().nth(1).expect("a member");
         let swapped = text.replacen(&format!("{first}\n"), "", 1);
@@ -183,17 +184,17 @@ mod tests {
         let first = valid.lines().nth(1).expect("a member");
         let swapped =
             valid.replacen(&format!("{first}\n"), "", 1).replacen("{\n", &format!("{{\n  \"x\": 1,\n{first}\n"), 1);
-        let mended = fixed(&swapped);
+        let stamped = fixed(&swapped);
         assert!(
-            mended.changes.len() == 1 && mended.text.contains("\"updated_at\": \"2031-01-01T00:00:00Z\""),
-            "{mended:?}"
+            stamped.changes.len() == 1 && stamped.text.contains("\"updated_at\": \"2031-01-01T00:00:00Z\""),
+            "{stamped:?}"
         );
-        assert_eq!(fixed(&mended.text).changes, Vec::<String>::new());
+        assert_eq!(fixed(&stamped.text).changes, Vec::<String>::new());
     }
 
     proptest::proptest! {
         #[test]
-        fn no_member_is_lost(order in proptest::sample::subsequence(Flavour::CommandLayer.order(), 0..21), seed in 0_u64..) {
+        fn no_member_is_lost(order in proptest::sample::subsequence(CardSystem::CommandLayer.order(), 0..21), seed in 0_u64..) {
             let mut names: Vec<&str> = order;
             let turn = usize::try_from(seed).unwrap_or(0) % names.len().max(1);
             names.rotate_left(turn);

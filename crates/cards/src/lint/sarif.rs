@@ -32,7 +32,7 @@ pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report
     })
 }
 
-/// The codes that occur, each with its place in the list of rules.
+/// The codes that occur, in the order of the list of rules.
 #[derive(Default)]
 struct Occurring(Vec<Code>);
 
@@ -84,10 +84,10 @@ fn message(finding: &Finding) -> String {
     message
 }
 
-/// Longest message, in characters of what is foreign in it and ours together.
+/// Longest message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 1000;
 
-/// Text in which nothing is a link or a placeholder (SARIF 2.1.0, 3.11.5 and 3.11.6) or acts on its reader.
+/// The text without links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that act on a terminal.
 fn plain(message: &str) -> String {
     let mut plain = String::new();
     for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
@@ -117,12 +117,12 @@ const fn level(effect: Effect) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flavour::{Flavour, Rules};
     use crate::lint::lint;
+    use crate::system::{CardSystem, Rules};
     use clresolve_verdict::profile::{DEFAULT, Profiles};
 
     #[test]
-    fn nothing_foreign_is_a_link_a_placeholder_or_acts_on_the_reader() {
+    fn foreign_text_is_no_link_and_no_placeholder() {
         assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
     }
 
@@ -130,7 +130,7 @@ mod tests {
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint(text.as_bytes(), Some(Flavour::CommandLayer), &Rules::of(&profile));
+        let report = lint(text.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
         let log = sarif([("cards/a.json", text, &report)]);
         let run = &log["runs"][0];
         let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");

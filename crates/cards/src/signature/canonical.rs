@@ -1,7 +1,7 @@
-//! What is signed of a card: its canonical form (RFC 8785) without `signatures`.
+//! The payload of a card's signatures: the card's canonical form (RFC 8785) without `signatures`.
 //!
-//! Of a 1.0 card members at their default value are left out first, unless they are required or explicitly optional.
-//! A member that the messages do not name is never left out, so it is signed like any other.
+//! Before that, members of a 1.0 card with their default value are left out, unless they are required or explicitly
+//! optional. Members that the messages do not name are never left out, so the signature covers them.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,24 +11,24 @@ use clresolve_core::json::pointer;
 /// The member that is not signed.
 pub(super) const SIGNATURES: &str = "signatures";
 
-/// The greatest integer that every JSON reader reads as itself (RFC 7493, 2.2).
+/// The greatest integer that all JSON readers read alike (RFC 7493, 2.2).
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
-/// Which members at their default value are left out of a 1.0 card.
+/// Which members with their default value are left out of a 1.0 card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// As the specification says: not the required ones, and not the explicitly optional ones.
+    /// By the specification: all but required and explicitly optional ones.
     Specification,
-    /// Also required and optional ones that hold nothing (`""`, `[]`, `{}`), as the A2A SDKs do. Only members that the
-    /// messages name, and none of a map or a list: what an entry there says it says by being there.
+    /// As the A2A SDKs do: also required and optional members that are empty (`""`, `[]`, `{}`). Only members that the
+    /// messages name, and no entry of a map or a list: an entry means something by its presence.
     WithoutEmpty,
 }
 
 /// The bytes that are signed, in the form of the specification.
 ///
 /// # Errors
-/// [`NoCanonicalForm`] for a number that other programs would read as another one.
+/// [`NoCanonicalForm`] if other programs would read a number of it differently.
 pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
     payload_in(card, Form::Specification)
 }
@@ -48,23 +48,23 @@ pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonica
 }
 
 /// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
-/// interfaces does not make one of it, since such a list may be left out of what is signed.
+/// interfaces does not make it a 1.0 card, since such a list may be left out of the payload.
 fn is_of_1_0(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
     let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !holds_nothing(list));
     has_interfaces || !(has("url") || has("protocolVersion"))
 }
 
-/// The card has a number whose canonical form is that of another number too.
+/// The card has a number that shares its canonical form with another number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the number at {place} is beyond 2^53 - 1")]
+#[error("the number at {place} exceeds 2^53 - 1")]
 pub struct NoCanonicalForm {
     /// JSON Pointer of the number.
     pub place: String,
 }
 
-/// Takes off each member of a message that is at its default value and does not count then. The messages do not
-/// contain themselves, so this ends however deep the value is.
+/// Removes the members of a message that are left out with their default value. Messages do not contain themselves, so
+/// the recursion ends at any depth of the value.
 fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
@@ -78,7 +78,7 @@ fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
     });
 }
 
-/// Leaves members out of the messages in a value. What is not of the kind that it should be stays as it is.
+/// Leaves members out of the messages in a value. A value of an unexpected type stays as it is.
 fn inside(value: &mut Value, kind: Kind, form: Form) {
     let each = |value: &mut Value, message| {
         if let Some(members) = value.as_object_mut() {
@@ -120,12 +120,12 @@ fn holds_nothing(value: &Value) -> bool {
     }
 }
 
-/// JSON Pointer of the first integer that is beyond [`MAX_INTEGER`] on either side, in whatever notation: one too long
-/// for 64 bits is a double by now, and so is `1e300`. The signatures are not looked at.
+/// JSON Pointer of the first integer beyond ±[`MAX_INTEGER`], in any notation: integers too long for 64 bits and
+/// numbers such as `1e300` are doubles here. The signatures are skipped.
 fn unsafe_integer(card: &Value) -> Option<String> {
     let is_unsafe = |number: &Number| match number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         Some(integer) => integer > MAX_INTEGER,
-        // A double beyond that bound has no fraction.
+        // A double beyond that bound is an integer.
         None => number.as_f64().is_none_or(|double| double.abs() > MAX_INTEGER as f64),
     };
     let mut open = vec![(Vec::<String>::new(), card)];

@@ -1,4 +1,4 @@
-//! The entries of `signatures`, and their protected headers (RFC 7515, 4): what is read of them and what is refused.
+//! Reads the entries of `signatures` and their protected headers (RFC 7515, 4), and refuses bad ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
@@ -8,60 +8,60 @@ use super::key::Algorithm;
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::reason::{Code, Reason};
 
-/// Longest protected header, in bytes once decoded. Ours has a hundred; a chain of certificates in `x5c`, which is not
-/// read, takes a few thousand.
+/// Longest protected header, in decoded bytes. Ours has a hundred. A chain of certificates in `x5c`, which is not read,
+/// takes a few thousand.
 pub const MAX_HEADER_BYTES: usize = 8 * 1024;
 
-/// Longest signature, in bytes once decoded: that of an RSA key of 8192 bits.
+/// Longest signature, in decoded bytes: that of an RSA key of 8192 bits.
 pub const MAX_SIGNATURE_BYTES: usize = 1024;
 
-/// `typ` of headers that are accepted, in lower case and without `application/`: what the A2A text and RFC 7515 say,
-/// what proposals for cards say, and what a common library writes unasked. A missing one is accepted too.
+/// The accepted values of `typ`, in lower case and without `application/`: those of the A2A text, of RFC 7515 and of
+/// proposals for cards, and one that a common library writes by default. A missing `typ` is accepted too.
 const TYPES: [&str; 4] = ["jose", "jose+json", "agent-card+jws", "jwt"];
 
-/// An entry whose form and header are good.
+/// An entry with a valid form and header.
 pub(super) struct Entry<'c> {
-    /// The protected header as it stands in the card: that is what is signed.
+    /// The protected header as it is written in the card; the signature covers it.
     pub(super) protected: &'c str,
     pub(super) signature: Vec<u8>,
     pub(super) algorithm: Algorithm,
     pub(super) kid: Option<String>,
 }
 
-/// What an entry says of itself, for reports: foreign text, whatever comes of the entry.
+/// What the header of an entry states, for reports. Foreign text, of refused entries too.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct StatedHeader {
     pub(super) algorithm: Option<String>,
     pub(super) kid: Option<String>,
 }
 
-/// Reads an entry. `said` is filled as far as it could be read.
+/// Reads an entry, and fills `stated` with what could be read.
 ///
 /// # Errors
 /// The reason of the first rule that it breaks.
-pub(super) fn read<'c>(entry: &'c Value, said: &mut Said) -> Result<Entry<'c>, Box<Reason>> {
+pub(super) fn read<'c>(entry: &'c Value, stated: &mut StatedHeader) -> Result<Entry<'c>, Box<Reason>> {
     let malformed = |what: &str| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
-    let protected = text("protected").ok_or_else(|| malformed("protected is missing or no text"))?;
-    let signature = text("signature").ok_or_else(|| malformed("signature is missing or no text"))?;
+    let protected = text("protected").ok_or_else(|| malformed("protected is missing or not a string"))?;
+    let signature = text("signature").ok_or_else(|| malformed("signature is missing or not a string"))?;
     let header = header(protected)?;
     let of_header = |name: &str| header.get(name).and_then(Value::as_str).map(str::to_owned);
-    *said = Said { algorithm: of_header("alg"), kid: of_header("kid") };
+    *stated = StatedHeader { algorithm: of_header("alg"), kid: of_header("kid") };
 
     check_unprotected(members, &header)?;
-    let Some(name) = &said.algorithm else { return Err(malformed("alg is missing or no text")) };
+    let Some(name) = &stated.algorithm else { return Err(malformed("alg is missing or not a string")) };
     let algorithm = Algorithm::from_name(name).ok_or_else(|| {
         let reason = Reason::new(Code::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
         Box::new(reason.observed(name.as_str()))
     })?;
     check_protected(&header)?;
-    if header.contains_key("kid") && said.kid.is_none() {
-        return Err(malformed("kid is no text"));
+    if header.contains_key("kid") && stated.kid.is_none() {
+        return Err(malformed("kid is not a string"));
     }
     let signature = decoded(signature, MAX_SIGNATURE_BYTES)
         .ok_or_else(|| malformed("signature is not base64url, or longer than any signature"))?;
-    Ok(Entry { protected, signature, algorithm, kid: said.kid.clone() })
+    Ok(Entry { protected, signature, algorithm, kid: stated.kid.clone() })
 }
 
 fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
@@ -71,12 +71,12 @@ fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
     let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
     match parse(&bytes, limits) {
         Ok(Value::Object(header)) => Ok(header),
-        Ok(_) => Err(malformed("the protected header is no object".to_owned())),
+        Ok(_) => Err(malformed("the protected header is not an object".to_owned())),
         Err(error) => Err(malformed(format!("the protected header: {error}"))),
     }
 }
 
-/// The bytes of base64url without padding, if they are not more than `most`.
+/// The bytes of base64url without padding, if they are at most `most`.
 fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
     let longest = most.div_ceil(3) * 4;
     if text.len() > longest {
@@ -85,15 +85,15 @@ fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
     BASE64URL.decode(text).ok().filter(|bytes| bytes.len() <= most)
 }
 
-/// The unprotected header is signed by nobody and so not read, but for what it must not do: be anything but an object,
-/// say a member of the protected one once more, or carry `crit`, which is for the protected one (RFC 7515, 4.1.11).
+/// The unprotected header is not signed, so its values are not used. It must be an object, must not repeat a member of
+/// the protected header, and must not have `crit` (RFC 7515, 4.1.11).
 fn check_unprotected(entry: &Map<String, Value>, protected: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(header) = entry.get("header") else { return Ok(()) };
     let Some(header) = header.as_object() else {
-        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed("header is no object")));
+        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed("header is not an object")));
     };
     if let Some(name) = header.keys().find(|name| protected.contains_key(*name)) {
-        let both = format!("{name} stands in both headers");
+        let both = format!("{name} is in both headers");
         return Err(Box::new(Reason::new(Code::SignatureMalformed).observed(both)));
     }
     refuse_members(header)
@@ -106,12 +106,12 @@ fn check_protected(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     if TYPES.contains(&text.strip_prefix("application/").unwrap_or(&text)) {
         return Ok(());
     }
-    let observed = typ.as_str().map_or_else(|| "typ is no text".to_owned(), |typ| format!("typ: {typ}"));
+    let observed = typ.as_str().map_or_else(|| "typ is not a string".to_owned(), |typ| format!("typ: {typ}"));
     Err(Box::new(Reason::new(Code::SignatureHeaderRefused).expected("typ: JOSE").observed(observed)))
 }
 
-/// Members that change how a signature is checked. `b64` (RFC 7797) is one in whatever value: a card's payload is
-/// always encoded, and the member does not count without `crit`.
+/// Members that change how a signature is checked. `b64` (RFC 7797) is refused with any value: a card's
+/// payload is always encoded, and the member means nothing without `crit`.
 fn refuse_members(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     match ["crit", "b64"].into_iter().find(|name| header.contains_key(*name)) {
         Some(name) => Err(Box::new(Reason::new(Code::SignatureHeaderRefused).observed(name))),

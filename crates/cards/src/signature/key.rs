@@ -1,4 +1,4 @@
-//! Keys of card signatures: public ones of three kinds, with the names that they go by, and private ones.
+//! Keys of card signatures: public keys of three kinds with their names, and private keys.
 
 use std::fmt;
 
@@ -25,16 +25,16 @@ const P256_BYTES: usize = 32;
 /// First byte of a point in uncompressed form (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// Sizes of an RSA modulus that are accepted, in bits: smaller ones can be factored, and larger ones only cost time.
+/// Accepted sizes of an RSA modulus, in bits. Smaller ones can be factored; larger ones only cost time.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// Bytes of an RSA public exponent that are read. Everybody has 65537, which takes three.
+/// Most bytes of an RSA public exponent. The common 65537 takes three.
 const RSA_EXPONENT_BYTES: usize = 4;
 
-/// The least RSA public exponent (FIPS 186-5, A.1.1): below it a careless padding check somewhere is all that it takes.
+/// The least RSA public exponent (FIPS 186-5, A.1.1): smaller ones allow forgery where a padding check is careless.
 const RSA_LEAST_EXPONENT: u64 = 65_537;
 
-/// The algorithms that are accepted; `none` and those with a shared secret are not among them.
+/// The accepted algorithms. `none` and those with a shared secret are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Algorithm {
     /// Ed25519 (RFC 8037).
@@ -73,10 +73,10 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A public key of a root, and the names that a signature may call it by.
+/// A public key of a root, and the names by which a signature may refer to it.
 #[derive(Clone)]
 pub(super) struct PublicKey {
-    /// What `kid` may say. Empty where the root gives the key no name: then it answers to any.
+    /// Accepted values of `kid`. If empty, the root gives the key no name, and any value is accepted.
     names: Vec<String>,
     material: Material,
 }
@@ -89,7 +89,7 @@ enum Material {
         thumbprint: String,
     },
     Weak(Algorithm),
-    /// Of another kind, or marked for another use.
+    /// A key of another kind, or for another use.
     Other,
 }
 
@@ -99,13 +99,13 @@ enum Verifier {
     AwsLc(ParsedPublicKey),
 }
 
-/// What a key is for a signature.
+/// Whether a key fits a signature's algorithm.
 pub(super) enum Fit<'k> {
-    /// One for its algorithm.
+    /// The key is for this algorithm.
     Usable(&'k PublicKey),
-    /// One for its algorithm that proves nothing.
+    /// The key is for this algorithm, but weak.
     Weak,
-    /// Another kind of key.
+    /// The key is of another kind.
     Unfit,
 }
 
@@ -117,11 +117,11 @@ impl PublicKey {
         Self { names, material: Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint } }
     }
 
-    /// The key of a JSON Web Key, under its `kid` and `further` names. One that is of no use here is kept as what it
-    /// is, so that a signature that names it is told so.
+    /// The key of a JSON Web Key, under its `kid` and `further` names. An unusable key is kept too, so that a
+    /// signature that names it gets the right reason.
     ///
     /// # Errors
-    /// When it is a private key, or a member is missing or not base64url.
+    /// If it is a private key, or a member is missing or not base64url.
     pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let mut names = further;
@@ -146,14 +146,14 @@ impl PublicKey {
         Ok(Self { names, material })
     }
 
-    /// Whether a signature that says `kid` may mean this key.
+    /// Whether a signature with this `kid` may be by this key.
     pub(super) fn answers_to(&self, kid: Option<&str>) -> bool {
         let Some(kid) = kid else { return true };
         let is_thumbprint = matches!(&self.material, Material::Usable { thumbprint, .. } if thumbprint == kid);
         self.names.is_empty() || is_thumbprint || self.names.iter().any(|name| name == kid)
     }
 
-    /// Whether signatures can hold under the key.
+    /// Whether the key can verify signatures.
     pub(super) const fn is_usable(&self) -> bool {
         matches!(self.material, Material::Usable { .. })
     }
@@ -166,7 +166,7 @@ impl PublicKey {
         }
     }
 
-    /// RFC 7638 thumbprint; empty for a key that is of no use.
+    /// RFC 7638 thumbprint; empty for an unusable key.
     pub(super) fn thumbprint(&self) -> &str {
         match &self.material {
             Material::Usable { thumbprint, .. } => thumbprint,
@@ -191,7 +191,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Whether `use`, `key_ops` and `alg` of a key, where they are there, let it verify signatures of this algorithm.
+/// Whether `use`, `key_ops` and `alg` of a key, if present, allow it to verify signatures of this algorithm.
 fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
     let is = |member: &str, allowed: &[&str]| {
         jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
@@ -276,7 +276,7 @@ fn hashed(canonical: &str) -> String {
     BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes())
 }
 
-/// A private key that signs cards. No form of it is ever printed.
+/// A private key that signs cards. It is never printed.
 pub struct CardKey {
     secret: Secret,
     kid: String,
@@ -290,10 +290,10 @@ enum Secret {
 }
 
 impl CardKey {
-    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 8192 bits. The key goes by its RFC 7638 thumbprint.
+    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 8192 bits. Its `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`KeyError::NotCardKey`] for anything else; it says nothing of what it is.
+    /// [`KeyError::NotCardKey`] for anything else. It holds nothing of the input.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         if let Ok(key) = clresolve_jose::SigningKey::from_pem(text) {
             return Ok(Self::from(key));
@@ -338,14 +338,14 @@ impl CardKey {
         }
     }
 
-    /// The same key under another name, as the verifier's root has it.
+    /// The same key under another `kid`, as the verifier's root has it.
     #[must_use]
     pub fn named(mut self, kid: impl Into<String>) -> Self {
         self.kid = kid.into();
         self
     }
 
-    /// With the URL of the key set in the header, for verifiers that look there; clresolve never does.
+    /// Puts the URL of the key set into the header, for verifiers that use it. clresolve never does.
     #[must_use]
     pub fn at(mut self, jku: impl Into<String>) -> Self {
         self.jku = Some(jku.into());

@@ -1,9 +1,9 @@
-//! The messages of an A2A 1.0 card, as far as it matters for the canonical form: which members are there, of what kind,
-//! and which of them count although they are at their default value.
+//! The messages of an A2A 1.0 card for the canonical form: their members, the type of each, and whether a member with
+//! its default value counts.
 //!
-//! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is the normative
-//! form from 1.0 on: `field_behavior = REQUIRED` is [`Presence::Required`]; `optional`, a `oneof` and every single
-//! message are [`Presence::Explicit`]; all else is [`Presence::Implicit`]. Names are those of the JSON form.
+//! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is the
+//! normative form from 1.0 on: `field_behavior = REQUIRED` is [`Presence::Required`]; `optional`, a `oneof` and every
+//! single message are [`Presence::Explicit`]; all else is [`Presence::Implicit`]. Names are those of the JSON form.
 
 use Kind::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
 use Presence::{Explicit, Implicit, Required};
@@ -15,10 +15,10 @@ pub(super) struct Member {
     pub(super) presence: Presence,
 }
 
-/// What a member holds.
+/// The type of a member.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// `google.protobuf.Struct`: anything, and nothing of it is left out.
+    /// `google.protobuf.Struct`: any value, of which nothing is left out.
     Any,
     Flag,
     /// A map from names to messages.
@@ -30,14 +30,14 @@ pub(super) enum Kind {
     Texts,
 }
 
-/// Whether a member counts that is at its default value.
+/// Whether a member with its default value counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// It does: being there says something.
+    /// It does: its presence means something.
     Explicit,
-    /// It does not: it is the same as being absent.
+    /// It does not: it means the same as an absent member.
     Implicit,
-    /// It does: it must be there.
+    /// It does: the member is required.
     Required,
 }
 
@@ -45,7 +45,7 @@ const fn member(name: &'static str, kind: Kind, presence: Presence) -> Member {
     Member { name, kind, presence }
 }
 
-/// `AgentCard`. Without `signatures`, which are taken off beforehand.
+/// `AgentCard`. Without `signatures`, which are removed before.
 pub(super) static AGENT_CARD: &[Member] = &[
     member("name", Text, Required),
     member("description", Text, Required),

@@ -1,4 +1,4 @@
-//! Trust roots: who a verifier lets vouch for keys, and how the keys are read from what a root gave.
+//! Trust roots: the sources of keys that a verifier trusts, and how their keys are read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,16 +13,16 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_jose::{KeyError, MAX_KEYS, key_list};
 
-/// Most roots of a verifier: each is asked, and a person names them.
+/// Most roots of a verifier. Each costs a request, and people name them one by one.
 pub const MAX_ROOTS: usize = 8;
 
-/// Longest DID, in bytes: its URL stays below the longest one that is asked.
+/// Longest DID, in bytes: its URL stays below the limit on URLs.
 const MAX_DID_BYTES: usize = 1024;
 
 /// What a `cl.sig.pub` record begins with.
 const RECORD_PREFIX: &str = "ed25519:";
 
-/// The roots that a verifier goes by.
+/// The roots that a verifier trusts.
 #[derive(Clone, Debug, Default)]
 pub struct TrustRoots(Vec<Root>);
 
@@ -47,7 +47,7 @@ impl From<Root> for TrustRoots {
     }
 }
 
-/// A root: its name for reports, and its keys or why there are none.
+/// A root: its name in reports, and its keys or the reason why it has none.
 #[derive(Clone, Debug)]
 pub struct Root {
     label: String,
@@ -55,21 +55,21 @@ pub struct Root {
 }
 
 impl Root {
-    /// The keys of a JSON Web Key Set (RFC 7517). Keys that no card can be signed with are passed over, and so are
-    /// malformed ones (section 5).
+    /// The keys of a JSON Web Key Set (RFC 7517). Keys that cannot sign cards are skipped, and so are malformed ones
+    /// (section 5).
     ///
     /// # Errors
-    /// When it is no such set, or holds a private key, or malformed ones and none that is of use.
+    /// If it is not such a set, holds a private key, or holds malformed keys and no usable one.
     pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, RootError> {
         let keys = well_formed(key_list(bytes)?.iter().map(|jwk| PublicKey::from_jwk(jwk, Vec::new())))?;
         Ok(Self { label: label.into(), keys: Ok(keys) })
     }
 
-    /// The keys of a DID document: those with a `publicKeyJwk` which it lets make assertions (`assertionMethod`), or all
-    /// where it does not say which those are. A key goes by its id, by the fragment of that, and by its `kid`.
+    /// The keys of a DID document with a `publicKeyJwk`: those of `assertionMethod`, or all if the document has no such
+    /// member. The names of a key are its id, the fragment of its id, and its `kid`.
     ///
     /// # Errors
-    /// When it is not the document of `did`, or a key in it is private, or some are malformed and none is of use.
+    /// If it is not the document of `did`, holds a private key, or holds malformed keys and no usable one.
     pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, RootError> {
         let document = parse(bytes, Limits::CARD).map_err(RootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str()) {
@@ -100,10 +100,10 @@ impl Root {
     }
 
     /// The key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in base64url.
-    /// It goes by the name in `cl.sig.kid`; where that is not set it answers to any name.
+    /// Its name is that of `cl.sig.kid`. Without that record, any name is accepted.
     ///
     /// # Errors
-    /// When the record has another form, or its key is weak.
+    /// If the record has another form, or its key is weak.
     pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, RootError> {
         let encoded = public_key.strip_prefix(RECORD_PREFIX).ok_or(RootError::Record)?;
         let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
@@ -114,7 +114,7 @@ impl Root {
         Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
     }
 
-    /// An Ed25519 key that is known otherwise, such as the one that signs here.
+    /// An Ed25519 key from another source, such as the program's own.
     pub fn from_key(label: impl Into<String>, key: &clresolve_jose::PublicKey) -> Self {
         Self { label: label.into(), keys: Ok(vec![PublicKey::ed25519(key.clone(), vec![key.id().to_owned()])]) }
     }
@@ -125,19 +125,19 @@ impl Root {
         Self { keys: Err(reason.at(&label)), label }
     }
 
-    /// The root, or one without keys that says why.
+    /// The root, or one without keys that has the reason.
     pub fn or_unusable(root: Result<Self, RootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
             Self::without_keys(label, Reason::new(Code::SignatureRootUnusable).observed(error.to_string()))
         })
     }
 
-    /// The root's name in reports. Foreign where it comes from a web page.
+    /// The root's name in reports. Foreign text if it comes from a web page.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// Why the root has no keys, if it has none.
+    /// The reason why the root has no keys, if it has none.
     pub fn failure(&self) -> Option<&Reason> {
         self.keys.as_ref().err()
     }
@@ -147,7 +147,7 @@ impl Root {
     }
 }
 
-/// The key of a verification method, if it is given as a JSON Web Key.
+/// The key of a verification method, if it is a JSON Web Key.
 fn method_key(method: &Value, id: &str) -> Option<Result<PublicKey, KeyError>> {
     let jwk = method.get("publicKeyJwk")?;
     let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
@@ -155,8 +155,8 @@ fn method_key(method: &Value, id: &str) -> Option<Result<PublicKey, KeyError>> {
     Some(PublicKey::from_jwk(jwk, names))
 }
 
-/// The keys without malformed ones, which RFC 7517 (section 5) has ignored: a slip in one key takes nothing from the
-/// others. Where no other is of use, the slip is what the root is told.
+/// The keys without malformed ones, which RFC 7517 (section 5) ignores: a defect of one key does not affect the others.
+/// If no other key is usable, the defect is the error.
 fn well_formed(keys: impl Iterator<Item = Result<PublicKey, KeyError>>) -> Result<Vec<PublicKey>, KeyError> {
     let (mut good, mut is_one_malformed) = (Vec::new(), false);
     for key in keys {
@@ -177,7 +177,7 @@ pub struct DidWeb {
 }
 
 impl DidWeb {
-    /// The DID as it was typed.
+    /// The DID as it was given.
     pub fn as_str(&self) -> &str {
         &self.did
     }
@@ -206,7 +206,7 @@ impl FromStr for DidWeb {
         let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(RootError::NoDid)?;
         let mut segments = rest.split(':');
         let host = segments.next().unwrap_or_default();
-        // The one character that a host part may have encoded is the colon before its port.
+        // A host part may percent-encode only the colon before its port.
         let (host, port) = match host.split_once("%3A").or_else(|| host.split_once("%3a")) {
             Some((host, port)) => (host, Some(port)),
             None => (host, None),
@@ -226,26 +226,26 @@ impl FromStr for DidWeb {
     }
 }
 
-/// Why something is no root.
+/// Why a root is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootError {
-    /// A DID document that is not strict JSON.
+    /// The DID document is not strict JSON.
     #[error("the DID document: {0}")]
     Document(JsonError),
     /// Its keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// `verificationMethod` or `assertionMethod` is no list, or too long.
+    /// `verificationMethod` or `assertionMethod` is not a list, or is too long.
     #[error("the DID document has no list of at most {MAX_KEYS} methods")]
     Methods,
     /// Not a DID of the method `web`.
     #[error("expected a DID such as did:web:example.com or did:web:example.com:agents:a")]
     NoDid,
     /// The document's `id` is not the DID.
-    #[error("the document is that of another DID")]
+    #[error("the document belongs to another DID")]
     OtherDid,
-    /// Not of the form of a `cl.sig.pub` record.
+    /// Not in the form of a `cl.sig.pub` record.
     #[error("expected ed25519: and 32 bytes in base64")]
     Record,
     /// More than [`MAX_ROOTS`].

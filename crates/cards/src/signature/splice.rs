@@ -1,4 +1,4 @@
-//! A signature written into the text of a card, of which no other byte is changed.
+//! Writes a signature into the text of a card without changing any other byte.
 
 use serde_json::Value;
 
@@ -10,18 +10,18 @@ use clresolve_core::json::{Limits, parse};
 /// White space of JSON.
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The text of a card with one more signature: what was there stays byte for byte, order and white space included.
+/// The text of a card with one more signature. The rest stays byte for byte.
 ///
 /// # Errors
-/// [`SignError`], also for what is not one strict JSON object.
+/// [`SignError`], also if the text is not one strict JSON object.
 pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, SignError> {
     let card = parse(text.as_bytes(), Limits::CARD).map_err(SignError::Json)?;
     let entry = signature(&card, key)?;
     Ok(spliced(text, &entry, card.get(SIGNATURES).is_some()))
 }
 
-/// The text with the entry in its list, which is made where there is none. The text is one JSON object, and the list is
-/// one.
+/// The text with the entry in its list, which is added if it is missing. The text is one JSON object, and `signatures`
+/// a list.
 fn spliced(text: &str, entry: &Value, has_list: bool) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
     let list = locate::find(text, &format!("/{SIGNATURES}")).filter(|_| has_list);
@@ -45,7 +45,7 @@ fn list_of(entry: &Value, lines: bool) -> String {
     format!(" [{}{}{}]", line(2), shown(entry, lines, 2), line(1))
 }
 
-/// The entry, its lines indented like the rest of a card where the card has lines.
+/// The entry, indented like the rest of the card if the card has several lines.
 fn shown(entry: &Value, lines: bool, depth: usize) -> String {
     if !lines {
         return entry.to_string();

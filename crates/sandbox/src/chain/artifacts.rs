@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use alloy_primitives::Bytes;
 use serde::Deserialize;
 
-/// A contract of `src/sandbox/contracts/src`.
+/// A contract of `contracts/src`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) enum Contract {
     HostileResolver,

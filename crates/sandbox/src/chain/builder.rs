@@ -1,4 +1,4 @@
-//! Writing the chain: names, records and blocks.
+//! Builds the chain: names, records and blocks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::abi::{NameWrapper, OwnResolver, PublicResolver, Registrar, Registry};
 use super::artifacts::Contract;
-use super::evm::{Outcome, State};
+use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
 use super::{GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER};
 use clresolve_core::name::EnsName;
@@ -31,16 +31,16 @@ const FAR_FUTURE: u64 = 4_102_444_800;
 /// SHA-256 of nothing: the root of a block without requests (EIP-7685).
 const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 
-/// A name to be put on the chain.
+/// A name to register on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// The name. Missing ancestors are registered for a holder of no importance, without a resolver.
+    /// The name. Missing ancestors are registered without a resolver.
     pub name: EnsName,
     /// Who holds it.
     pub owner: Address,
-    /// Where the registry says that it is held. A subname is held where its parent is.
+    /// The contract that holds it. A subname is held by the contract of its parent.
     pub custody: Custody,
-    /// When it expires; never, within reason, when `None`. Means nothing for a subname in the registry.
+    /// Its expiry; in the year 2100 when `None`. Without meaning for a subname in the registry.
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
@@ -65,7 +65,7 @@ impl Registration {
     }
 }
 
-/// Which contract knows a name's holder.
+/// The contract that knows a name's holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Custody {
@@ -76,7 +76,7 @@ pub enum Custody {
     NameWrapper,
 }
 
-/// What answers for a name.
+/// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolverKind {
@@ -147,14 +147,14 @@ pub enum HostileMode {
     Ssrf,
 }
 
-/// Why the chain cannot be written as asked.
+/// Why the chain cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A name that every chain has already (`eth`).
     #[error("{0} cannot be registered: every chain has it")]
     Reserved(String),
-    /// A subname that is to be held elsewhere than its parent.
+    /// A subname with another custody than its parent.
     #[error("{0} must be held by the contract that holds its parent")]
     Custody(String),
     /// The name was not registered.
@@ -174,11 +174,11 @@ pub enum BuildError {
     Transaction(String),
 }
 
-/// A chain in the making. A clone goes its own way from there, so that one world can have several futures.
+/// A chain under construction. A clone continues independently, so that one world can have several futures.
 #[derive(Clone)]
 pub struct ChainBuilder {
-    state: State,
-    /// The root of the state, where nothing has changed since it was worked out: it takes long.
+    state: Accounts,
+    /// The root of the state, if nothing has changed since it was computed: that takes long.
     root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,
@@ -212,12 +212,12 @@ impl ChainBuilder {
     /// [`BuildError::Transaction`] when a contract cannot be deployed.
     pub fn new() -> Result<Self, BuildError> {
         let mut builder = Self {
-            state: State::default(),
+            state: Accounts::default(),
             root: None,
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
-            blocks: vec![Arc::new(Sealed::new(header(None, 0, State::default().root()), State::default()))],
+            blocks: vec![Arc::new(Sealed::new(header(None, 0, Accounts::default().root()), Accounts::default()))],
             finalized: None,
         };
         builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
@@ -474,9 +474,9 @@ impl ChainBuilder {
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
         self.root = None;
         match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
-            Outcome::Returned(output) => Ok(output),
-            Outcome::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
-            Outcome::Halted(cause) => Err(BuildError::Transaction(cause)),
+            Executed::Returned(output) => Ok(output),
+            Executed::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
+            Executed::Halted(cause) => Err(BuildError::Transaction(cause)),
         }
     }
 }

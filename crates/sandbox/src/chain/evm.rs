@@ -18,7 +18,7 @@ use super::{CHAIN_ID, GAS_LIMIT};
 
 /// The accounts of the chain at one moment.
 #[derive(Clone, Default)]
-pub(super) struct State(CacheDB<EmptyDB>);
+pub(super) struct Accounts(CacheDB<EmptyDB>);
 
 /// A message call.
 pub(super) struct Call {
@@ -28,9 +28,9 @@ pub(super) struct Call {
     pub(super) gas: u64,
 }
 
-/// How an execution ended.
+/// The result of an execution.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum Executed {
     Returned(Output),
     Reverted(Bytes),
     /// Out of gas, an invalid opcode and the like.
@@ -45,13 +45,13 @@ pub(super) struct Touched {
     pub(super) failed: bool,
 }
 
-/// The EVM did not begin to execute: the sender or the gas is impossible. The cause, in words.
+/// The EVM refused to execute: the sender or the gas is invalid. Holds the cause.
 #[derive(Debug)]
 pub(super) struct Rejected(pub(super) String);
 
-impl State {
+impl Accounts {
     /// Executes a call in `block` and forgets its effects.
-    pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Outcome, Rejected> {
+    pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Executed, Rejected> {
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
             Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Executes a call or a creation before any block and keeps its effects.
-    pub(super) fn transact(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Outcome, Rejected> {
+    pub(super) fn transact(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Executed, Rejected> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
         let block = BlockEnv { timestamp: U256::ZERO, ..BlockEnv::default() };
         let mut evm =
@@ -88,12 +88,12 @@ impl State {
         self.0.storage_ref(address, slot).unwrap_or_else(|never: Infallible| match never {})
     }
 
-    /// Nonce, balance and code hash; those of an empty account where there is none.
+    /// Nonce, balance and code hash; those of an empty account if there is none.
     pub(super) fn account(&self, address: Address) -> AccountInfo {
         self.0.basic_ref(address).unwrap_or_else(|never: Infallible| match never {}).unwrap_or_default()
     }
 
-    /// Executes a call in `block` and tells which accounts and slots it read (`eth_createAccessList`).
+    /// Executes a call in `block` and returns the accounts and slots that it read (`eth_createAccessList`).
     pub(super) fn touched(&self, block: BlockEnv, call: Call) -> Result<Touched, Rejected> {
         let apart = [call.from, call.to, block.beneficiary];
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
@@ -165,10 +165,10 @@ fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxE
         .map_err(|error| Rejected(format!("{error:?}")))
 }
 
-fn outcome(executed: Result<ExecutionResult, EVMError<Infallible>>) -> Result<Outcome, Rejected> {
+fn outcome(executed: Result<ExecutionResult, EVMError<Infallible>>) -> Result<Executed, Rejected> {
     match executed.map_err(|error| Rejected(error.to_string()))? {
-        ExecutionResult::Success { output, .. } => Ok(Outcome::Returned(output)),
-        ExecutionResult::Revert { output, .. } => Ok(Outcome::Reverted(output)),
-        ExecutionResult::Halt { reason, .. } => Ok(Outcome::Halted(format!("{reason:?}"))),
+        ExecutionResult::Success { output, .. } => Ok(Executed::Returned(output)),
+        ExecutionResult::Revert { output, .. } => Ok(Executed::Reverted(output)),
+        ExecutionResult::Halt { reason, .. } => Ok(Executed::Halted(format!("{reason:?}"))),
     }
 }

@@ -10,7 +10,7 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::nodes::{BranchNode, ExtensionNode, LeafNode, RlpNode, TrieNode};
 use alloy_trie::{Nibbles, TrieAccount, TrieMask};
 
-use super::evm::State;
+use super::evm::Accounts;
 
 /// A node that is shorter than this stands in its parent itself, and in no proof.
 const HASH_BYTES: usize = 32;
@@ -24,14 +24,14 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    pub(super) fn new(state: &State) -> Self {
+    pub(super) fn new(state: &Accounts) -> Self {
         let accounts: HashMap<_, _> = state.trie_accounts().collect();
         let leaves = accounts.iter().map(|(address, account)| (keccak256(address), alloy_rlp::encode(account)));
         Self { state: Trie::new(leaves), accounts, storage: Mutex::default() }
     }
 
     /// The account and the slots of it, present or absent, with their proofs.
-    pub(super) fn prove(&self, state: &State, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
+    pub(super) fn prove(&self, state: &Accounts, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
         let account = self.accounts.get(&address).copied().unwrap_or_default();
         let storage = self.storage(state, address);
         let storage_proof = slots.iter().map(|slot| EIP1186StorageProof {
@@ -50,7 +50,7 @@ impl Tries {
         }
     }
 
-    fn storage(&self, state: &State, address: Address) -> Arc<Trie> {
+    fn storage(&self, state: &Accounts, address: Address) -> Arc<Trie> {
         let mut known = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
         let trie = known.entry(address).or_insert_with(|| {
             let leaves = state.trie_slots(address).map(|(slot, value)| (keccak256(slot), alloy_rlp::encode(value)));

@@ -114,7 +114,7 @@ async fn converse(stream: TcpStream, serving: watch::Receiver<Serving>, requests
         let serving = serving.borrow().clone();
         respond(request, serving)
     });
-    // An error is the client's, or one that a fault asked for; there is nobody to tell.
+    // An error is the client's, or one that a fault asked for.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

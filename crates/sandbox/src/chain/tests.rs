@@ -14,11 +14,11 @@ use clresolve_core::name::EnsName;
 
 sol! {
     struct Call { address target; bytes callData; }
-    struct Outcome { bool success; bytes returnData; }
+    struct Executed { bool success; bytes returnData; }
     struct Request { address sender; string[] urls; bytes data; }
 
     function tryBlockAndAggregate(bool requireSuccess, Call[] calls)
-        returns (uint256 blockNumber, bytes32 blockHash, Outcome[] results);
+        returns (uint256 blockNumber, bytes32 blockHash, Executed[] results);
     function getCurrentBlockTimestamp() returns (uint256);
     function resolve(bytes name, bytes data) returns (bytes result, address resolver);
     function findResolver(bytes name) returns (address resolver, bytes32 node, uint256 offset);
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Calls the Universal Resolver through Multicall3, as a client does that wants the block's number too.
-    async fn aggregate(&self, data: Vec<u8>, block: Value) -> (u64, Outcome) {
+    async fn aggregate(&self, data: Vec<u8>, block: Value) -> (u64, Executed) {
         let calls = vec![Call { target: UNIVERSAL_RESOLVER, callData: data.into() }];
         let aggregate = tryBlockAndAggregateCall { requireSuccess: false, calls };
         let answer = self.call(MULTICALL3, aggregate, block).await.unwrap();
@@ -148,7 +148,7 @@ impl Client {
     }
 }
 
-fn resolved(outcome: Outcome) -> Resolved {
+fn resolved(outcome: Executed) -> Resolved {
     if !outcome.success {
         return Err(outcome.returnData);
     }

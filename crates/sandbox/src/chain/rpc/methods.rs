@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::RpcFault;
-use crate::chain::evm::{Call, Outcome};
+use crate::chain::evm::{Call, Executed};
 use crate::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
 
 /// Most requests in a batch: what public endpoints commonly allow.
@@ -171,11 +171,11 @@ impl Node<'_> {
     fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
         let (id, block) = (block_id(params, 1)?, self.block(params, 1)?);
         match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
-            Outcome::Returned(output) => {
+            Executed::Returned(output) => {
                 Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))
             }
-            Outcome::Reverted(data) => Err(RpcError::reverted(data)),
-            Outcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
+            Executed::Reverted(data) => Err(RpcError::reverted(data)),
+            Executed::Halted(cause) => Err(RpcError::new(-32000, cause)),
         }
     }
 }

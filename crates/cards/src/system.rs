@@ -1,22 +1,22 @@
-//! Card systems: which one a document belongs to, and what its rules find in it.
+//! Card systems: how a document's system is recognised, and what the rules of a system find in a card.
 //!
-//! One table ([`Flavour`]) names them; each is one module with one face, `SYSTEM`. A further system is one more line of
-//! the table and its module.
+//! [`CardSystem`] lists them. Each is one module with one [`Definition`]. A further system is one more line of the list
+//! and one module.
 //!
 //! ```
-//! use clresolve_cards::flavour::{Detection, Flavour, detect};
+//! use clresolve_cards::system::{Detection, CardSystem, detect};
 //! use clresolve_verdict::card::Card;
 //!
 //! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0"}"#).unwrap();
-//! assert_eq!(detect(&card), Detection::One(Flavour::Aevum));
+//! assert_eq!(detect(&card), Detection::One(CardSystem::Aevum));
 //! ```
 
-pub mod a2a;
-pub mod aevum;
-pub mod anypoint;
+mod a2a;
+mod aevum;
+mod anypoint;
 mod commandlayer;
 pub(crate) mod mapping;
-pub mod orloj;
+mod orloj;
 mod shape;
 
 use std::fmt;
@@ -26,11 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use self::mapping::Mapping;
 use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::Profile;
 
-/// What a card is judged by.
+/// The rules that a card is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
     /// The release line of CommandLayer's rules.
@@ -46,53 +45,53 @@ impl<'r> Rules<'r> {
     }
 }
 
-/// The one face of a card system.
-struct System {
+/// The definition of a card system.
+struct Definition {
     /// Its name for people.
     title: &'static str,
-    /// Members that this system has and others do not, as far as the document shows them; empty where it shows none.
+    /// The members of the document that only this system has; empty if there are none.
     tells: fn(&Card) -> Vec<&'static str>,
-    /// Systems whose documents this one's are a kind of: where both show, it is this one.
-    refines: &'static [Flavour],
-    /// The version of the system's format that the document shows or claims.
+    /// Systems that this one specialises: where the members of both are present, the document is of this one.
+    refines: &'static [CardSystem],
+    /// The version of the system's format, by the document's members or by its own claim.
     version: fn(&Card) -> Option<String>,
     /// What its rules find.
     check: fn(&Card, &Rules<'_>) -> Vec<Reason>,
     /// Its members at the top level, in the order in which its specification lists them.
     order: &'static [&'static str],
-    /// Values that follow from others of the card, where the card has them wrong or not at all.
-    mend: fn(&Card) -> Vec<Mend>,
+    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
+    fixes: fn(&Card) -> Vec<Fix>,
     /// JSON Pointer of the member that says when the card was last changed.
     changed_at: Option<&'static str>,
     /// Where a host's cards are looked for.
-    whereabouts: Whereabouts,
-    /// Where a card of this shape says what others can say too.
+    discovery: DiscoveryRules,
+    /// The mapping of the shape that a card has to the common fields.
     mapping: fn(&Card) -> &'static Mapping,
-    /// The same of the shape in which new cards are written.
+    /// The mapping of the shape that new cards are written in.
     written: &'static Mapping,
 }
 
-/// Where a system's cards are looked for, and what is to be said where they are not.
+/// Where a system's cards are looked for, and which codes the results have.
 #[derive(Debug)]
-pub struct Whereabouts {
-    /// Paths of a host, which [`fits`] reads: `{name}` is one of the host's own systems, `*` is no walk but a form that
-    /// a URL given by hand may have.
+pub struct DiscoveryRules {
+    /// Paths of a host, in the forms of [`fits`]: `{name}` stands for one of the host's agent systems. A form with `*`
+    /// is not asked for; it only says which URLs a user may give.
     pub paths: &'static [&'static str],
-    /// What it means that none of them gave a card.
+    /// The code if none of the paths gave a card.
     pub unreachable: Code,
-    /// What it means that a path without `{name}` has nothing, where the system gives that a meaning.
+    /// The code if a path without `{name}` has no document, if the system has one for it.
     pub absent: Option<Code>,
-    /// What it means that credentials are demanded, where the system gives that a meaning.
+    /// The code if the host demands credentials, if the system has one for it.
     pub credentialed: Option<Code>,
-    /// What it means that a card is served as anything but `application/json`, where the system demands that.
+    /// The code if a card is not served as `application/json`, if the system demands that.
     pub content_type: Option<Code>,
-    /// What it means that a cache served a card past its freshness, where the system gives that a meaning.
+    /// The code if a cache served a stale card, if the system has one for it.
     pub stale: Option<Code>,
-    /// Whether a document at one of the paths is no card, but says where cards are.
+    /// Whether a document at one of the paths is not a card, but says where cards are.
     pub is_descriptor: fn(&Card) -> bool,
 }
 
-/// Whether `path` has the form of a path of [`Whereabouts`]: `{name}` is one segment, `*` anything.
+/// Whether `path` has a form of [`DiscoveryRules::paths`]: `{name}` is one segment, `*` is any text.
 pub fn fits(form: &str, path: &str) -> bool {
     let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
     if form.contains('*') {
@@ -110,25 +109,25 @@ fn no_descriptor(_card: &Card) -> bool {
     false
 }
 
-/// A value that a card must have because of others that it has.
+/// A value that follows from other members of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mend {
+pub struct Fix {
     /// JSON Pointer of the member.
     pub pointer: &'static str,
-    /// What it must be.
+    /// The value that it must have.
     pub value: String,
 }
 
-macro_rules! flavours {
+macro_rules! card_systems {
     ($($(#[$doc:meta])* $variant:ident $slug:literal $module:ident;)*) => {
         /// A card system.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
-        pub enum Flavour {
+        pub enum CardSystem {
             $($(#[$doc])* #[serde(rename = $slug)] $variant,)*
         }
 
-        impl Flavour {
+        impl CardSystem {
             /// Every card system.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -137,14 +136,14 @@ macro_rules! flavours {
                 match self { $(Self::$variant => $slug,)* }
             }
 
-            const fn system(self) -> &'static System {
-                match self { $(Self::$variant => &$module::SYSTEM,)* }
+            const fn definition(self) -> &'static Definition {
+                match self { $(Self::$variant => &$module::DEFINITION,)* }
             }
         }
     };
 }
 
-flavours! {
+card_systems! {
     /// CommandLayer Agent-Cards.
     CommandLayer "commandlayer" commandlayer;
     /// Aevum AgentCard 1.0.
@@ -157,106 +156,92 @@ flavours! {
     A2a "a2a" a2a;
 }
 
-impl Flavour {
+impl CardSystem {
     /// Its name for people.
     pub fn title(self) -> &'static str {
-        self.system().title
+        self.definition().title
     }
 
-    /// The version of the system's format that `card` shows or claims; `None` where it shows none.
+    /// The version of the system's format, by the members of `card` or by its own claim; `None` if it shows none.
     pub fn version(self, card: &Card) -> Option<String> {
-        (self.system().version)(card)
+        (self.definition().version)(card)
     }
 
     /// Its members at the top level, in the order in which its specification lists them.
     pub fn order(self) -> &'static [&'static str] {
-        self.system().order
+        self.definition().order
     }
 
-    /// Values that follow from others of the card, where the card has them wrong or not at all.
-    pub fn mend(self, card: &Card) -> Vec<Mend> {
-        (self.system().mend)(card)
+    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
+    pub fn fixes(self, card: &Card) -> Vec<Fix> {
+        (self.definition().fixes)(card)
     }
 
     /// JSON Pointer of the member that says when a card was last changed.
     pub fn changed_at(self) -> Option<&'static str> {
-        self.system().changed_at
+        self.definition().changed_at
     }
 
     /// Where a host's cards of this system are looked for.
-    pub fn whereabouts(self) -> &'static Whereabouts {
-        &self.system().whereabouts
+    pub fn discovery_rules(self) -> &'static DiscoveryRules {
+        &self.definition().discovery
     }
 
-    /// Where `card` says what cards of other systems can say too.
+    /// The mapping of the shape that `card` has.
     pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
-        (self.system().mapping)(card)
+        (self.definition().mapping)(card)
     }
 
-    /// The same of the shape in which new cards are written.
+    /// The mapping of the shape that new cards are written in.
     pub(crate) fn written(self) -> &'static Mapping {
-        self.system().written
+        self.definition().written
     }
 
     /// What the rules of this system find in `card`.
     pub fn check(self, card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-        (self.system().check)(card, rules)
+        (self.definition().check)(card, rules)
     }
 }
 
-impl fmt::Display for Flavour {
+impl fmt::Display for CardSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())
     }
 }
 
-impl FromStr for Flavour {
-    type Err = UnknownFlavour;
+impl FromStr for CardSystem {
+    type Err = UnknownCardSystem;
 
-    fn from_str(slug: &str) -> Result<Self, UnknownFlavour> {
-        Self::ALL.iter().copied().find(|flavour| flavour.slug() == slug).ok_or(UnknownFlavour)
+    fn from_str(slug: &str) -> Result<Self, UnknownCardSystem> {
+        Self::ALL.iter().copied().find(|system| system.slug() == slug).ok_or(UnknownCardSystem)
     }
 }
 
 /// No card system has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
-pub struct UnknownFlavour;
+pub struct UnknownCardSystem;
 
-/// A card has not the shape of the system as which it is read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a card of this system: {detail}")]
-pub struct Misshapen {
-    /// What is wrong, with foreign text cut short.
-    pub detail: String,
-}
-
-impl Misshapen {
-    fn of(error: &serde_json::Error) -> Self {
-        Self { detail: excerpt(&error.to_string()) }
-    }
-}
-
-/// What a document's shape says of the system that it belongs to.
+/// The card system that a document's shape shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// Members of one system, or of one and those that it refines.
-    One(Flavour),
-    /// Members of several systems, of which none is a kind of the other.
-    Several(Vec<Flavour>),
-    /// No member that tells.
+    /// It has members of one system, or of one and those that it specialises.
+    One(CardSystem),
+    /// It has members of several systems, none of which specialises the others.
+    Several(Vec<CardSystem>),
+    /// It has no member that only one system has.
     None,
 }
 
-/// Tells by its shape alone which system a document belongs to.
+/// Recognises the system of a document by its shape alone.
 pub fn detect(card: &Card) -> Detection {
-    let shown: Vec<Flavour> =
-        Flavour::ALL.iter().copied().filter(|flavour| !(flavour.system().tells)(card).is_empty()).collect();
-    let refined = |flavour: &Flavour| shown.iter().any(|other| other.system().refines.contains(flavour));
-    let mut kinds: Vec<Flavour> = shown.iter().copied().filter(|flavour| !refined(flavour)).collect();
+    let shown: Vec<CardSystem> =
+        CardSystem::ALL.iter().copied().filter(|system| !(system.definition().tells)(card).is_empty()).collect();
+    let refined = |system: &CardSystem| shown.iter().any(|other| other.definition().refines.contains(system));
+    let mut kinds: Vec<CardSystem> = shown.iter().copied().filter(|system| !refined(system)).collect();
     match (kinds.pop(), kinds.is_empty()) {
         (None, _) => Detection::None,
-        (Some(flavour), true) => Detection::One(flavour),
+        (Some(system), true) => Detection::One(system),
         (Some(last), false) => {
             kinds.push(last);
             Detection::Several(kinds)
@@ -264,8 +249,8 @@ pub fn detect(card: &Card) -> Detection {
     }
 }
 
-/// Nothing follows from other members.
-fn mends_nothing(_card: &Card) -> Vec<Mend> {
+/// For systems in which no value follows from others.
+fn no_fixes(_card: &Card) -> Vec<Fix> {
     Vec::new()
 }
 
@@ -283,31 +268,31 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_tells() {
+    fn a_system_is_recognised_by_its_members() {
         assert_eq!(
             detected(r#"{"ens": "a.eth", "entry": "x402://a.eth/b/v1"}"#),
-            Detection::One(Flavour::CommandLayer)
+            Detection::One(CardSystem::CommandLayer)
         );
-        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), Detection::One(Flavour::Anypoint));
-        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), Detection::One(Flavour::A2a));
+        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), Detection::One(CardSystem::Anypoint));
+        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), Detection::One(CardSystem::A2a));
         assert_eq!(
             detected(r#"{"supportedInterfaces": [], "url": "https://a.example/v1/agent-systems/b/a2a"}"#),
-            Detection::One(Flavour::Orloj)
+            Detection::One(CardSystem::Orloj)
         );
         let broken = r#"{"supportedInterfaces": [], "url": "/v1/agent-systems/b/a2a"}"#;
-        assert_eq!(detected(broken), Detection::One(Flavour::Orloj));
+        assert_eq!(detected(broken), Detection::One(CardSystem::Orloj));
         let urlless = r#"{"name": "b", "skills": [{"id": "a"}, {"id": "c", "inputSchema": {}}]}"#;
-        assert_eq!(detected(urlless), Detection::One(Flavour::Orloj));
+        assert_eq!(detected(urlless), Detection::One(CardSystem::Orloj));
         let richer = r#"{"url": "https://a.example", "defaultInputModes": [], "skills": [{"inputSchema": {}}]}"#;
-        assert_eq!(detected(richer), Detection::One(Flavour::A2a));
-        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(Flavour::Anypoint));
+        assert_eq!(detected(richer), Detection::One(CardSystem::A2a));
+        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(CardSystem::Anypoint));
         assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), Detection::None);
     }
 
     #[test]
     fn members_of_several_systems_are_ambiguous() {
         let both = detected(r#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "supportedInterfaces": []}"#);
-        assert_eq!(both, Detection::Several(vec![Flavour::Aevum, Flavour::A2a]));
+        assert_eq!(both, Detection::Several(vec![CardSystem::Aevum, CardSystem::A2a]));
     }
 
     #[test]
@@ -322,9 +307,9 @@ mod tests {
 
     #[test]
     fn slugs_are_read_back() {
-        for flavour in Flavour::ALL {
-            assert_eq!(flavour.slug().parse(), Ok(*flavour));
+        for system in CardSystem::ALL {
+            assert_eq!(system.slug().parse(), Ok(*system));
         }
-        assert_eq!("a3a".parse::<Flavour>(), Err(UnknownFlavour));
+        assert_eq!("a3a".parse::<CardSystem>(), Err(UnknownCardSystem));
     }
 }

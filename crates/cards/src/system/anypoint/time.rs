@@ -1,4 +1,4 @@
-//! ISO 8601 timestamps, of which the readers of RFC 3339 know a part: complete dates (calendar, ordinal, week), alone or
+//! ISO 8601 timestamps, a superset of RFC 3339: complete dates (calendar, ordinal, week), alone or
 //! with a time of day and a zone, all of them in the basic or all in the extended form.
 
 use jiff::civil::{Date, ISOWeekDate, Weekday};
@@ -67,7 +67,7 @@ fn is_zone(text: &str, form: Form) -> bool {
     parts.is_some_and(|parts| parts[0] <= 23 && parts.get(1).is_none_or(|minutes| *minutes <= 59))
 }
 
-/// The numbers of a text that are so many digits long each, in the extended form with a sign between them.
+/// The numbers of a text, of the given numbers of digits; in the extended form with a separator between them.
 fn parts(text: &str, form: Form, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
     let mut rest = text;
     let mut numbers = Vec::new();

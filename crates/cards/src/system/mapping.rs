@@ -1,8 +1,8 @@
-//! Where cards of each system say what cards of others can say too: the tables behind conversion.
+//! The tables behind conversion: where the cards of each system hold the fields that several systems have.
 
 use serde_json::{Value, json};
 
-/// Something that cards of more than one system can say.
+/// A field that the cards of several systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
     /// Name in lower case, for machines.
@@ -14,14 +14,14 @@ pub(crate) enum Field {
     Version,
     /// Where the agent is called.
     Endpoint,
-    /// In which way.
+    /// The protocol of that endpoint.
     Protocol,
     /// Version of the A2A protocol.
     ProtocolVersion,
     Documentation,
     Icon,
     Repository,
-    /// Whoever answers for the agent.
+    /// The organisation behind the agent.
     Organization,
     OrganizationUrl,
     License,
@@ -39,16 +39,16 @@ pub(crate) enum Field {
     Authentication,
     /// A2A's whole security schemes, by name.
     SchemeMap,
-    /// Which ways to authenticate a caller needs. Where a system knows no others, its
+    /// The ways to authenticate that a caller needs. In a system without such a member they are those of
     /// [`Authentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,
-    /// Whether callers that have shown who they are get a longer card.
+    /// Whether authenticated callers get a longer card.
     ExtendedCard,
 }
 
-/// Something that cards of more than one system can say of a skill.
+/// A field that the skills of several systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SkillField {
     Id,
@@ -58,9 +58,9 @@ pub(crate) enum SkillField {
     InputSchema,
     OutputSchema,
     Examples,
-    /// Media types that it takes, where they are others than the agent's.
+    /// Media types that it takes, if they differ from the agent's.
     InputModes,
-    /// Media types that it gives, where they are others than the agent's.
+    /// Media types that it gives, if they differ from the agent's.
     OutputModes,
     /// Which of the agent's security schemes it needs.
     Requirements,
@@ -71,7 +71,7 @@ pub(crate) enum SkillField {
 pub(crate) enum Form {
     /// A string.
     Text,
-    /// A string that is written only where it fits.
+    /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
     /// A boolean.
     Flag,
@@ -79,21 +79,22 @@ pub(crate) enum Form {
     Texts,
     /// A JSON object.
     Object,
-    /// A JSON list, whatever is in it.
+    /// A JSON list of any content.
     List,
-    /// A value of an older shape, read as one of the current; never written.
+    /// A value of an older shape. It is read as one of the current shape and never written.
     Older(fn(&Value) -> Option<Value>),
-    /// One word of its own; each row is its own word and the common one.
+    /// A word of the system; each row has the system's word and the common one.
     Word(Words),
     /// A list of such words.
     WordList(Words),
     /// A2A's map of security schemes.
     Schemes(SchemeForm),
-    /// A2A's list of what is needed of a caller.
+    /// A2A's list of security requirements.
     Requirements,
 }
 
-/// Own words and common words. The first row that fits is taken, so several own words may share a common one.
+/// The system's words and the common ones. The first matching row counts, so several of the system's words may share a
+/// common one.
 pub(crate) type Words = &'static [(&'static str, &'static str)];
 
 /// The two ways in which A2A writes a security scheme.
@@ -105,7 +106,7 @@ pub(crate) enum SchemeForm {
     OneOf,
 }
 
-/// Where a system says what.
+/// Where a card of a system holds each field.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     /// JSON Pointers below the card.

@@ -1,15 +1,15 @@
-//! What a MA²D card says, in common terms. Its `parameters` are words for people, no schema, so they are not carried.
+//! The common fields of an MA²D card. Its `parameters` are prose, not a schema, so they are not carried.
 
-use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
 /// The protocols of `invocation`.
 const PROTOCOLS: Words =
     &[("mcp", "mcp"), ("rest", "rest"), ("grpc", "grpc"), ("graphql", "graphql"), ("websocket", "websocket")];
 
-/// The kinds of content that are one media type; of a voice, an image or a file nobody can tell which it is.
+/// The kinds of content that are one media type. A voice, an image or a file may have many.
 const MODES: Words = &[("text", "text/plain"), ("json", "application/json")];
 
-/// As [`MODES`], for what is taken, which is never JSON.
+/// As [`MODES`], for input, which is never JSON.
 const INPUT_MODES: Words = &[("text", "text/plain")];
 
 pub(crate) static MAPPING: Mapping = Mapping {

@@ -1,6 +1,6 @@
-//! What an Orloj card says, in common terms.
+//! The common fields of an Orloj card.
 
-use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField};
+use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField};
 
 pub(crate) static MAPPING: Mapping = Mapping {
     fields: &[

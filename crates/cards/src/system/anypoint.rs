@@ -1,17 +1,16 @@
 //! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-22.
 //!
-//! The letter decides: an endpoint is an HTTP(S) URL also where the protocol is websocket. A timestamp is ISO 8601 with
-//! a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that the text does
-//! not list are allowed, and nothing is said of them.
+//! The text is applied literally: an endpoint is an HTTP(S) URL even if the protocol is websocket. A timestamp is ISO
+//! 8601 with a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that
+//! the text does not list are allowed without a finding.
 //!
-//! AN-19 is the sum of the patterns of AN-1 and AN-5. AN-20 is a matter of discovery. AN-22 (a name is unique within its
-//! organisation) is a promise of a directory: one card shows nothing of it, so it has no code.
+//! AN-19 sums up the patterns of AN-1 and AN-5. Discovery checks AN-20. AN-22 (a name is unique within its
+//! organisation) is a promise of a directory that one card cannot show, so it has no code.
 //!
 //! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them.
 
 mod change;
 mod mapping;
-mod model;
 mod time;
 
 use std::collections::BTreeSet;
@@ -20,29 +19,25 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use url::Url;
 
-pub use self::model::{
-    AgentCard, AuthType, Authentication, Capabilities, Example, Format, InputMode, Invocation, Metadata, OutputMode,
-    Protocol, Skill,
-};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "MA²D agent card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: Some("/metadata/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "*.json"],
         unreachable: Code::AnCardUnreachable,
         absent: None,
@@ -68,7 +63,7 @@ const ORDER: &[&str] = &[
     "metadata",
 ];
 
-/// The version that the text has. No member of a card names it.
+/// The version of the text. No member of a card names it.
 const VERSION: &str = "1.0";
 
 static SCHEMA: OwnSchema =
@@ -113,7 +108,7 @@ const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 /// Most skills or changes that one finding lists.
 const MAX_LISTED: usize = 8;
 
-/// What only these cards have; `invocation` alone tells, and the rest tells of a card that lacks it.
+/// Members that only these cards have. `invocation` is required; the others recognise a card that lacks it.
 fn tells(card: &Card) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
     let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
@@ -143,7 +138,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     found.weighed(rules.profile)
 }
 
-/// AN-8 and AN-15: what begins like a URL and is none.
+/// AN-8 and AN-15: values that begin like a URL and are not one.
 fn urls(card: &Card, found: &mut Findings) {
     let places = [
         ("/invocation/endpoint", Code::AnEndpointMalformed),
@@ -159,7 +154,7 @@ fn urls(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-16, for texts; the schema speaks of all else.
+/// AN-16, for strings; the schema covers other values.
 fn timestamps(card: &Card, found: &mut Findings) {
     for place in ["/metadata/created_at", "/metadata/updated_at"] {
         if let Some(text) = card.at(place).and_then(Value::as_str)

@@ -1,8 +1,8 @@
-//! What an A2A card says, in common terms: the shape of 1.0, and that of 0.2 and 0.3.
+//! The common fields of an A2A card: in the shape of 1.0, and in that of 0.2 and 0.3.
 
 use serde_json::{Map, Value, json};
 
-use crate::flavour::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
+use crate::system::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
 use clresolve_verdict::card::Card;
 
 /// The mapping of the shape that the card has.
@@ -10,7 +10,7 @@ pub(crate) fn mapping(card: &Card) -> &'static Mapping {
     if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
 }
 
-/// A2A 1.0, of whose interfaces the first is carried.
+/// A2A 1.0. Only the first interface is carried.
 pub(crate) static CURRENT: Mapping = Mapping {
     fields: &[
         (Field::Name, "/name", Form::Text),
@@ -82,7 +82,7 @@ static OLDER: Mapping = Mapping {
     ],
 };
 
-/// Security schemes as OpenAPI writes them, as 1.0 does. All or none: what is needed of a caller names them.
+/// Security schemes as OpenAPI writes them, as 1.0 does. All or none, because requirements refer to them by name.
 fn schemes(older: &Value) -> Option<Value> {
     let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::scheme(scheme)?));
     older.as_object()?.iter().map(scheme).collect::<Option<Map<_, _>>>().map(Value::Object)
@@ -101,13 +101,13 @@ fn scheme(older: &Value) -> Option<Value> {
     if let Some(place) = members.remove("in") {
         members.insert("location".to_owned(), place);
     }
-    // 1.0 has one flow in a scheme, and which one of several would be meant nobody can tell.
+    // A scheme of 1.0 has one flow. With several, it is not known which one to write.
     let one_flow = |flows: &Value| flows.as_object().is_some_and(|flows| flows.len() == 1);
     let fits = members.get("flows").is_none_or(one_flow);
     fits.then(|| json!({ kind: members }))
 }
 
-/// What is needed of a caller, `[{"name": ["scope"]}]`, as 1.0 writes it, `[{"schemes": {"name": {"list": ["scope"]}}}]`.
+/// Security requirements, `[{"name": ["scope"]}]`, as 1.0 writes it, `[{"schemes": {"name": {"list": ["scope"]}}}]`.
 fn requirements(older: &Value) -> Option<Value> {
     let requirement = |needed: &Value| {
         let scheme = |(name, scopes): (&String, &Value)| (name.clone(), json!({ "list": scopes }));

@@ -1,7 +1,7 @@
-//! What the schema of a card system objects to, each objection under the code of the rule that it breaks.
+//! The violations of a card system's schema, each under the code of the rule that it breaks.
 //!
-//! The schema is the one statement of the shape; a table of [`Line`]s says which rule stands behind which part of it.
-//! What no line speaks of is `document-schema-invalid`, unless a rule has already objected to the same place.
+//! The schema alone states the shape. A table of [`Line`]s assigns its parts to rules. A violation without a line is
+//! `document-schema-invalid`, unless a rule already has a finding at the same place.
 
 use std::sync::LazyLock;
 
@@ -22,11 +22,11 @@ pub(super) fn compiled(bytes: &[u8]) -> Schema {
     Schema::load(bytes, &[]).expect("a test compiles every schema of this crate")
 }
 
-/// One part of a schema, and the rules that it states.
+/// One part of a schema, and the rules behind it.
 pub(super) struct Line {
     /// JSON Pointer of the value; `*` stands for any one segment.
     pub(super) place: &'static str,
-    /// The keyword that objects; any where none is named.
+    /// The keyword that is violated; any keyword if none is named.
     pub(super) keyword: Option<&'static str>,
     /// The codes of the rules that are broken.
     pub(super) codes: &'static [Code],
@@ -34,13 +34,13 @@ pub(super) struct Line {
     pub(super) expected: &'static str,
 }
 
-/// The line for whatever the schema says of the value at `place`.
+/// The line for every violation at `place`.
 pub(super) const fn line(place: &'static str, codes: &'static [Code], expected: &'static str) -> Line {
     Line { place, keyword: None, codes, expected }
 }
 
 impl Line {
-    /// For objections by this keyword alone.
+    /// The line for violations of this keyword alone.
     pub(super) const fn by(self, keyword: &'static str) -> Self {
         Self { keyword: Some(keyword), ..self }
     }
@@ -50,10 +50,10 @@ impl Line {
     }
 }
 
-/// Adds what `schema` objects to in `card`; of several lines that speak of an objection, the first one counts.
+/// Adds the violations of `schema` in `card`. The first line that fits a violation counts.
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
     let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
-    // Some lines only warn: however many of their violations there are, none of another line may be missed.
+    // Some lines only warn. Their violations must not crowd out those of other lines.
     for violation in schema.every_violation(card.document()) {
         match lines.iter().find(|line| line.speaks_of(&violation)) {
             Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
@@ -81,7 +81,7 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
     }
 }
 
-/// A value as a finding shows it: texts and numbers as they are, of all else the kind.
+/// A value as a finding shows it: strings and numbers as they are, for other values their type.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => excerpt(text),

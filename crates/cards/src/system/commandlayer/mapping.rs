@@ -1,6 +1,7 @@
-//! What a CommandLayer card says, in common terms. What makes it one (verbs bound to schemas, networks) has no like elsewhere.
+//! What a CommandLayer card says, in common terms. What makes it one (verbs bound to schemas, networks) has no like
+//! elsewhere.
 
-use crate::flavour::mapping::{Field, Form, Mapping, SkillField};
+use crate::system::mapping::{Field, Form, Mapping, SkillField};
 use clresolve_core::name::EnsName;
 
 pub(crate) static MAPPING: Mapping = Mapping {

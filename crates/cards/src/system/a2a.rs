@@ -1,38 +1,34 @@
-//! The A2A project's agent card, 0.2 to 1.0. Which version a card is of, its shape tells.
+//! The A2A project's agent card, 0.2 to 1.0. The version is recognised by the card's shape.
 //!
-//! A card that has the interfaces of 1.0 is judged as one of 1.0, whatever older members stand beside them for older
-//! readers. Signatures are checked elsewhere ([`crate::signature`]); here only their shape counts.
+//! A card with the interfaces of 1.0 is judged as a card of 1.0, even if it has older members for older readers.
+//! [`crate::signature`] verifies signatures; here only their shape counts.
 
 mod mapping;
-mod model;
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub use self::model::{
-    AgentCard, Capabilities, Extension, Interface, OlderCard, OlderInterface, Provider, Signature, Skill,
-};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor, present};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes, present};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "A2A agent card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: mapping::mapping,
     written: &mapping::CURRENT,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
         unreachable: Code::DiscoveryNoCard,
         absent: None,
@@ -85,7 +81,8 @@ enum Release {
 }
 
 impl Release {
-    /// Told by the members: `supportedInterfaces` came with 1.0, `signatures` with 0.3, `protocolVersion` with 0.2.6.
+    /// The release that the members show: `supportedInterfaces` came with 1.0, `signatures` with 0.3, `protocolVersion`
+    /// with 0.2.6.
     fn of(card: &Card) -> Self {
         let claimed = card.text("/protocolVersion");
         if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
@@ -148,7 +145,7 @@ const LINES: &[Line] = &[
     line("/capabilities/extensions/*", &[Code::A2aExtensionMalformed], "an object with a URI"),
 ];
 
-/// What only these cards have.
+/// Members that only these cards have.
 fn tells(card: &Card) -> Vec<&'static str> {
     let mut shown = present(
         card,
@@ -166,7 +163,7 @@ fn tells(card: &Card) -> Vec<&'static str> {
     shown
 }
 
-/// None where the card claims one that its shape is not of.
+/// None if the card claims a version that its shape does not have.
 fn version(card: &Card) -> Option<String> {
     let release = Release::of(card);
     let is_known =
@@ -188,7 +185,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     found.weighed(rules.profile)
 }
 
-/// What the members say of the version beside the shape.
+/// Members that contradict the version of the card.
 fn claims(card: &Card, release: Release, found: &mut Findings) {
     let claimed = card.text("/protocolVersion");
     if release == Release::V1_0 {
@@ -213,12 +210,12 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
     }
 }
 
-/// Every scheme that a requirement names must be declared.
+/// A requirement may only name declared schemes.
 fn security(card: &Card, member: &str, release: Release, found: &mut Findings) {
     let declared = card.get("securitySchemes").and_then(Value::as_object);
     let mut judge = |list: Option<&Value>, place: &str| {
         for (at, requirement) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
-            // The JSON of protocol buffers has the schemes one level further down.
+            // The JSON of protocol buffers has the schemes one level deeper.
             let named = match (release, requirement.get("schemes")) {
                 (Release::V1_0, Some(Value::Object(schemes))) => Some(schemes),
                 _ => requirement.as_object(),
@@ -265,7 +262,7 @@ fn is_media_type(text: &str) -> bool {
     essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
 }
 
-/// Two skills of one id cannot be told apart.
+/// Every skill has an id of its own.
 fn skills(card: &Card, found: &mut Findings) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {
@@ -286,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_members_tell_the_version() {
+    fn the_version_is_recognised_by_the_members() {
         for (card, expected) in [
             (r#"{"supportedInterfaces": [], "protocolVersion": "0.3.0", "url": "u"}"#, "1.0"),
             (r#"{"url": "u", "protocolVersion": "0.3.0"}"#, "0.3"),

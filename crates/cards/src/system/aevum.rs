@@ -1,30 +1,28 @@
 //! Aevum AgentCard 1.0: AE-1 to AE-22.
 //!
-//! The text decides and, where it is silent, the schema that it names: a capability's id needs no dot (its lack is a
-//! warning), `auth` may have further members, tags may be repeated.
+//! The specification's text decides and, where it is silent, the schema that it names: the id of a capability needs no
+//! dot (a missing one is a warning), `auth` may have further members, tags may be repeated.
 //! `input_schema` and `output_schema` must be schemas of JSON Schema 2020-12, unknown keywords allowed; one that names
 //! another dialect in `$schema` is not judged further.
 //!
-//! Three rules are kept by what the code does and have no code. AE-19: metadata without the prefix `pacr:` is kept as
-//! it is ([`Metadata::free`]). AE-21: a card is read by pure functions, and nothing that it names is contacted; that
-//! this module does no I/O is held by a test. AE-17, its second half: no rule reads a `pacr:` member for anything but
-//! to report it, save AE-18, which gives the reputation a range. AE-20 is a matter of discovery.
+//! Three rules need no reason code. AE-19: metadata without the prefix `pacr:` gives no
+//! finding. AE-21: pure functions read a card, and nothing that it names is contacted; a test
+//! holds that this module does no I/O. The second half of AE-17: rules only report `pacr:` members, except
+//! AE-18, which gives the reputation a range. AE-20 is checked by discovery.
 //!
-//! AE-22, strictly: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
+//! AE-22 can be strict: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
 //!
 //! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them, and an agent of a
 //! private network has a private address.
 
 mod mapping;
-mod model;
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub use self::model::{AgentCard, Auth, Capability, Endpoint, Metadata, PACR, Pricing, Protocol, Scheme};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
@@ -32,18 +30,18 @@ use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 use clresolve_verdict::schema;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "Aevum AgentCard",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json"],
         unreachable: Code::AeCardUnreachable,
         absent: None,
@@ -65,6 +63,8 @@ const PRICING: &[&str] = &["base_cost_joules", "estimated_latency_ms", "currency
 
 /// The format that the text describes.
 const VERSION: &str = "1.0";
+/// What the names of metadata begin with that are computed from the causal ledger.
+const PACR: &str = "pacr:";
 /// What the member `spec` of older cards begins with; the version of their format follows.
 const OLD_SPEC: &str = "agentcard-spec/";
 
@@ -96,7 +96,7 @@ const LINES: &[Line] = &[
     line("/metadata/pacr:reputation_score", &[Code::AeReputationRange], "a number from 0 to 1"),
 ];
 
-/// What only these cards have, also the older ones that the project still serves.
+/// Members that only these cards have, including the older cards that the project still serves.
 fn tells(card: &Card) -> Vec<&'static str> {
     let shown = [
         ("agent_id", card.get("agent_id").is_some()),
@@ -109,7 +109,7 @@ fn tells(card: &Card) -> Vec<&'static str> {
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
-/// The one that an older card claims, or else that of the text.
+/// The version that an older card claims, otherwise that of the specification.
 fn version(card: &Card) -> Option<String> {
     let claimed = card.text("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
     Some(excerpt(claimed.unwrap_or(VERSION)))
@@ -157,7 +157,7 @@ fn namespace(capability: &Value, place: &str, found: &mut Findings) {
     if has_namespace || found.speak_of(&place, Code::DocumentSchemaInvalid) {
         return;
     }
-    let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message("A capability's id has no namespace.");
+    let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message("The id of a capability has no namespace.");
     reason.effect = Effect::Warn;
     found.add(reason.expected("a namespace, a dot and a name").observed(excerpt(id)).at(place));
 }

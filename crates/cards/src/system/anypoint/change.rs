@@ -1,8 +1,8 @@
-//! AN-21: what has changed since an earlier card, and whether the version says so.
+//! AN-21: breaking changes since an earlier card must raise the major version.
 //!
-//! A skill that is gone, or whose parameters, result or MCP tool differ, and another invocation break those who call the
-//! agent; they demand a higher major version. Descriptions, examples and further skills do not. After a major version of 0
-//! or a pre-release any higher version will do (Semantic Versioning 2.0, 4 and 9).
+//! Callers break if a skill is removed, if its parameters, result or MCP tool change, or if the invocation changes.
+//! Such changes demand a higher major version. Descriptions, examples and further skills do not. After a major version
+//! of 0 or a pre-release any higher version is enough (Semantic Versioning 2.0, 4 and 9).
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use clresolve_verdict::check::Findings;
 /// The members of a skill that its callers rely on.
 const RELIED_ON: [&str; 4] = ["parameters", "returns", "mcp_server", "mcp_tool"];
 
-/// Adds a finding where `card` breaks what `previous` promised, under a version that does not say so. A version that
-/// cannot be read is another rule's matter, and so is a card of another name: that is no earlier one of this agent.
+/// Adds a finding if `card` breaks callers of `previous` without a higher version. Other rules judge a version that
+/// cannot be read. A card of another name is not an earlier card of this agent.
 pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
     if previous.get("name") != card.get("name") {
         return;
@@ -40,21 +40,21 @@ pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
     found.add(Reason::new(Code::AnVersionNotRaised).expected(expected).observed(observed).at("/version"));
 }
 
-/// Whether nobody may rely on anything in that version (Semantic Versioning 2.0, 4 and 9).
+/// Whether callers may rely on nothing in that version (Semantic Versioning 2.0, 4 and 9).
 fn is_unstable(version: &Version) -> bool {
     version.major == 0 || !version.pre.is_empty()
 }
 
-/// What those who relied on `previous` no longer find, at most [`MAX_LISTED`] things.
+/// The changes that break callers of `previous`, at most [`MAX_LISTED`].
 fn broken(previous: &Card, card: &Card) -> Vec<String> {
     let skills = skills(card);
     let of_skills = self::skills(previous).into_iter().filter_map(|(name, before)| match skills.get(name) {
-        None => Some(format!("skill {} is gone", excerpt(name))),
-        Some(now) if relied_on(now) != relied_on(before) => Some(format!("skill {} is another", excerpt(name))),
+        None => Some(format!("skill {} was removed", excerpt(name))),
+        Some(now) if relied_on(now) != relied_on(before) => Some(format!("skill {} changed", excerpt(name))),
         Some(_) => None,
     });
     let differs = invocation(previous) != invocation(card);
-    let of_invocation = differs.then(|| "the invocation is another".to_owned());
+    let of_invocation = differs.then(|| "the invocation changed".to_owned());
     of_invocation.into_iter().chain(of_skills).take(MAX_LISTED).collect()
 }
 

@@ -1,13 +1,12 @@
 //! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card. OR-1 to OR-16.
 //!
-//! Only Orloj's own rules are applied; what an A2A card must have besides is not asked of it.
+//! Only Orloj's own rules are applied, not those of A2A cards.
 //!
-//! Four rules are kept by what the code does. OR-6: discovery sends no credentials. OR-15: a changed card is no finding,
-//! since cards are computed on request. OR-16: members that the text does not know are kept ([`AgentCard::further`]) and
-//! give no finding. OR-4 and OR-5 are a matter of discovery.
+//! Some rules need no reason code. OR-6: discovery sends no credentials. OR-15: a changed card is no finding,
+//! since the server computes cards on request. OR-16: members that the text does not know give no
+//! finding. Discovery checks OR-4 and OR-5.
 
 mod mapping;
-mod model;
 
 use std::sync::LazyLock;
 
@@ -15,26 +14,25 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use url::Url;
 
-pub use self::model::{AgentCard, Authentication, Capabilities, Provider, Skill};
 use super::shape::{self, Line, OwnSchema, line};
-use super::{Flavour, Rules, System, Whereabouts, mends_nothing, no_descriptor};
+use super::{CardSystem, Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "Orloj agent card",
     tells,
-    refines: &[Flavour::A2a],
+    refines: &[CardSystem::A2a],
     version,
     check,
     order: ORDER,
-    mend: mends_nothing,
+    fixes: no_fixes,
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
         unreachable: Code::OrCardUnreachable,
         absent: Some(Code::OrRootCardAbsent),
@@ -62,11 +60,11 @@ static SCHEMA: OwnSchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/orloj.agent-card.schema.json")));
 
 const LINES: &[Line] = &[
-    line("/name", &[Code::OrNameMissing], "a string with something in it"),
+    line("/name", &[Code::OrNameMissing], "a non-empty string"),
     line("/url", &[Code::OrUrlMalformed], "an absolute URI"),
     line("/skills/*", &[Code::OrSkillIncomplete], "an object with id and name"),
-    line("/skills/*/id", &[Code::OrSkillIncomplete], "a string with something in it"),
-    line("/skills/*/name", &[Code::OrSkillIncomplete], "a string with something in it"),
+    line("/skills/*/id", &[Code::OrSkillIncomplete], "a non-empty string"),
+    line("/skills/*/name", &[Code::OrSkillIncomplete], "a non-empty string"),
     line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a description, or none").by("minLength"),
     line("/skills/*/inputSchema", &[Code::OrInputSchemaEmpty], "a schema, or none").by("minProperties"),
     line("/capabilities/*", &[Code::OrCapabilityType], "true or false"),
@@ -78,8 +76,8 @@ const LINES: &[Line] = &[
     line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
-/// The endpoint's path has a form of its own (OR-3), also where the rest of it is broken. No A2A card has to have the
-/// schema of a skill's input; one that has it beside what A2A demands and Orloj does not know stays one.
+/// The path of the endpoint has its own form (OR-3); it is recognised even in a broken URL. A2A cards need no input
+/// schema for a skill. A card that has one, and also members that A2A demands and Orloj lacks, is an A2A card.
 fn tells(card: &Card) -> Vec<&'static str> {
     let has_path = |url: &str| url.contains("/v1/agent-systems/");
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -91,7 +89,7 @@ fn tells(card: &Card) -> Vec<&'static str> {
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
-/// The version of A2A that the server says it speaks; the page of the card names no version of its own.
+/// The version of A2A that the server states. Orloj's specification of the card has no version of its own.
 fn version(card: &Card) -> Option<String> {
     card.text("/protocolVersion").map(excerpt)
 }

@@ -1,26 +1,26 @@
-//! CommandLayer Agent-Cards: the checks of the walk that need no name, no record and no network.
+//! CommandLayer Agent-Cards: the checks of a verdict that need no name, no record and no network.
 
 mod mapping;
 
-use super::{Mend, Rules, System, Whereabouts, present};
+use super::{Definition, DiscoveryRules, Fix, Rules, present};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check;
 
-pub(super) static SYSTEM: System = System {
+pub(super) static DEFINITION: Definition = Definition {
     title: "CommandLayer Agent-Card",
     tells,
     refines: &[],
     version,
     check,
     order: ORDER,
-    mend,
+    fixes,
     changed_at: Some("/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    whereabouts: Whereabouts {
+    discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json", "/.well-known/agent-cards-v1.0.0.json"],
         unreachable: Code::DiscoveryNoCard,
         absent: None,
@@ -59,12 +59,13 @@ fn tells(card: &Card) -> Vec<&'static str> {
     present(card, &["ens", "implements", "entry", "schemas_mirror"])
 }
 
-/// The document by which a registry of cards says where its manifest is; no card, although it names an ENS name.
+/// Whether it is the document in which a registry of cards names its manifest. It is not a card, although it has an ENS
+/// name.
 fn is_descriptor(card: &Card) -> bool {
     card.at("/registry/manifest").is_some()
 }
 
-/// The release lines are told apart by profiles; the card's own version names the line.
+/// The card's own version names its release line.
 fn version(card: &Card) -> Option<String> {
     card.version().map(excerpt)
 }
@@ -76,22 +77,22 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     reasons.chain(unreachable_name(card).map(|reason| profile.weigh(reason))).collect()
 }
 
-/// CL-6: the slug is the first label of the name, where that is URL-safe.
-fn mend(card: &Card) -> Vec<Mend> {
+/// CL-6: the slug is the first label of the name, if that is URL-safe.
+fn fixes(card: &Card) -> Vec<Fix> {
     let (Some(ens), Some(slug)) = (card.ens(), card.get("slug")) else { return Vec::new() };
     let label = ens.split('.').next().unwrap_or_default();
     let is_fine = slug.as_str().is_some_and(|slug| check::card::is_url_safe(slug) && !slug.is_empty());
     if is_fine || label.is_empty() || !check::card::is_url_safe(label) {
         return Vec::new();
     }
-    vec![Mend { pointer: "/slug", value: label.to_owned() }]
+    vec![Fix { pointer: "/slug", value: label.to_owned() }]
 }
 
-/// CL-53, as far as the card alone tells: a name that is not in normal form equals no name that is asked for.
+/// CL-53, for the card alone: a name that is not in normal form equals no resolved name.
 fn unreachable_name(card: &Card) -> Option<Reason> {
     let ens = card.ens()?;
     let reason = |expected: String| {
-        let message = "No name that is asked for can equal the card's ens.";
+        let message = "The card's ens is not in normal form, so it equals no resolved name.";
         Reason::new(Code::CardEnsMismatch).message(message).expected(expected).observed(excerpt(ens)).at("/ens")
     };
     match EnsName::parse(ens) {

@@ -1,8 +1,8 @@
-//! What an Aevum card says, in common terms. Its prices and its `agent_id` have no like elsewhere.
+//! The common fields of an Aevum card. Other systems have no equal of its prices and its `agent_id`.
 
-use crate::flavour::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
-/// Any binding of A2A is `google_a2a` here; which one, an Aevum card does not say.
+/// `google_a2a` stands for every binding of A2A. An Aevum card does not say which one.
 const PROTOCOLS: Words = &[
     ("google_a2a", "a2a+jsonrpc"),
     ("google_a2a", "a2a+grpc"),

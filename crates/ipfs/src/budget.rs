@@ -1,0 +1,98 @@
+//! What a walk may cost: [`Budget`], and the [`Bound`] that it reached.
+
+use std::fmt;
+
+use super::id::MAX_DIGEST_BYTES;
+
+/// How much a walk may cost. A walk that exceeds a bound fails; it never returns less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Different blocks.
+    pub blocks: usize,
+    /// Bytes of one block. The specifications ask publishers to stay within 2 MiB.
+    pub block_size: usize,
+    /// Bytes of all blocks together, and of the part of a CAR that has to be read for them.
+    pub dag_bytes: usize,
+    /// Bytes of the file.
+    pub total_bytes: usize,
+    /// Levels of nodes below the root of the file.
+    pub depth: usize,
+    /// Visits to nodes, and sections read of a CAR. Only this bound stops a small graph that repeats its
+    /// nodes and holds no bytes.
+    pub visits: usize,
+}
+
+impl Budget {
+    /// Largest block that the trustless gateway specification lets a client expect.
+    pub const MAX_BLOCK_BYTES: usize = 2 << 20;
+    /// Levels of a file. A balanced tree with 174 links a node holds 2^60 bytes in 6 levels; narrow trees of small
+    /// chunks need a few more.
+    pub const MAX_DEPTH: usize = 32;
+
+    /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
+    pub const fn card() -> Self {
+        Self {
+            blocks: 1024,
+            block_size: Self::MAX_BLOCK_BYTES,
+            dag_bytes: 8 << 20,
+            total_bytes: 256 << 10,
+            depth: Self::MAX_DEPTH,
+            visits: 4096,
+        }
+    }
+
+    /// For `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
+    pub const fn cat() -> Self {
+        Self {
+            blocks: 1 << 17,
+            block_size: Self::MAX_BLOCK_BYTES,
+            dag_bytes: 128 << 20,
+            total_bytes: 64 << 20,
+            depth: Self::MAX_DEPTH,
+            visits: 1 << 17,
+        }
+    }
+}
+
+/// A bound that was exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bound {
+    /// [`Budget::block_size`].
+    BlockSize,
+    /// [`Budget::blocks`].
+    Blocks,
+    /// The header of a CAR, which may have 32 KiB.
+    CarHeader,
+    /// [`Budget::dag_bytes`].
+    DagBytes,
+    /// [`Budget::depth`].
+    Depth,
+    /// A shard wider than 1024 buckets.
+    Fanout,
+    /// An identity CID above [`MAX_DIGEST_BYTES`].
+    InlineContent,
+    /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
+    Path,
+    /// More levels of shards than the hash has bits for.
+    ShardDepth,
+    /// [`Budget::visits`].
+    Visits,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BlockSize => f.write_str("the size of one block"),
+            Self::Blocks => f.write_str("the number of blocks"),
+            Self::CarHeader => f.write_str("the size of a header"),
+            Self::DagBytes => f.write_str("the size of all blocks"),
+            Self::Depth => f.write_str("the depth of the file"),
+            Self::Fanout => f.write_str("the width of a sharded directory"),
+            Self::InlineContent => write!(f, "inline content ({MAX_DIGEST_BYTES} bytes in a CID)"),
+            Self::Path => f.write_str("the length of the path"),
+            Self::ShardDepth => f.write_str("the depth of a sharded directory"),
+            Self::Visits => f.write_str("the number of visits"),
+        }
+    }
+}

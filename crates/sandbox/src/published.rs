@@ -1,0 +1,377 @@
+//! What an agent of a [`Spec`](super::spec::Spec) publishes: the bytes of its card, the card's blocks and the records.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::schemas::Schemas;
+use super::spec::{Agent, CardEdit, Encoding, Layout, Replacement, SpecError};
+use super::web::Manners;
+use clresolve_core::digest::Digest;
+use clresolve_ipfs::ContentId;
+use clresolve_ipfs::build::{self, Blocks, Dag, Fanout};
+
+/// Host of every card, unless a record says otherwise.
+pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
+
+/// What an agent publishes.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    /// Where the card is served.
+    pub(crate) url_path: String,
+    /// The card.
+    pub(crate) card: Bytes,
+    /// Another version of it.
+    pub(crate) other: Bytes,
+    /// How it is served, placeholders filled in.
+    pub(crate) web: Manners,
+    /// Its blocks in IPFS.
+    pub(crate) blocks: Blocks,
+    /// The records that are set.
+    pub(crate) records: BTreeMap<String, String>,
+    /// The records that differ in the newest block; an empty value is a record that is not set.
+    pub(crate) latest: BTreeMap<String, String>,
+}
+
+impl Agent {
+    /// Works out what the agent publishes.
+    pub(crate) fn publish(&self, schemas: &Schemas) -> Result<Published, SpecError> {
+        let good = self.good_card(schemas);
+        let class = self.class.as_str();
+        let url_path = format!("/agents/v1.0.0/{class}/{}.json", self.name);
+        let mut fill = Fill::new(&[
+            ("name", &self.name),
+            ("label", self.label()),
+            ("class", class),
+            ("verb", self.verb()),
+            ("url", &format!("https://{CARDS_HOST}{url_path}")),
+            ("schemas.cid", &schemas.cid(self.class).to_string()),
+            ("schemas.crlf", &schemas.crlf_digest(self.class, self.verb())),
+            ("schemas.request.sha256", &schemas.request_digest(self.class, self.verb())),
+            ("schemas.receipt.sha256", &schemas.receipt_digest(self.class, self.verb())),
+        ]);
+
+        let members = self.card.members(&good, &fill);
+        let card = self.card.bytes(&members, &fill).map_err(|detail| self.error(detail))?;
+        let mut other_good = good;
+        other_good.insert("description".to_owned(), json!("Another version of this card."));
+        let other_members = self.other.members(&other_good, &fill);
+        let other = self.other.bytes(&other_members, &fill).map_err(|detail| self.error(detail))?;
+
+        let (stored, stored_other) = (self.store(&card), self.store(&other));
+        fill.add("", &stored, &card);
+        fill.add("other.", &stored_other, &other);
+        let mut blocks = stored.blocks;
+        blocks.extend(stored_other.blocks);
+
+        let mut records = self.good_records(&members, &fill, schemas);
+        records.extend(self.records.iter().map(|(key, value)| (key.clone(), fill.text(value))));
+        records.retain(|_, value| !value.is_empty());
+        let latest = self.latest.iter().map(|(key, value)| (key.clone(), fill.text(value))).collect();
+        let web = match &self.web {
+            Manners::Redirect(to) => Manners::Redirect(fill.text(to)),
+            other => other.clone(),
+        };
+        Ok(Published { url_path, card, other, web, blocks, records, latest })
+    }
+
+    fn good_card(&self, schemas: &Schemas) -> Map<String, Value> {
+        let (class, verb) = (self.class.as_str(), self.verb());
+        let bound = schemas.bound(self.class, verb);
+        let card = json!({
+            "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
+            "$id": format!("https://{CARDS_HOST}/agents/v1.0.0/{class}/{}.json", self.name),
+            "id": self.name,
+            "slug": self.label(),
+            "display_name": format!("Sandbox agent {}", self.label()),
+            "description": self.about,
+            "owner": self.owner,
+            "ens": self.name,
+            "version": "1.0.0",
+            "status": "active",
+            "class": class,
+            "implements": [verb],
+            "schemas": {"request": bound.request.location, "receipt": bound.receipt.location},
+            "schemas_mirror": {"request": bound.request.mirror, "receipt": bound.receipt.mirror},
+            "entry": format!("x402://{}/{verb}/{}", self.name, self.route),
+            "capabilities": {
+                "operations": [format!("{verb}_text")],
+                "input_types": ["text/plain", "application/json"],
+                "output_types": ["application/json"],
+            },
+            "meta": {"publisher": "Sandbox Publisher", "contact": "agents@sandbox.example", "tags": [verb, "sandbox"]},
+            "networks": ["eip155:1"],
+            "license": "Apache-2.0",
+            "created_at": "2026-01-05T09:00:00Z",
+            "updated_at": "2026-02-10T12:30:00Z",
+        });
+        let Value::Object(members) = card else { unreachable!("the literal is an object") };
+        members
+    }
+
+    fn good_records(&self, card: &Map<String, Value>, fill: &Fill, schemas: &Schemas) -> BTreeMap<String, String> {
+        let member = |key: &str, otherwise: String| match card.get(key) {
+            Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
+            _ => otherwise,
+        };
+        let entry = format!("x402://{}/{}/{}", self.name, self.verb(), self.route);
+        let mirror = if fill.get("path").is_empty() { "ipfs://{cid}" } else { "ipfs://{cid}/{path}" };
+        let mut records = BTreeMap::from([
+            ("cl.entry".to_owned(), member("entry", entry)),
+            ("cl.agentcard".to_owned(), fill.text("{url}")),
+            ("cl.cid.agentcard".to_owned(), fill.text("{cid}")),
+            ("cl.agentcard.mirror.ipfs".to_owned(), fill.text(mirror)),
+            ("cl.checksum.agentcard".to_owned(), fill.text("sha256:{sha256}")),
+            ("cl.owner".to_owned(), member("owner", self.owner.clone())),
+        ]);
+        if self.schema_records {
+            records.extend(schemas.records(self.class, self.verb()));
+        }
+        records
+    }
+
+    /// Puts `card` into IPFS as the layout says.
+    fn store(&self, card: &Bytes) -> Stored {
+        let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
+        let small = build::Layout { chunk: SMALL_CHUNK, ..build::Layout::default() };
+        let sharded = build::Layout { shard_above: 4, fanout: Fanout::SMALLEST, ..build::Layout::default() };
+        let mut dag = Dag::default();
+        match self.layout {
+            Layout::Raw => Stored::file(dag.raw(card.clone()).cid, dag.into_blocks()),
+            Layout::File => Stored::file(dag.file(card, SMALL_CHUNK).cid, dag.into_blocks()),
+            Layout::Symlink => Stored::node(SYMLINK),
+            Layout::Garbage => Stored::node(GARBAGE),
+            Layout::Directory => Stored::tree(path, card, build::Layout::default(), 0),
+            Layout::DirectoryOfBlocks => Stored::tree(path, card, small, 0),
+            Layout::Hamt => Stored::tree(path, card, sharded, HAMT_SIBLINGS),
+        }
+    }
+}
+
+/// Chunks so small that any card has several.
+const SMALL_CHUNK: usize = 512;
+
+/// Files beside the card in a sharded directory: enough for shards below shards.
+const HAMT_SIBLINGS: usize = 40;
+
+/// dag-pb with UnixFS data of type 4 (symlink) to `card.json`.
+const SYMLINK: &[u8] = b"\x0a\x0d\x08\x04\x12\x09card.json";
+
+/// dag-pb whose data is no UnixFS message.
+const GARBAGE: &[u8] = b"\x0a\x04\xff\xff\xff\xff";
+
+/// A card in IPFS.
+struct Stored {
+    cid: ContentId,
+    path: String,
+    blocks: Blocks,
+}
+
+impl Stored {
+    fn file(cid: ContentId, blocks: Blocks) -> Self {
+        Self { cid, path: String::new(), blocks }
+    }
+
+    /// A dag-pb block that is not a file.
+    fn node(block: &'static [u8]) -> Self {
+        let cid = ContentId::dag_pb_of(block);
+        Self::file(cid, Blocks::from([(cid, Bytes::from_static(block))]))
+    }
+
+    fn tree(path: String, card: &Bytes, layout: build::Layout, siblings: usize) -> Self {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let mut files: BTreeMap<String, Bytes> = (0..siblings)
+            .map(|n| (format!("{folder}/agent-{n}.json"), Bytes::from(format!("{{\"number\": {n}}}\n"))))
+            .collect();
+        files.insert("README.md".to_owned(), Bytes::from_static(b"Agent-Cards of the sandbox.\n"));
+        files.insert(path.clone(), card.clone());
+        let (cid, blocks) = build::tree(&files, layout);
+        Self { cid, path, blocks }
+    }
+}
+
+/// The CID in the form of version 0; empty if it has none.
+fn old_form(cid: &ContentId) -> String {
+    let hash = cid.to_bytes().strip_prefix(&[1, 0x70]).and_then(|hash| ContentId::from_bytes(hash).ok());
+    hash.map(|cid| cid.to_string()).unwrap_or_default()
+}
+
+/// Values of placeholders.
+struct Fill(BTreeMap<String, String>);
+
+impl Fill {
+    fn new(values: &[(&str, &str)]) -> Self {
+        Self(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    fn add(&mut self, prefix: &str, stored: &Stored, card: &[u8]) {
+        let digest = Digest::of(card).hex();
+        self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
+        self.0.insert(format!("{prefix}sha256"), digest);
+        self.0.insert(format!("{prefix}cid"), stored.cid.to_string());
+        self.0.insert(format!("{prefix}cid.v0"), old_form(&stored.cid));
+        self.0.insert(format!("{prefix}path"), stored.path.clone());
+    }
+
+    fn get(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    /// `text` with every known placeholder filled in.
+    fn text(&self, text: &str) -> String {
+        if !text.contains('{') {
+            return text.to_owned();
+        }
+        self.0.iter().fold(text.to_owned(), |text, (key, value)| text.replace(&format!("{{{key}}}"), value))
+    }
+
+    /// `value` with the placeholders in all its texts filled in.
+    fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
+            Value::Object(members) => {
+                Value::Object(members.iter().map(|(key, value)| (key.clone(), self.value(value))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl CardEdit {
+    /// The members of the card.
+    fn members(&self, good: &Map<String, Value>, fill: &Fill) -> Map<String, Value> {
+        let mut card = Value::Object(good.clone());
+        merge(&mut card, &fill.value(&Value::Object(self.patch.clone())));
+        for pointer in &self.remove {
+            remove(&mut card, pointer);
+        }
+        match card {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// The bytes of the card.
+    fn bytes(&self, members: &Map<String, Value>, fill: &Fill) -> Result<Bytes, String> {
+        let mut text = self.text.as_ref().map_or_else(|| render(members), |text| fill.text(text));
+        for Replacement { from, to } in &self.replace {
+            let from = fill.text(from);
+            if !text.contains(&from) {
+                return Err(format!("the card has no {from:?} to replace"));
+            }
+            text = text.replacen(&from, &fill.text(to), 1);
+        }
+        if self.nest > 0 {
+            let nested = format!("\"meta\": {{\"nested\": {}{},", "[".repeat(self.nest), "]".repeat(self.nest));
+            text = text.replacen("\"meta\": {", &nested, 1);
+        }
+        text.push_str(&self.append);
+        text.push_str(&" ".repeat(self.pad));
+        Ok(Bytes::from(self.encoding.encode(&text)))
+    }
+}
+
+impl Encoding {
+    fn encode(self, text: &str) -> Vec<u8> {
+        match self {
+            Self::Utf8 => text.as_bytes().to_vec(),
+            Self::Utf8Bom => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+            Self::Utf16 => "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect(),
+            Self::Latin1 => text.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect(),
+        }
+    }
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(members) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Removes the member that `pointer` names.
+fn remove(card: &mut Value, pointer: &str) {
+    let Some((parent, last)) = pointer.rsplit_once('/') else { return };
+    if let Some(Value::Object(members)) = card.pointer_mut(parent) {
+        members.remove(&last.replace("~1", "/").replace("~0", "~"));
+    }
+}
+
+/// The members of a card in the order in which people write them; others follow.
+const ORDER: [&str; 21] = [
+    "$schema",
+    "$id",
+    "id",
+    "slug",
+    "display_name",
+    "description",
+    "owner",
+    "ens",
+    "version",
+    "status",
+    "class",
+    "implements",
+    "schemas",
+    "schemas_mirror",
+    "entry",
+    "capabilities",
+    "meta",
+    "networks",
+    "license",
+    "created_at",
+    "updated_at",
+];
+
+/// The card as people write it: indented by two spaces, in [`ORDER`], with a final line end.
+fn render(members: &Map<String, Value>) -> String {
+    let known = ORDER.iter().filter_map(|key| members.get_key_value(*key));
+    let others = members.iter().filter(|(key, _)| !ORDER.contains(&key.as_str()));
+    let lines: Vec<String> = known
+        .chain(others)
+        .map(|(key, value)| format!("  {}: {}", Value::from(key.as_str()), format!("{value:#}").replace('\n', "\n  ")))
+        .collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_changes_adds_and_nests() {
+        let mut card = json!({"a": 1, "b": {"c": 2, "d": 3}});
+        merge(&mut card, &json!({"a": [1], "b": {"c": null, "e": 4}, "f": {"g": 5}}));
+        assert_eq!(card, json!({"a": [1], "b": {"d": 3, "e": 4}, "f": {"g": 5}}));
+    }
+
+    #[test]
+    fn a_pointer_removes_one_member() {
+        let mut card = json!({"a": {"b/c": 1, "d": 2}});
+        remove(&mut card, "/a/b~1c");
+        remove(&mut card, "/x/y");
+        assert_eq!(card, json!({"a": {"d": 2}}));
+    }
+
+    #[test]
+    fn a_rendered_card_reads_back() {
+        let card = json!({"zeta": {"a": [1, {"b": "two\nlines"}]}, "ens": "x.eth", "$id": "i", "implements": []});
+        let Value::Object(members) = &card else { unreachable!() };
+        let text = render(members);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), card);
+        assert!(text.starts_with("{\n  \"$id\": \"i\",\n  \"ens\""), "{text}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Cards of every system: recognised by their shape, judged, converted.
+
+use clresolve::card::Card;
+use clresolve::convert::{MAX_LOST, convert};
+use clresolve::lint::lint;
+use clresolve::profile::{DEFAULT, Profiles};
+use clresolve::reason::Effect;
+use clresolve::system::{CardSystem, Detection, Rules, detect};
+
+/// Any bytes as a card of any system: findings have a place in the text, and a conversion lists what it loses.
+pub(crate) fn system(input: &[u8]) {
+    let profile = Profiles::builtin().get(DEFAULT).expect("it is built in");
+    let rules = Rules::of(&profile);
+    let lines = input.split(|byte| *byte == b'\n').count();
+    let card = Card::parse(input);
+    for named in CardSystem::ALL.iter().copied().map(Some).chain([None]) {
+        let report = lint(input, named, &rules);
+        assert_eq!(report.valid, report.findings.iter().all(|finding| finding.effect != Effect::Fail));
+        assert!(card.is_ok() || !report.valid, "what is no card is found valid");
+        assert!(named.is_none() || report.system == named);
+        for finding in &report.findings {
+            assert!(finding.line.is_none_or(|line| (1..=lines).contains(&line)), "{finding:?}");
+            assert!(finding.span.as_ref().is_none_or(|span| input.get(span.clone()).is_some()), "{finding:?}");
+        }
+    }
+    let Ok(card) = card else { return };
+    if let Detection::Several(systems) = detect(&card) {
+        assert!(systems.len() > 1);
+    }
+    for from in CardSystem::ALL {
+        for to in CardSystem::ALL {
+            let made = convert(&card, *from, *to, &rules);
+            assert!(made.lost.len() <= MAX_LOST && (made.lost_further == 0 || made.lost.len() == MAX_LOST));
+            Card::parse(made.card.to_string().as_bytes()).expect("what is made is a card");
+        }
+    }
+}
