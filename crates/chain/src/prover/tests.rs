@@ -391,12 +391,6 @@ async fn what_reads_on_and_on_is_stopped() {
     assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProofError::TooManyAccounts);
 }
 
-#[test]
-fn blocks_from_before_the_merge_are_refused() {
-    let header = HashedHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
-    assert_eq!(header.configuration(1).unwrap_err(), ProofError::TooOld);
-}
-
 /// A made-up header may lead to nodes that no honest trie has: paths longer than a key, on which
 /// `alloy_trie::proof::verify_proof` panics.
 #[test]
