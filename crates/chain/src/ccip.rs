@@ -70,7 +70,7 @@ impl Lookups {
 fn failed(error: &CcipReadError) -> ChainError {
     if let CcipReadError::Transport(error) = error {
         match Failure::of(error, excerpt) {
-            Failure::Divided(said) => return ChainError::Disagree(said),
+            Failure::Divided(responses) => return ChainError::Disagree(responses),
             Failure::Unproven(causes) => return ChainError::Unproven(causes),
             _ => {}
         }

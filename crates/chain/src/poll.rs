@@ -249,16 +249,16 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         ChainError::TooFew { agree: self.pool.agree(), answered, failed: self.count.causes() }
     }
 
-    /// The error where every endpoint failed. A failed call or a missing block says more than an endpoint that is down.
+    /// The error where every endpoint failed. A failed call or a missing block explains more than an endpoint that is down.
     fn failure(&self) -> ChainError {
         let failures = &self.count.failures;
         let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
-        let telling = failures.iter().find(|(_, failure)| match failure {
+        let decisive = failures.iter().find(|(_, failure)| match failure {
             Failure::CallFailed(_) => true,
             failure => all_wrong && failure.is_wrong_chain(),
         });
-        let telling = telling.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
-        let Some((endpoint, failure)) = telling else { return ChainError::Unreachable(self.count.causes()) };
+        let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
+        let Some((endpoint, failure)) = decisive else { return ChainError::Unreachable(self.count.causes()) };
         let block = self.request.selector.to_string();
         failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
     }

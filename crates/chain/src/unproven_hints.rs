@@ -1,4 +1,4 @@
-//! [`UnprovenHints`]: what endpoints state without proof, beside a reading that is computed.
+//! [`UnprovenHints`]: what endpoints state without proof while a reading is computed.
 //!
 //! Two things are taken from them: what the call is likely to read, which saves exchanges, and whether the newest block
 //! differs, which may only downgrade.

@@ -18,10 +18,10 @@ fn block(number: u64, fork: u8) -> Block {
     Block { number, hash: B256::left_padding_from(&[u8::try_from(number).unwrap(), fork]), timestamp }
 }
 
-/// A counter of 2 in which endpoint `i` belongs to operator `i` and says that the newest block is the same.
-fn two(said: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
+/// A counter of 2 in which endpoint `i` belongs to operator `i` and states that the newest block is the same.
+fn two(votes: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
     let mut counter = QuorumCounter::new(2);
-    for (endpoint, (number, fork, vote)) in said.iter().enumerate() {
+    for (endpoint, (number, fork, vote)) in votes.iter().enumerate() {
         counter.observed(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
     }
     counter
@@ -42,7 +42,7 @@ fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, Block)> {
 }
 
 #[test]
-fn who_says_the_same_later_contradicts_nobody() {
+fn an_endpoint_that_agrees_late_contradicts_no_other() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
     counter.observed(2, "2", block(5, 0), "a", None);
@@ -85,8 +85,8 @@ fn a_liar_is_outvoted_and_named() {
 
 #[test]
 fn no_two_alike_is_no_agreement() {
-    for said in [[(5, 0, "a"), (5, 0, "b"), (5, 0, "c")], [(5, 0, "a"), (5, 1, "a"), (5, 2, "a")]] {
-        let counter = two(&said);
+    for votes in [[(5, 0, "a"), (5, 0, "b"), (5, 0, "c")], [(5, 0, "a"), (5, 1, "a"), (5, 2, "a")]] {
+        let counter = two(&votes);
         assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
         assert!(counter.is_divided());
     }
