@@ -807,7 +807,7 @@ async fn keys_in_urls_do_not_get_out() {
     assert!(!format!("{:?}", endpoint("proxy", &proxy.url)).contains("0123456789abcdef"));
 }
 
-/// A reader of these endpoints, of which so many must agree.
+/// A reader of these endpoints, of which `agree` must agree.
 fn quorum(agree: usize, endpoints: Vec<Endpoint>, http: &Arc<dyn HttpPost>) -> RpcChain {
     let config = ChainConfig { demand: Demand::Quorum(agree), ..config(endpoints) };
     RpcChain::new(config, http, Gateway::refusing())
@@ -909,9 +909,9 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
 
         assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{fault:?}");
         assert!(!reading.endpoints.contains(&"a".to_owned()), "{fault:?}");
-        let [(liar, said)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
+        let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(liar, "a", "{fault:?}");
-        assert!(said.starts_with("block 1 is 0x") && said.contains("records 0x"), "{said}");
+        assert!(statement.starts_with("block 1 is 0x") && statement.contains("records 0x"), "{statement}");
         assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#], "{fault:?}");
     }
 }
@@ -966,11 +966,11 @@ async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
     let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     assert!(matches!(error, ChainError::Disagree(_)), "{error}");
-    assert!(servers.iter().all(|server| server.requests() <= 2), "nobody is asked again and again");
+    assert!(servers.iter().all(|server| server.requests() <= 2), "no endpoint is asked again and again");
 }
 
 #[tokio::test]
-async fn no_spare_endpoint_is_asked_while_nobody_stalls() {
+async fn no_spare_endpoint_is_asked_while_none_stalls() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
     let reader = patient(Duration::from_secs(3600), endpoints);
@@ -1152,9 +1152,9 @@ async fn endpoints_that_contradict_each_other_are_quoted() {
 
     let error = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
-    let ChainError::Disagree(said) = &error else { panic!("{error:?}") };
-    assert_eq!(said.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert!(said.iter().all(|(_, words)| words.starts_with("block 1 is 0x")), "{error}");
+    let ChainError::Disagree(statements) = &error else { panic!("{error:?}") };
+    assert_eq!(statements.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(statements.iter().all(|(_, words)| words.starts_with("block 1 is 0x")), "{error}");
 }
 
 #[tokio::test]

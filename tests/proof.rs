@@ -1,7 +1,7 @@
-//! What each grade of proof costs, and where headers may come from. What each makes of liars: `tests/hostile/chain.rs`.
+//! The cost of each grade of proof, and the sources of headers. `tests/hostile/chain.rs` has the liars.
 
 #[path = "support/proxy.rs"]
-#[allow(dead_code, reason = "what the hostile tests need beside")]
+#[allow(dead_code, reason = "the hostile tests need more")]
 mod proxy;
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
@@ -178,7 +178,7 @@ async fn read(chain: &dyn Chain) -> Result<Reading, ChainError> {
     chain.read(&name("agent.eth"), BlockSelector::Finalized).await
 }
 
-/// As a light client would: it knows the header, and asks nobody.
+/// A source that knows the header, as a light client would.
 struct KnownHeader(Head);
 
 #[async_trait]
@@ -234,9 +234,9 @@ async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie_and_counted() {
         let proven = world.proven(config(Demand::StateProof(2), vec![liar.url(), honest.url()]));
         let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY));
-        let [(label, said)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
+        let [(label, cause)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(label, "endpoint-0");
-        assert!(said.starts_with(words) && said.contains("is refused"), "{said}");
+        assert!(cause.starts_with(words) && cause.contains("is refused"), "{cause}");
         assert!(counts.render().contains("clresolve_rpc_lies_total{endpoint=\"endpoint-0\"} 1\n"), "{lie:?}");
     }
 }

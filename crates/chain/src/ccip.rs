@@ -1,4 +1,4 @@
-//! Look-ups off the chain (EIP-3668), bounded in number, size and time, through an injected gateway client.
+//! Look-ups off the chain (EIP-3668) through an injected gateway client, bounded in number, size and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Lookups {
 fn failed(error: &CcipReadError) -> ChainError {
     if let CcipReadError::Transport(error) = error {
         match Failure::of(error, excerpt) {
-            Failure::Divided(said) => return ChainError::Disagree(said),
+            Failure::Divided(responses) => return ChainError::Disagree(responses),
             Failure::Unproven(causes) => return ChainError::Unproven(causes),
             _ => {}
         }
@@ -84,13 +84,13 @@ fn explain(error: &CcipReadError) -> String {
     {
         return match Resolved::reverted(&data) {
             Resolved::Failed(cause) | Resolved::Gateway(cause) => cause,
-            _ => "the callback did not take the gateway's answer".to_owned(),
+            _ => "the callback rejects the gateway's response".to_owned(),
         };
     }
     excerpt(&error.to_string())
 }
 
-/// The injected client, behind a type that alloy takes.
+/// The injected client, as a type that alloy accepts.
 struct Shared(Arc<dyn CcipReadGateway>);
 
 #[async_trait]

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 pub(crate) enum Need {
     /// Nothing: the answers decide.
     Nothing,
-    /// More answers. `in_sight` of those in hand count towards the decision.
+    /// More answers. `in_sight` of those received count towards the decision.
     Answers {
         /// Number of answers that count.
         in_sight: usize,
@@ -28,7 +28,7 @@ pub(crate) enum Need {
         /// Number of answers that count.
         in_sight: usize,
     },
-    /// One answer that confirms what is in hand. Another endpoint is asked only where all stall or all have answered.
+    /// One answer that confirms those received. Another endpoint is asked only where all stall or all have answered.
     Confirmation,
 }
 
@@ -96,8 +96,8 @@ impl Plan {
         self.under_way -= 1;
     }
 
-    /// No request ended for a while. Returns whether another candidate is asked beside those that stall; if so, one more
-    /// is kept under way from now on, since a stalled request is as good as lost.
+    /// No request ended for a while. Returns whether another candidate is asked. If so, one more request is kept under way
+    /// from now on, since a stalled one may never end.
     pub(crate) const fn stalled(&mut self) -> bool {
         if !self.has_candidate() {
             return false;
@@ -131,11 +131,11 @@ impl Plan {
 pub(crate) struct FanOut<F> {
     plan: Plan,
     under_way: FuturesUnordered<F>,
-    /// How long to wait for an answer until that is a stall; for ever where there is none.
+    /// How long to wait for an answer until it counts as a stall. `None`: without limit.
     patience: Option<Duration>,
 }
 
-/// What came of waiting.
+/// The result of waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<T> {
     /// An answer.

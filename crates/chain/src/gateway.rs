@@ -1,4 +1,4 @@
-//! CCIP-Read gateways (ERC-3668) through the foreign door. Their URLs are chosen by contracts.
+//! CCIP-Read gateways (EIP-3668) through the foreign door. Contracts choose their URLs.
 
 use std::time::Duration;
 
@@ -12,17 +12,14 @@ use url::Url;
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 use clresolve_egress::{Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in};
 
-/// Most gateway URLs of one request that are tried. Contracts name one to three.
-pub const MAX_GATEWAYS: usize = 8;
+/// Most gateway URLs of one request. Contracts name one to three.
+const MAX_GATEWAYS: usize = 8;
 
-/// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some KiB, in hex
-/// twice that; common servers refuse longer request lines.
+/// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some KiB, and twice as
+/// much in hexadecimal. Common servers refuse longer request lines.
 pub const URL_LIMIT: usize = 32 << 10;
 
-/// Time limit of one request over all its gateways, where the caller has no other.
-pub const CCIP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Gateways behind the guard: `https`, public names, no redirects, capped answers.
+/// A gateway client behind the guard: `https`, public names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
 pub struct GuardedGateway {
     mode: Mode,
@@ -36,13 +33,13 @@ enum Mode {
 }
 
 impl GuardedGateway {
-    /// Asks gateways through `egress`, at most `total` for one request over all its gateways.
+    /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
         Self { mode: Mode::On(egress), total }
     }
 
-    /// Refuses every request: for worlds in which no off-chain answer is wanted.
+    /// Refuses every request, for worlds without off-chain answers.
     #[must_use]
     pub fn refusing() -> Self {
         Self { mode: Mode::Off, total: Duration::ZERO }
@@ -75,7 +72,7 @@ impl GuardedGateway {
 
 #[async_trait]
 impl CcipReadGateway for GuardedGateway {
-    /// Tries the gateways in order: a 4xx answer ends the request, everything else leads to the next one.
+    /// Tries the gateways in order. A 4xx response ends the request; any other failure leads to the next gateway.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         let Mode::On(egress) = &self.mode else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
@@ -106,10 +103,10 @@ impl CcipReadGateway for GuardedGateway {
     }
 }
 
-/// The data in the body of a gateway's answer (`{"data": "0x…"}`, ERC-3668). Pure.
+/// The data in the body of a gateway's response (`{"data": "0x…"}`, EIP-3668). Pure.
 ///
 /// # Errors
-/// [`Cause::Malformed`] for a body that holds none, [`FetchError::Oversize`] for more than `cap` bytes of it.
+/// [`Cause::Malformed`] for a body without data, [`FetchError::Oversize`] for more than `cap` bytes of data.
 pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
     #[derive(Deserialize)]
     struct Answer {
@@ -122,19 +119,19 @@ pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
 const SENDER: &str = "{sender}";
 const DATA: &str = "{data}";
 
-/// Room for the JSON around the data, beside two hexadecimal digits a byte.
+/// Length of the JSON around the data. The data takes two hexadecimal digits a byte.
 const JSON_SLACK: usize = 4096;
 
 fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// The URL of a request: `{sender}` and `{data}` of the template filled in. Pure; the length is known before anything is
+/// The URL of a request: the template with `{sender}` and `{data}` filled in. Pure. The length is checked before the URL is
 /// built.
 ///
 /// # Errors
-/// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] for what is no URL then, [`EgressViolation::Disguised`] for one
-/// that does not mean what it shows.
+/// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] where the result is no URL, [`EgressViolation::Disguised`] where it
+/// does not mean what it shows.
 pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));

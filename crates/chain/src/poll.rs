@@ -30,7 +30,7 @@ pub(crate) async fn poll<Q: Votable>(
     query: Arc<Q>,
     selector: BlockSelector,
 ) -> Result<Consensus<Q::Vote>, ChainError> {
-    let mut poll = Poll::new(pool, query, selector);
+    let mut poll = QuorumPoll::new(pool, query, selector);
     poll.run().await;
     match poll.count.counter.status() {
         QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.consensus(&agreement)),
@@ -117,10 +117,10 @@ fn operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
     u32::try_from(operators.len()).unwrap_or(u32::MAX)
 }
 
-struct Poll<'p, Q: Votable> {
+struct QuorumPoll<'p, Q: Votable> {
     pool: &'p EndpointPool,
     request: Request<Q>,
-    fan_out: FanOut<JoinHandle<Response<Q::Vote>>>,
+    fan_out: FanOut<JoinHandle<Reply<Q::Vote>>>,
     count: Count<Q::Vote>,
 }
 
@@ -135,8 +135,8 @@ struct Count<V> {
     genesis: Vec<(usize, B256)>,
 }
 
-/// A response, with the index of the endpoint that gave it.
-struct Response<V> {
+/// A reply, with the index of the endpoint that gave it.
+struct Reply<V> {
     endpoint: usize,
     statement: Statement<V>,
 }
@@ -147,7 +147,7 @@ enum Statement<V> {
     Attested(Block, Box<Result<Attestation<V>, Failure>>),
 }
 
-impl<'p, Q: Votable> Poll<'p, Q> {
+impl<'p, Q: Votable> QuorumPoll<'p, Q> {
     fn new(pool: &'p EndpointPool, query: Arc<Q>, selector: BlockSelector) -> Self {
         let order = pool.in_order();
         let plan = Plan::new(order.len(), pool.width(), pool.width());
@@ -172,7 +172,7 @@ impl<'p, Q: Votable> Poll<'p, Q> {
             let Self { fan_out, request, count, .. } = self;
             let ask = |index: usize| request.observe(index, Arc::clone(&count.order[index]));
             match fan_out.next(need, ask).await {
-                Event::Answer(response) => count.add(response),
+                Event::Answer(reply) => count.add(reply),
                 Event::Stall => match count.counter.status() {
                     // An endpoint that claims a much newer block does not make an agreement wait for one that stalls.
                     QuorumStatus::Provisional(..) => break,
@@ -249,16 +249,16 @@ impl<'p, Q: Votable> Poll<'p, Q> {
         ChainError::TooFew { agree: self.pool.agree(), answered, failed: self.count.causes() }
     }
 
-    /// The error where every endpoint failed. A failed call or a missing block says more than an endpoint that is down.
+    /// The error where every endpoint failed. A failed call or a missing block explains more than an endpoint that is down.
     fn failure(&self) -> ChainError {
         let failures = &self.count.failures;
         let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
-        let telling = failures.iter().find(|(_, failure)| match failure {
+        let decisive = failures.iter().find(|(_, failure)| match failure {
             Failure::CallFailed(_) => true,
             failure => all_wrong && failure.is_wrong_chain(),
         });
-        let telling = telling.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
-        let Some((endpoint, failure)) = telling else { return ChainError::Unreachable(self.count.causes()) };
+        let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
+        let Some((endpoint, failure)) = decisive else { return ChainError::Unreachable(self.count.causes()) };
         let block = self.request.selector.to_string();
         failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
     }
@@ -280,8 +280,8 @@ impl<'p, Q: Votable> Poll<'p, Q> {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
         tokio::spawn(async move {
-            while let Some(response) = fan_out.drain().await {
-                count.add(response);
+            while let Some(reply) = fan_out.drain().await {
+                count.add(reply);
             }
             for (endpoint, _) in count.counter.against(&agreement) {
                 let liar = &count.order[endpoint];
@@ -295,9 +295,9 @@ impl<'p, Q: Votable> Poll<'p, Q> {
 }
 
 impl<V: Vote + fmt::Display> Count<V> {
-    fn add(&mut self, response: Result<Response<V>, JoinError>) {
+    fn add(&mut self, reply: Result<Reply<V>, JoinError>) {
         // A join error means that the runtime shuts down or that the task has a bug. The endpoint counts as failed.
-        let Ok(Response { endpoint, statement }) = response else { return };
+        let Ok(Reply { endpoint, statement }) = reply else { return };
         match statement {
             Statement::Observed(observation) => match *observation {
                 Ok(Observation { block, pinned, latest, genesis }) => {
@@ -353,22 +353,22 @@ struct Request<Q> {
 /// A request is a task of its own. It goes on after the poll has ended, so that its connection stays open and its
 /// endpoint's health is known.
 impl<Q: Votable> Request<Q> {
-    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> JoinHandle<Response<Q::Vote>> {
+    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> JoinHandle<Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let (selector, identity) = (self.selector, self.identity);
         tokio::spawn(async move {
             let observation = query.observe(&endpoint, selector, identity).await;
             endpoint.note(&observation, clock());
-            Response { endpoint: index, statement: Statement::Observed(Box::new(observation)) }
+            Reply { endpoint: index, statement: Statement::Observed(Box::new(observation)) }
         })
     }
 
-    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> JoinHandle<Response<Q::Vote>> {
+    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> JoinHandle<Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         tokio::spawn(async move {
             let attestation = query.attest(&endpoint, &block).await;
             endpoint.note(&attestation, clock());
-            Response { endpoint: index, statement: Statement::Attested(block, Box::new(attestation)) }
+            Reply { endpoint: index, statement: Statement::Attested(block, Box::new(attestation)) }
         })
     }
 }

@@ -72,8 +72,8 @@ impl Prover {
 
     /// The outcome of `call` in the session's block, computed over state that `source` proves.
     ///
-    /// `hint` is what the call is likely to read, besides what it read the last time. Without a hint, the source is asked
-    /// for one unless the call ran before.
+    /// `hint` is what the call is likely to read, in addition to what it read the last time. Without a hint, the source is
+    /// asked for one unless the call ran before.
     ///
     /// # Errors
     /// [`ProverError`]. What is proven by then stays in the session.

@@ -332,12 +332,16 @@ impl<V> Ballot<V> {
         self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
     }
 
+    /// Whether it has another block at that height.
+    fn denies(&self, block: &Block) -> bool {
+        self.others.iter().any(|other| other.number == block.number && other != block)
+    }
+
     /// Blocks of others that it was asked about, and about which an answer is expected.
     fn awaited(&self) -> impl Iterator<Item = &Block> {
-        self.repeats.iter().filter(|block| {
-            let is_denied = self.others.iter().any(|other| other.number == block.number);
-            self.vote(block).is_none() && !is_denied && !self.unanswered.contains(block)
-        })
+        self.repeats
+            .iter()
+            .filter(|block| self.vote(block).is_none() && !self.denies(block) && !self.unanswered.contains(block))
     }
 
     /// Whether it is ahead and may yet vouch for `block`.
@@ -346,7 +350,7 @@ impl<V> Ballot<V> {
         self.head.number > block.number
             && self.vote(block).is_none()
             && !self.unanswered.contains(block)
-            && !self.others.iter().any(|other| other.number == block.number)
+            && !self.denies(block)
             && (is_asked || self.repeats.len() < MAX_REPEATS)
     }
 }

@@ -1,6 +1,6 @@
-//! Sending JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
+//! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
-//! What comes back is bounded, and every answer belongs to a request that was made, exactly once.
+//! The reply is bounded, and every response in it belongs to exactly one request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,44 +20,44 @@ use clresolve_core::text::excerpt;
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes some 100 KB, the records of
-/// a name some 20 KB; what is larger is an attack on memory, not an answer.
+/// a name some 20 KB. A longer reply is an attack on memory.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// Statuses with which servers refuse a batch as such, though they answer its requests one by one.
+/// Statuses with which servers refuse a batch although they answer its requests one by one.
 const BATCH_REFUSALS: [u16; 6] = [400, 405, 413, 415, 422, 501];
 
-/// The door through which endpoints are asked.
+/// The HTTP client for endpoints.
 #[async_trait]
 pub trait HttpPost: Send + Sync {
-    /// POSTs `body` as `application/json` to `url`, follows no redirect, and gives the body of a 2xx answer.
+    /// POSTs `body` as `application/json` to `url`, follows no redirect, and returns the body of a 2xx response.
     ///
-    /// The body has at most `cap` bytes, after decompression too; head and body have arrived within `timeout`.
+    /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.
     ///
     /// # Errors
-    /// [`PostError`], whose message must not hold the URL: it may carry a key.
+    /// [`PostError`], whose message must not hold the URL: it may contain a key.
     async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError>;
 }
 
-/// Why a request got no body.
+/// Why a request has no body as its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostError {
     /// The time ran out.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The answer has a status other than 2xx.
+    /// The response has a status other than 2xx.
     #[error("HTTP status {0}")]
     Status(u16),
     /// The body is longer than the cap, in bytes.
     #[error("the reply has more than {0} bytes")]
     TooLarge(usize),
-    /// No connection, a broken one, or one that policy forbids: the cause, without the URL.
+    /// The connection failed or is forbidden: the cause, without the URL.
     #[error("{0}")]
     Connection(String),
 }
 
 impl PostError {
-    /// How the request is counted.
+    /// The outcome in the metrics.
     const fn outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
@@ -67,42 +67,42 @@ impl PostError {
     }
 }
 
-/// Why an exchange with an endpoint failed below the level of JSON-RPC errors.
+/// Why an exchange with an endpoint failed, apart from JSON-RPC errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TransportFault {
     /// HTTP failed.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// The body is HTML, as login pages and proxies send it.
+    /// The body is HTML, for example a login page.
     #[error("the reply is HTML, not JSON")]
     Html,
     /// The body is no JSON-RPC response.
     #[error("the reply is not JSON-RPC: {0}")]
     NotJsonRpc(String),
-    /// An answer carries the id of no request, or one a second time.
+    /// A response has the id of no request, or the same id as another one.
     #[error("the reply answers a request that was not made")]
     WrongId,
-    /// So many requests were left without an answer.
+    /// Number of requests without a response.
     #[error("the reply leaves {0} requests unanswered")]
     Missing(usize),
-    /// The endpoint answered the whole with one error, which is not about batches.
+    /// The endpoint answered the batch with one error that is not about batches.
     #[error("the endpoint refused: {0}")]
     Refused(String),
-    /// Several endpoints were asked, and too few of them said the same; what each said, by label.
+    /// Too few of several endpoints gave the same response: each response, by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
-    /// The call was to be computed from proven state, and no endpoint gave a proof that holds; what became of each.
+    /// No endpoint gave a proof that holds for a call over proven state: the cause of each, by label.
     #[error("no endpoint gave a proof that holds")]
     Unproven(Vec<(String, String)>),
 }
 
-/// One endpoint as an alloy transport. Clones share what was learnt about the endpoint.
+/// One endpoint as an alloy transport. Clones share what is known about the endpoint.
 #[derive(Clone)]
-pub(super) struct EndpointTransport(Arc<Line>);
+pub(super) struct EndpointTransport(Arc<Connection>);
 
 impl EndpointTransport {
     pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
-        Self(Arc::new(Line { http, url, label, timeout, takes_batches: AtomicBool::new(true) }))
+        Self(Arc::new(Connection { http, url, label, timeout, takes_batches: AtomicBool::new(true) }))
     }
 }
 
@@ -116,28 +116,28 @@ impl Service<RequestPacket> for EndpointTransport {
     }
 
     fn call(&mut self, packet: RequestPacket) -> Self::Future {
-        let line = Arc::clone(&self.0);
-        Box::pin(async move { line.send(packet).await.map_err(TransportErrorKind::custom) })
+        let connection = Arc::clone(&self.0);
+        Box::pin(async move { connection.send(packet).await.map_err(TransportErrorKind::custom) })
     }
 }
 
-struct Line {
+struct Connection {
     http: Arc<dyn HttpPost>,
     url: Url,
     label: String,
     timeout: Duration,
-    /// Cleared when the endpoint refuses a batch, so that it is asked one by one from then on.
+    /// Cleared when the endpoint refuses a batch. From then on requests are sent one by one.
     takes_batches: AtomicBool,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 enum Batch {
     Answered(Vec<Response>),
     /// The endpoint takes no batches, or none of this size.
     Refused,
 }
 
-impl Line {
+impl Connection {
     async fn send(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportFault> {
         let requests = match packet {
             RequestPacket::Single(request) => return self.single(request).await.map(ResponsePacket::Single),
@@ -208,7 +208,7 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// An error that answers no request in particular.
+/// An error that belongs to no single request.
 fn refusal(response: &Response) -> Option<TransportFault> {
     match &response.payload {
         ResponsePayload::Failure(error) if response.id.is_none() => {

@@ -1,4 +1,4 @@
-//! [`UnprovenHints`]: what endpoints state without proof, beside a reading that is computed.
+//! [`UnprovenHints`]: what endpoints state without proof while a reading is computed.
 //!
 //! Two things are taken from them: what the call is likely to read, which saves exchanges, and whether the newest block
 //! differs, which may only downgrade.
@@ -30,7 +30,7 @@ pub(crate) struct UnprovenHints {
     /// The endpoints in the order in which they are asked.
     order: Vec<Arc<RpcEndpoint>>,
     /// A request is a task of its own, so that it goes on while the answer is computed.
-    fan_out: FanOut<JoinHandle<Response>>,
+    fan_out: FanOut<JoinHandle<Reply>>,
     touched: Option<AccessList>,
     /// Indices of the endpoints that gave a hint, with the findings at the newest block.
     latest: Vec<(usize, Result<Findings, Failure>)>,
@@ -39,7 +39,7 @@ pub(crate) struct UnprovenHints {
 }
 
 /// The index of an endpoint, and its hint.
-type Response = (usize, Result<Hint, Failure>);
+type Reply = (usize, Result<Hint, Failure>);
 
 /// The findings at the newest block that count.
 pub(crate) struct Newest {
@@ -125,16 +125,16 @@ impl UnprovenHints {
             tokio::spawn(async move { (index, endpoint.hint(&query, selector).await) })
         };
         match fan_out.next(need, ask).await {
-            Event::Answer(response) => {
-                self.add(response);
+            Event::Answer(reply) => {
+                self.add(reply);
                 true
             }
             Event::Stall | Event::Stop => false,
         }
     }
 
-    fn add(&mut self, response: Result<Response, JoinError>) {
-        if let Ok((index, Ok(Hint { touched, latest }))) = response {
+    fn add(&mut self, reply: Result<Reply, JoinError>) {
+        if let Ok((index, Ok(Hint { touched, latest }))) = reply {
             self.received += 1;
             self.touched = self.touched.take().or(touched);
             self.latest.extend(latest.map(|latest| (index, latest)));

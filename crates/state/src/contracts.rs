@@ -12,15 +12,15 @@ use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
 /// The ENS registry on mainnet.
-pub const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
+const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
 /// The Universal Resolver's proxy on mainnet. ENSv2 keeps this address.
 pub const UNIVERSAL_RESOLVER: Address = alloy_ens::UNIVERSAL_RESOLVER_ADDRESS;
 /// Multicall3, at the same address on most chains.
 pub const MULTICALL3: Address = address!("cA11bde05977b3631167028862bE2a173976CA11");
 /// The NameWrapper on mainnet.
-pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
+const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
 /// The registrar of second-level `.eth` names on mainnet.
-pub const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
+const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
 
 /// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
 /// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
@@ -355,7 +355,7 @@ pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), B
 ///
 /// # Errors
 /// [`BadAnswer`] for the first key that was not answered.
-pub fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
+pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
@@ -370,7 +370,7 @@ pub fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>
 ///
 /// # Errors
 /// [`BadAnswer::Garbage`].
-pub fn decode_address(data: &[u8]) -> Result<Option<Address>, BadAnswer> {
+pub(crate) fn decode_address(data: &[u8]) -> Result<Option<Address>, BadAnswer> {
     let (result, _) = decode_resolved(data)?;
     let address = Address::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     Ok(Some(address).filter(|address| !address.is_zero()))

@@ -50,7 +50,7 @@ impl HashedHeader {
     }
 
     /// Decodes a header from its RLP, without trailing bytes.
-    pub fn from_rlp(rlp: &[u8]) -> Option<Self> {
+    pub(crate) fn from_rlp(rlp: &[u8]) -> Option<Self> {
         let header: Header = alloy_rlp::decode_exact(rlp).ok()?;
         Some(Self { hash: keccak256(rlp), header })
     }
@@ -76,7 +76,7 @@ impl HashedHeader {
     }
 
     /// The block's gas limit.
-    pub const fn gas_limit(&self) -> u64 {
+    pub(crate) const fn gas_limit(&self) -> u64 {
         self.header.gas_limit
     }
 
@@ -92,12 +92,12 @@ impl HashedHeader {
     }
 
     /// Hash of the parent block.
-    pub const fn parent_hash(&self) -> B256 {
+    pub(crate) const fn parent_hash(&self) -> B256 {
         self.header.parent_hash
     }
 
     /// Whether the chain keeps the hashes of its blocks in its state (EIP-2935).
-    pub const fn keeps_block_hashes(&self) -> bool {
+    pub(crate) const fn keeps_block_hashes(&self) -> bool {
         self.header.requests_hash.is_some()
     }
 
@@ -105,7 +105,7 @@ impl HashedHeader {
     ///
     /// # Errors
     /// [`ProofError::TooOld`] for a block from before the Merge.
-    pub fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProofError> {
+    pub(crate) fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProofError> {
         let mut configuration = CfgEnv::new_with_spec(self.rules(chain_id).ok_or(ProofError::TooOld)?);
         configuration.chain_id = chain_id;
         configuration.disable_nonce_check = true;
@@ -130,7 +130,7 @@ impl HashedHeader {
     }
 
     /// The block as contracts see it. Both base fees are zero, as nodes set them for calls that pay nothing.
-    pub fn environment(&self) -> BlockEnv {
+    pub(crate) fn environment(&self) -> BlockEnv {
         let header = &self.header;
         let excess_blob_gas = header.excess_blob_gas.unwrap_or_default();
         BlockEnv {
@@ -149,5 +149,16 @@ impl HashedHeader {
     /// The account that receives the block's fees.
     pub const fn beneficiary(&self) -> Address {
         self.header.beneficiary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_from_before_the_merge_are_refused() {
+        let header = HashedHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
+        assert_eq!(header.configuration(1).unwrap_err(), ProofError::TooOld);
     }
 }

@@ -16,7 +16,7 @@ mod state_proof;
 mod trie;
 
 pub use code::checked_code;
-pub use contracts::{BASE_REGISTRAR, CALL_GAS, Contracts, MULTICALL3, NAME_WRAPPER, REGISTRY, UNIVERSAL_RESOLVER};
+pub use contracts::{CALL_GAS, Contracts, MULTICALL3, UNIVERSAL_RESOLVER};
 pub use error::{Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError};
 pub use evm::{CALLER, Call, CallOutcome, Execution, run};
 pub use header::HashedHeader;

@@ -19,11 +19,11 @@ const SESSIONS: usize = 2;
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ProofNodes {
     /// The proven accounts, with their slots.
-    pub accounts: BTreeMap<Address, BTreeSet<B256>>,
+    accounts: BTreeMap<Address, BTreeSet<B256>>,
     /// The nodes of their paths in the state trie and the storage tries, each once.
     nodes: BTreeSet<Bytes>,
     /// The code of those accounts, each once.
-    pub codes: BTreeSet<Bytes>,
+    codes: BTreeSet<Bytes>,
 }
 
 impl ProofNodes {
@@ -43,7 +43,7 @@ impl ProofNodes {
     }
 
     /// Adds the proofs of another session of the same block.
-    pub fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
         for (address, slots) in other.accounts {
             self.accounts.entry(address).or_default().extend(slots);
         }

@@ -48,7 +48,7 @@ impl Proven {
     }
 
     /// The code with this hash, as deployed.
-    pub fn code(&self, hash: B256) -> Option<Bytes> {
+    pub(crate) fn code(&self, hash: B256) -> Option<Bytes> {
         self.codes.get(&hash).map(Bytecode::original_bytes)
     }
 
@@ -95,7 +95,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Whether nothing is wanted.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.codes.is_empty()
     }
 

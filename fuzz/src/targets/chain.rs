@@ -24,7 +24,7 @@ use url::Url;
 /// Number of the only block.
 pub(crate) const BLOCK: u64 = 1;
 
-/// An endpoint's answer. The first byte says what the rest is: what `eth_call` returned, the data of a revert, what the
+/// An endpoint's answer. The first byte selects what the rest is: what `eth_call` returned, the data of a revert, what the
 /// resolver alone returned, or the whole body.
 pub(crate) fn abi(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };

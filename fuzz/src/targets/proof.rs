@@ -135,7 +135,7 @@ impl Question {
     }
 }
 
-/// Changes one thing: the first byte says what, the second which, the others how.
+/// Changes one thing: the first byte selects what, the second which, the others how.
 fn change(answer: &mut EIP1186AccountProofResponse, edit: &[u8]) {
     let Some(([what, which], how)) = edit.split_first_chunk::<2>() else { return };
     let which = usize::from(*which);

@@ -175,11 +175,11 @@ proptest! {
         let late = seen.asked.iter().filter(|(_, at)| *at > 0).count();
         prop_assert!(seen.most <= first.max(width) + late);
         let prompt = does.iter().all(|does| matches!(does, Does::Answer(0..=PATIENCE) | Does::Fail(0..=PATIENCE)));
-        prop_assert!(!prompt || seen.most <= first.max(width), "without a stall no request is added beside others");
+        prop_assert!(!prompt || seen.most <= first.max(width), "without a stall no request is added");
     }
 }
 
-/// The driver: answers in any order, a hedge beside a request that never ends.
+/// The driver: answers in any order, one more request where one never ends.
 #[tokio::test]
 async fn the_first_success_wins_and_the_failures_before_it_are_kept() {
     let ask = |index: usize| async move {

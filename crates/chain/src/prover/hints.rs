@@ -13,7 +13,7 @@ use clresolve_state::Call;
 /// Capacity in bytes: the hints of some thousand names.
 const CAPACITY_BYTES: u64 = 4 << 20;
 
-/// Memory of a hint beside its slots, in bytes: the key with the entry, and each account.
+/// Memory of a hint without its slots, in bytes: the key with the entry, and each account.
 const ENTRY_BYTES: usize = 256;
 const ACCOUNT_BYTES: usize = 64;
 

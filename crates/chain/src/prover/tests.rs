@@ -237,7 +237,7 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
         let outcome = prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
         assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches);
-        // What was read is known from then on, whatever was said of it.
+        // What was read is known from then on, whatever the hint was.
         prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches + 1);
     }
@@ -250,15 +250,15 @@ async fn absent_accounts_and_slots_are_proven_absent() {
     assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[0, 0, 0]))));
 }
 
-/// What becomes of the pointer's call when an endpoint lies in this way.
-async fn told(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
+/// Why the pointer's call is refused when an endpoint lies in this way.
+async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
     let ledger = pointer();
     let error = run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err();
     assert!(error.is_lie(), "{error}");
     refused(error)
 }
 
-/// The refusal itself; an endpoint that does not answer is none.
+/// The refused proof.
 fn refused(error: ProverError) -> ProofError {
     match error {
         ProverError::Proof(error) => error,
@@ -267,8 +267,8 @@ fn refused(error: ProverError) -> ProofError {
 }
 
 /// Changes the proof of [`CONTRACT`], and leaves others alone.
-async fn told_of_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
-    told(move |given| {
+async fn refusal_for_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
+    refusal_of(move |given| {
         if let StateItem::Proof(CONTRACT, _, answer) = given {
             lie(answer);
         }
@@ -286,25 +286,25 @@ fn slot_flaw(flaw: Flaw) -> ProofError {
 
 #[tokio::test]
 async fn each_lie_is_refused_by_its_name() {
-    let lie = told_of_contract(|answer| answer.balance = U256::from(1)).await;
+    let lie = refusal_for_contract(|answer| answer.balance = U256::from(1)).await;
     assert_eq!(lie, account_flaw(Flaw::OtherValues));
-    let lie = told_of_contract(|answer| answer.code_hash = keccak256([])).await;
+    let lie = refusal_for_contract(|answer| answer.code_hash = keccak256([])).await;
     assert_eq!(lie, account_flaw(Flaw::OtherValues));
-    let lie = told_of_contract(|answer| answer.address = OTHER).await;
+    let lie = refusal_for_contract(|answer| answer.address = OTHER).await;
     assert_eq!(lie, account_flaw(Flaw::OtherRequest));
-    let lie = told_of_contract(|answer| answer.account_proof.clear()).await;
+    let lie = refusal_for_contract(|answer| answer.account_proof.clear()).await;
     assert_eq!(lie, account_flaw(Flaw::Truncated));
-    let lie = told_of_contract(|answer| answer.account_proof.push(Bytes::from_static(&[0x80]))).await;
+    let lie = refusal_for_contract(|answer| answer.account_proof.push(Bytes::from_static(&[0x80]))).await;
     assert_eq!(lie, account_flaw(Flaw::Surplus));
-    let lie = told_of_contract(|answer| answer.account_proof = vec![Bytes::from_static(&[0xc0]); 66]).await;
+    let lie = refusal_for_contract(|answer| answer.account_proof = vec![Bytes::from_static(&[0xc0]); 66]).await;
     assert_eq!(lie, account_flaw(Flaw::TooManyNodes));
-    let lie = told_of_contract(|answer| answer.account_proof = vec![vec![0; 533].into()]).await;
+    let lie = refusal_for_contract(|answer| answer.account_proof = vec![vec![0; 533].into()]).await;
     assert_eq!(lie, account_flaw(Flaw::NodeTooLong));
-    let lie = told_of_contract(|answer| *answer = pointer().prove(OTHER, &[U256::ZERO])).await;
+    let lie = refusal_for_contract(|answer| *answer = pointer().prove(OTHER, &[U256::ZERO])).await;
     assert_eq!(lie, account_flaw(Flaw::OtherRequest));
 
     let with_slots = |lie: fn(&mut EIP1186StorageProof)| {
-        told_of_contract(move |answer| answer.storage_proof.iter_mut().for_each(lie))
+        refusal_for_contract(move |answer| answer.storage_proof.iter_mut().for_each(lie))
     };
     assert_eq!(with_slots(|slot| slot.value = U256::from(6)).await, slot_flaw(Flaw::OtherValues));
     assert_eq!(with_slots(|slot| slot.value = U256::ZERO).await, slot_flaw(Flaw::OtherValues));
@@ -312,7 +312,7 @@ async fn each_lie_is_refused_by_its_name() {
     assert_eq!(with_slots(|slot| slot.key = B256::with_last_byte(7).into()).await, slot_flaw(Flaw::OtherRequest));
 
     let code = |lie: fn(Bytes) -> Vec<u8>| {
-        told(move |given| {
+        refusal_of(move |given| {
             if let StateItem::Code(CONTRACT, code) = given {
                 *code = lie(code.clone()).into();
             }
@@ -326,7 +326,7 @@ async fn each_lie_is_refused_by_its_name() {
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
     assert_eq!(refused(error), ProofError::Code { address: CONTRACT });
-    // Only code that has the proven hash says something about the contract.
+    // Only code that has the proven hash is the contract's.
     let long = Bytes::from(vec![0; (256 << 10) + 1]);
     let error = checked_code(CONTRACT, keccak256(&long), long).unwrap_err();
     assert_eq!(error, ProofError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
@@ -385,16 +385,10 @@ async fn what_reads_on_and_on_is_stopped() {
     assert_eq!(stopped(&hex!("5f5b5480600157"), &chain).await, ProofError::TooManyRounds);
     // The same, for ever.
     assert_eq!(stopped(&hex!("5f5b54600156"), &chain).await, ProofError::TooMuchGas);
-    // Slots 0, 1, 2 and so on, as far as the gas goes.
+    // Slots 0, 1, 2 and so on, until the gas runs out.
     assert_eq!(stopped(&hex!("5f5b805450600101600156"), &[(0, 1)]).await, ProofError::TooManySlots);
     // Balances of 0, 1, 2 and so on.
     assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProofError::TooManyAccounts);
-}
-
-#[test]
-fn blocks_from_before_the_merge_are_refused() {
-    let header = HashedHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
-    assert_eq!(header.configuration(1).unwrap_err(), ProofError::TooOld);
 }
 
 /// A made-up header may lead to nodes that no honest trie has: paths longer than a key, on which
@@ -450,7 +444,7 @@ fn flip(given: &mut StateItem, at: usize, with: u8) -> bool {
     false
 }
 
-/// Changes one of the values that stand beside the proofs.
+/// Changes one of the values that the response states in addition to the proofs.
 fn misstate(answer: &mut EIP1186AccountProofResponse, at: usize, with: u8) {
     let bit = U256::from(with) << (at % 248);
     let word = B256::from(bit);
@@ -497,7 +491,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On honest proofs the walk says what alloy's says.
+    /// On honest proofs the walk gives what alloy's gives.
     #[test]
     fn the_walk_agrees_with_alloys(slots in proptest::collection::btree_map(0_u64..64, 1_u64.., 0..40), asked in 0_u64..64) {
         let slots: Vec<(u64, u64)> = slots.into_iter().collect();
@@ -596,7 +590,7 @@ mod wire {
             Self { server, door, rpc, header, prover: Prover::new(CHAIN) }
         }
 
-        /// What the proven state says to `data`, and the round trips that it took.
+        /// The outcome over proven state, and its round trips.
         async fn computed(&self, name: &str) -> (Result<CallOutcome, ProverError>, usize) {
             let explain = |error: &TransportError| Failure::Unusable(error.to_string());
             let source = RpcSource { rpc: &self.rpc, explain: &explain };
@@ -608,8 +602,8 @@ mod wire {
             (outcome, self.door.posts.load(Ordering::Relaxed) - before)
         }
 
-        /// What the endpoint says.
-        async fn told(&self, name: &str) -> CallOutcome {
+        /// The outcome as the endpoint states it.
+        async fn stated(&self, name: &str) -> CallOutcome {
             let (to, data) = question(name);
             let call: TransactionRequest = eth_call(to, data);
             let answer: Bytes = self.rpc.request("eth_call", (call, self.header.id())).await.unwrap();
@@ -669,7 +663,7 @@ mod wire {
         let mut seen = HashSet::new();
         for name in NAMES {
             let (computed, posts) = world.computed(name).await;
-            assert_eq!(computed, Ok(world.told(name).await), "{name}");
+            assert_eq!(computed, Ok(world.stated(name).await), "{name}");
             let warm = world.computed(name).await.1;
             assert!(posts <= 3 && warm == 1, "{name}: {posts} round trips, {warm} when code and reads are known");
             seen.insert(format!("{computed:?}"));
@@ -688,7 +682,7 @@ mod wire {
         .await;
         for name in NAMES {
             let (computed, posts) = world.computed(name).await;
-            assert_eq!(computed, Ok(world.told(name).await), "{name}");
+            assert_eq!(computed, Ok(world.stated(name).await), "{name}");
             assert!(posts <= 14, "{name}: {posts} round trips");
         }
     }

@@ -1,9 +1,11 @@
-//! Counting, with words in place of findings.
+//! Counting, with words in place of findings; and polls of scripted endpoints.
 
 use alloy_primitives::B256;
 use jiff::Timestamp;
+use proptest::prelude::*;
 
 use super::*;
+use crate::fan_out::{Action, Plan};
 
 impl Vote for &'static str {
     fn same_answer(&self, other: &Self) -> bool {
@@ -16,10 +18,10 @@ fn block(number: u64, fork: u8) -> Block {
     Block { number, hash: B256::left_padding_from(&[u8::try_from(number).unwrap(), fork]), timestamp }
 }
 
-/// A counter of 2 in which endpoint `i` belongs to operator `i` and says that the newest block is the same.
-fn two(said: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
+/// A counter of 2 in which endpoint `i` belongs to operator `i` and states that the newest block is the same.
+fn two(votes: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
     let mut counter = QuorumCounter::new(2);
-    for (endpoint, (number, fork, vote)) in said.iter().enumerate() {
+    for (endpoint, (number, fork, vote)) in votes.iter().enumerate() {
         counter.observed(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
     }
     counter
@@ -40,7 +42,7 @@ fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, Block)> {
 }
 
 #[test]
-fn who_says_the_same_later_contradicts_nobody() {
+fn an_endpoint_that_agrees_late_contradicts_no_other() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
     counter.observed(2, "2", block(5, 0), "a", None);
@@ -83,8 +85,8 @@ fn a_liar_is_outvoted_and_named() {
 
 #[test]
 fn no_two_alike_is_no_agreement() {
-    for said in [[(5, 0, "a"), (5, 0, "b"), (5, 0, "c")], [(5, 0, "a"), (5, 1, "a"), (5, 2, "a")]] {
-        let counter = two(&said);
+    for votes in [[(5, 0, "a"), (5, 0, "b"), (5, 0, "c")], [(5, 0, "a"), (5, 1, "a"), (5, 2, "a")]] {
+        let counter = two(&votes);
         assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
         assert!(counter.is_divided());
     }
@@ -116,6 +118,20 @@ fn one_that_is_ahead_on_another_branch_does_not_join() {
     counter.observed(2, "2", block(5, 0), "a", Some(Ok("a")));
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
     assert_eq!(counter.against(&agreement), [(0, block(5, 1))]);
+}
+
+#[test]
+fn one_that_denies_a_made_up_block_may_still_vouch_for_the_true_one() {
+    // 0 makes up block 5, 1 is ahead and has the true one.
+    let mut counter = two(&[(5, 1, "x"), (6, 0, "a")]);
+    assert_eq!(again(&counter), [(1, block(5, 1))]);
+    counter.asked_again(1, block(5, 1));
+    counter.denied(1, block(5, 0));
+    counter.observed(2, "2", block(5, 0), "a", Some(Ok("a")));
+    assert_eq!(again(&counter), [(1, block(5, 0))]);
+    counter.asked_again(1, block(5, 0));
+    counter.attested(1, block(5, 0), "a");
+    assert_eq!(settled(&counter), (block(5, 0), vec![1, 2]));
 }
 
 #[test]
@@ -201,4 +217,131 @@ fn one_word_is_enough_where_one_is_asked_for() {
     let mut counter = QuorumCounter::new(1);
     counter.observed(0, "0", block(5, 0), "a", None);
     assert_eq!(settled(&counter), (block(5, 0), vec![0]));
+}
+
+/// A scripted endpoint.
+#[derive(Clone, Debug)]
+enum Script {
+    /// Follows the one chain up to this height, and takes this long for each answer.
+    Honest(u64, u64),
+    /// Makes up a block or a vote at this height.
+    Lying(u64, u8, u64),
+    /// Answers its first request alone.
+    Mute(u64, u64),
+    Failing(u64),
+}
+
+enum Reply {
+    Observed(u64, u8, &'static str),
+    Attested(Block, &'static str),
+    Denied(Block),
+    None(Option<Block>),
+}
+
+impl Script {
+    fn observe(&self) -> (u64, Reply) {
+        match *self {
+            Self::Honest(height, after) | Self::Mute(height, after) => (after, Reply::Observed(height, 0, "a")),
+            Self::Lying(height, fork, after) => (after, Reply::Observed(height, fork, "x")),
+            Self::Failing(after) => (after, Reply::None(None)),
+        }
+    }
+
+    fn attest(&self, about: Block) -> (u64, Reply) {
+        match *self {
+            Self::Honest(_, after) if about == block(about.number, 0) => (after, Reply::Attested(about, "a")),
+            Self::Honest(_, after) => (after, Reply::Denied(block(about.number, 0))),
+            Self::Lying(_, 0, after) => (after, Reply::Attested(about, "x")),
+            Self::Lying(_, fork, after) => (after, Reply::Denied(block(about.number, fork))),
+            Self::Mute(..) | Self::Failing(_) => (60_000, Reply::None(Some(about))),
+        }
+    }
+}
+
+/// Polls the endpoints for an agreement of two, as the plan says, on a clock of its own.
+fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
+    const PATIENCE: u64 = 100;
+    let mut counter = QuorumCounter::new(2);
+    let mut plan = Plan::new(scripts.len(), 3, 3);
+    let mut under_way: Vec<(u64, usize, Reply)> = Vec::new();
+    let mut now = 0;
+    loop {
+        if let QuorumStatus::Open { repeats, .. } = counter.status() {
+            for (endpoint, about) in repeats {
+                counter.asked_again(endpoint, about);
+                plan.asked_again();
+                let (after, reply) = scripts[endpoint].attest(about);
+                under_way.push((now + after, endpoint, reply));
+            }
+        }
+        let stall = match plan.next(counter.need()) {
+            Action::Ask(endpoint) => {
+                let (after, reply) = scripts[endpoint].observe();
+                under_way.push((now + after, endpoint, reply));
+                continue;
+            }
+            Action::Stop => return (counter.status(), counter),
+            Action::Wait => u64::MAX,
+            Action::WaitForStall => now + PATIENCE,
+        };
+        let next = (0..under_way.len()).min_by_key(|index| under_way[*index].0).expect("a request is under way");
+        if under_way[next].0 > stall {
+            now = stall;
+            if !plan.stalled() {
+                match counter.status() {
+                    QuorumStatus::Provisional(..) => return (counter.status(), counter),
+                    _ => counter.stop_awaiting(),
+                }
+            }
+            continue;
+        }
+        let (at, endpoint, reply) = under_way.remove(next);
+        now = at;
+        plan.ended();
+        match reply {
+            Reply::Observed(height, fork, vote) => {
+                counter.observed(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
+            }
+            Reply::Attested(about, vote) => counter.attested(endpoint, about, vote),
+            Reply::Denied(other) => counter.denied(endpoint, other),
+            Reply::None(Some(about)) => counter.unanswered(endpoint, about),
+            Reply::None(None) => {}
+        }
+    }
+}
+
+/// Any endpoints, of which one lies at most.
+fn endpoints() -> impl Strategy<Value = Vec<Script>> {
+    let honest = prop_oneof![
+        4 => (5..9_u64, 0..300_u64).prop_map(|(height, after)| Script::Honest(height, after)),
+        1 => (5..9_u64, 0..300_u64).prop_map(|(height, after)| Script::Mute(height, after)),
+        1 => (0..300_u64).prop_map(Script::Failing),
+    ];
+    let liar = (4..10_u64, 0..3_u8, 0..300_u64).prop_map(|(height, fork, after)| Script::Lying(height, fork, after));
+    (proptest::collection::vec(honest, 0..7), proptest::option::of(liar), any::<proptest::sample::Index>()).prop_map(
+        |(mut scripts, liar, place)| {
+            let place = place.index(scripts.len() + 1);
+            liar.into_iter().for_each(|liar| scripts.insert(place, liar));
+            scripts
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn one_liar_never_decides_and_two_honest_endpoints_always_do(scripts in endpoints()) {
+        let honest = scripts.iter().filter(|script| matches!(script, Script::Honest(..))).count();
+        let (status, counter) = polled(&scripts);
+        match status {
+            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
+                prop_assert_eq!(agreement.block, block(agreement.block.number, 0));
+                for endpoint in &agreement.endpoints {
+                    prop_assert_eq!(counter.vote(*endpoint, &agreement.block), Some(&"a"));
+                }
+                let liars: Vec<usize> = counter.against(&agreement).into_iter().map(|(endpoint, _)| endpoint).collect();
+                prop_assert!(liars.iter().all(|endpoint| matches!(scripts[*endpoint], Script::Lying(..))));
+            }
+            QuorumStatus::Open { .. } => prop_assert!(honest < 2, "{} honest endpoints", honest),
+        }
+    }
 }
