@@ -317,22 +317,22 @@ fn a_row_is_bounded() {
 
 #[test]
 fn a_draft_says_who_has_to_do_what() {
-    let mend = draft(&wrong_checksum()).markdown();
+    let fixing = draft(&wrong_checksum()).markdown();
     let expected = format!(
         "| 2026-11-20 | `a.eth` | incident | draft: not to be called or paid until its publisher has set \
          `cl.checksum.agentcard={}` | checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, verdict {} |",
         digest("card"),
         digest("id")
     );
-    assert_eq!(mend, expected);
+    assert_eq!(fixing, expected);
     assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
     let mut both = wrong_checksum();
     both.reasons.push(Reason::new(Code::SchemaTxtMissing).at("cl.verb"));
     assert!(draft(&both).decision.ends_with("` and corrected the rest"));
     let defect = failing([Reason::new(Code::EntryMalformed)]);
     assert!(draft(&defect).decision.ends_with("has corrected what it published"));
-    let nobody = failing([Reason::new(Code::NameUnregistered)]);
-    assert_eq!(draft(&nobody).decision, "draft: take the name off the list, or correct its spelling");
+    let unregistered = failing([Reason::new(Code::NameUnregistered)]);
+    assert_eq!(draft(&unregistered).decision, "draft: take the name off the list, or correct its spelling");
 }
 
 #[test]

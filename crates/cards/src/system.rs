@@ -178,7 +178,7 @@ impl CardSystem {
     }
 
     /// JSON Pointer of the member that says when a card was last changed.
-    pub fn changed_at(self) -> Option<&'static str> {
+    pub(crate) fn changed_at(self) -> Option<&'static str> {
         self.definition().changed_at
     }
 

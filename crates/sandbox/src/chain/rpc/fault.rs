@@ -147,7 +147,7 @@ impl RpcFault {
         code
     }
 
-    /// What the fault makes of the fields of a header whose hash is told already.
+    /// What the fault makes of the fields of a header whose hash was already sent.
     pub(super) fn fields(self, header: &mut Header) {
         if self == Self::OtherRoots && header.number > 0 {
             header.state_root = B256::repeat_byte(0x5a);
