@@ -957,7 +957,7 @@ fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
     assert_eq!(root.expect("the reason names the root")["observed"], "cl.sig.pub is not set");
 }
 
-/// A program that signs and verifies cards with an SDK, where it can be run here.
+/// A program that signs and verifies cards with an SDK, if it can be run.
 struct Sdk {
     program: PathBuf,
     script: &'static str,

@@ -288,12 +288,12 @@ fn a_name_beyond_the_known_kinds_has_its_findings_to_itself() {
 }
 
 #[test]
-fn the_names_that_share_findings_are_told_up_to_a_limit() {
+fn the_names_that_share_findings_are_listed_up_to_a_limit() {
     let all = u64::try_from(NAMES_PER_FINDING).unwrap() + 8;
     let rows: Vec<Row> = (1..=all).map(misrouted).collect();
     let text = written(Format::Markdown, &rows, Ending::Complete);
     assert!(text.contains(&format!("### `n1.eth` and {} more: untrusted", all - 1)), "{text}");
-    assert!(text.contains(" and 7 more; the values below"), "{text}");
+    assert!(text.contains(" and 7 more. The values below"), "{text}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ static STAGE: OnceCell<Stage> = OnceCell::const_new();
 /// What the program printed about one name.
 pub(crate) struct Printed {
     pub(crate) verdict: Value,
-    /// Its exit code; nothing where it was asked for several names.
+    /// Its exit code; none if it was asked for several names.
     pub(crate) code: Option<i32>,
 }
 

@@ -61,7 +61,7 @@ pub enum RpcFault {
     NoProofs,
     /// In every `eth_getProof` the account has another balance.
     OtherAccounts,
-    /// In every `eth_getProof` a slot has another value, where one was asked for.
+    /// In every `eth_getProof` a slot has another value, if one was asked for.
     OtherSlots,
     /// In every `eth_getProof` the last byte of the last node is another one.
     OtherNodes,

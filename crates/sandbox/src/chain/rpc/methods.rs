@@ -192,7 +192,7 @@ fn message(request: TransactionRequest) -> Result<Call, RpcError> {
     })
 }
 
-/// The parameter at `index`; the newest block where it is left out.
+/// The parameter at `index`; the newest block if it is left out.
 fn block_id(params: &Value, index: usize) -> Result<BlockId, RpcError> {
     match params.get(index) {
         None | Some(Value::Null) => Ok(BlockId::latest()),
