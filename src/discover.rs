@@ -181,9 +181,10 @@ pub struct EnsBound {
 /// All URLs are asked in parallel, each within the time limit of one question.
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profile) -> Discovery {
     let deadline = Instant::now() + resolver.time_limit();
-    let places = question.target.places(question.system);
-    let answers = join_all(places.iter().map(|place| resolver.document(place.url.as_str()))).await;
-    let answered = places.into_iter().zip(answers).map(|(place, answer)| Answered::of(place, answer)).collect();
+    let candidates = question.target.candidates(question.system);
+    let answers = join_all(candidates.iter().map(|candidate| resolver.document(candidate.url.as_str()))).await;
+    let answered =
+        candidates.into_iter().zip(answers).map(|(candidate, answer)| Answered::of(candidate, answer)).collect();
     let (mut discovery, cards) = judged(question, answered, profile);
     if question.bind {
         // The documents and their names share one time limit.
@@ -198,7 +199,7 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profil
 
 /// A candidate URL and its response.
 struct Answered {
-    place: CandidateUrl,
+    candidate: CandidateUrl,
     answer: Result<Body, FetchError>,
 }
 
@@ -209,8 +210,8 @@ enum Kind {
 }
 
 impl Answered {
-    const fn of(place: CandidateUrl, answer: Result<Body, FetchError>) -> Self {
-        Self { place, answer }
+    const fn of(candidate: CandidateUrl, answer: Result<Body, FetchError>) -> Self {
+        Self { candidate, answer }
     }
 
     /// The body, if it is JSON or announced as JSON. Other bodies are web pages.
@@ -230,8 +231,8 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
             (body, digest, &*kinds.entry(digest).or_insert_with(|| kind(&body.bytes, question.system, profile)))
         });
         asked.push(match document {
-            Some((body, digest, kind)) => served(&answered.place, body, digest, kind, question.meant()),
-            None => not_served(&answered.place, &answered.answer, question.meant()),
+            Some((body, digest, kind)) => served(&answered.candidate, body, digest, kind, question.meant()),
+            None => not_served(&answered.candidate, &answered.answer, question.meant()),
         });
     }
 
@@ -301,7 +302,7 @@ fn kind(bytes: &[u8], named: Option<CardSystem>, profile: &Profile) -> Kind {
 }
 
 /// The result of a URL with a document.
-fn served(place: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant: Option<CardSystem>) -> UrlResult {
+fn served(candidate: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant: Option<CardSystem>) -> UrlResult {
     let system = match kind {
         Kind::Card(report, _) => report.system,
         Kind::Descriptor(_) => None,
@@ -309,8 +310,8 @@ fn served(place: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant:
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| body.stale);
-    let other = match (&place.system, kind) {
-        (Some(system), Kind::Card(_, Some(card))) if !system.is_of(card) => Some(Code::OrUrlNameMismatch),
+    let other = match (&candidate.agent_system, kind) {
+        (Some(name), Kind::Card(_, Some(card))) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
         _ => None,
     };
     UrlResult {
@@ -319,21 +320,21 @@ fn served(place: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant:
         content_type: body.content_type.clone(),
         sha256: Some(sha256),
         codes: content_type.into_iter().chain(stale).chain(other).collect(),
-        ..asked(place, UrlOutcome::Found)
+        ..asked(candidate, UrlOutcome::Found)
     }
 }
 
 /// The result of a URL without one.
-fn not_served(place: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
-    let meant = meant.filter(|system| place.systems.contains(system)).map(CardSystem::discovery_rules);
+fn not_served(candidate: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
+    let meant = meant.filter(|system| candidate.systems.contains(system)).map(CardSystem::discovery_rules);
     let (outcome, code, detail) = match answer {
         Ok(_) => (UrlOutcome::WrongContentType, Code::DiscoveryContentType, None),
         Err(FetchError::Unavailable(Cause::Status(404 | 410))) => {
-            let special = meant.and_then(|whereabouts| whereabouts.absent).filter(|_| !place.is_of_system);
+            let special = meant.and_then(|rules| rules.absent).filter(|_| !candidate.is_of_system);
             (UrlOutcome::Absent, special.unwrap_or(Code::DiscoveryAbsent), answer.as_ref().err())
         }
         Err(FetchError::Unavailable(Cause::Status(401 | 403 | 407))) => {
-            let special = meant.and_then(|whereabouts| whereabouts.credentialed);
+            let special = meant.and_then(|rules| rules.credentialed);
             (UrlOutcome::Unreachable, special.unwrap_or(Code::SourceUnavailable), answer.as_ref().err())
         }
         Err(error @ FetchError::Unavailable(_)) => (UrlOutcome::Unreachable, Code::SourceUnavailable, Some(error)),
@@ -344,14 +345,14 @@ fn not_served(place: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Op
         codes: vec![code],
         detail: detail.map(|error| excerpt(&error.to_string())),
         content_type: answer.as_ref().ok().and_then(|body| body.content_type.clone()),
-        ..asked(place, outcome)
+        ..asked(candidate, outcome)
     }
 }
 
-fn asked(place: &CandidateUrl, outcome: UrlOutcome) -> UrlResult {
+fn asked(candidate: &CandidateUrl, outcome: UrlOutcome) -> UrlResult {
     UrlResult {
-        url: place.shown(),
-        systems: place.systems.clone(),
+        url: candidate.shown(),
+        systems: candidate.systems.clone(),
         outcome,
         codes: Vec::new(),
         detail: None,

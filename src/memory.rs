@@ -609,7 +609,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Both tables say the same, and neither outgrows the bound, in whatever order names are seen and forgotten.
+        /// Both tables agree and stay within the bound, for any order of sightings and forgetting.
         #[test]
         fn the_memory_is_bounded(steps in prop::collection::vec((0u64..40, 0u64..3, 0u64..2000, any::<bool>()), 1..60)) {
             let folder = folder();

@@ -279,7 +279,7 @@ async fn a_host_without_a_root_card_is_said_to_have_perhaps_several_systems() {
     let world = World::new(|_| nothing()).await;
     for question in [at(HOST), of(HOST, CardSystem::Orloj)] {
         let discovery = world.ask(&question).await;
-        assert!(discovery.reasons[0].message.contains("name one (--system"), "{discovery:#?}");
+        assert!(discovery.reasons[0].message.contains("Name one (--system"), "{discovery:#?}");
     }
     for question in [of(HOST, CardSystem::Aevum), at("https://agent.example/v1/agent-systems/research")] {
         let discovery = world.ask(&question).await;

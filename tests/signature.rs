@@ -363,7 +363,7 @@ fn headers_that_say_more_than_they_must_are_read_past() {
         verified(&verify(&header(more), &roots(&[jwk()])));
     }
     verified(&verify(&under(r#"{"alg":"EdDSA","kid":"k"}"#), &roots(&[jwk()])));
-    verified(&verify(&entry_with("header", json!({"note": "signed by nobody"})), &roots(&[jwk()])));
+    verified(&verify(&entry_with("header", json!({"note": "not signed"})), &roots(&[jwk()])));
 }
 
 #[test]
@@ -692,7 +692,7 @@ fn resolver(chain: OneName, pages: Pages) -> Resolver {
     Resolver::with_parts(Config::default(), Profiles::builtin(), Arc::new(chain), Arc::new(pages)).expect("a resolver")
 }
 
-fn nobody() -> OneName {
+fn unregistered() -> OneName {
     OneName { answer: Answer::Unregistered, latest: None, proof: QUORUM }
 }
 
@@ -753,7 +753,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
         ("https://example.com/much", Source::Oversize(262_144)),
         ("https://example.com/.well-known/did.json", body(document.to_string())),
     ]));
-    let resolver = resolver(nobody(), pages);
+    let resolver = resolver(unregistered(), pages);
     let url = |path: &str| RootSource::Url(format!("https://example.com/{path}"));
     let did = |did: &str| RootSource::Did(did.parse().expect("a DID"));
     for source in [url("jwks"), did("did:web:example.com")] {
@@ -955,10 +955,10 @@ fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
     let (out, _) = ends(&clresolve(&sandbox, &signed), 1);
     let answer = json(out.as_bytes());
     let root = answer["reasons"].as_array().expect("a list").iter().find(|r| r["code"] == "signature-root-unusable");
-    assert_eq!(root.expect("the root is told")["observed"], "cl.sig.pub is not set");
+    assert_eq!(root.expect("the reason names the root")["observed"], "cl.sig.pub is not set");
 }
 
-/// A program that signs and verifies cards with an SDK, where it can be run here.
+/// A program that signs and verifies cards with an SDK, if it can be run.
 struct Sdk {
     program: PathBuf,
     script: &'static str,

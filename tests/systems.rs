@@ -81,7 +81,7 @@ struct Edit {
     set: BTreeMap<String, Value>,
     /// TOML has no null.
     null: Vec<String>,
-    /// Texts of so many characters, each of two bytes.
+    /// Texts of the given numbers of characters, each of two bytes.
     length: BTreeMap<String, usize>,
 }
 

@@ -82,7 +82,7 @@ pub(super) struct CandidateUrl {
     /// Whether the path is that of one of the host's agent systems.
     pub(super) is_of_system: bool,
     /// The agent system whose card is expected there.
-    pub(super) system: Option<SystemName>,
+    pub(super) agent_system: Option<SystemName>,
 }
 
 impl CandidateUrl {
@@ -157,40 +157,40 @@ impl Target {
         matches!(self.what, What::System(_)).then(|| CardSystem::ALL.iter().copied().find(has_systems))?
     }
 
-    /// Whether the target is a host without its agent systems, and `place` is a path of a system that has them.
-    pub(super) fn leaves_out_systems_of(&self, place: &[CardSystem]) -> bool {
-        matches!(self.what, What::Host) && place.iter().any(has_systems)
+    /// Whether the target is a host without its agent systems, and one of `systems` has agent systems.
+    pub(super) fn leaves_out_systems_of(&self, systems: &[CardSystem]) -> bool {
+        matches!(self.what, What::Host) && systems.iter().any(has_systems)
     }
 
     /// The URLs to ask, without duplicates, in order.
-    pub(super) fn places(&self, only: Option<CardSystem>) -> Vec<CandidateUrl> {
+    pub(super) fn candidates(&self, only: Option<CardSystem>) -> Vec<CandidateUrl> {
         let card_systems =
             CardSystem::ALL.iter().copied().filter(|card_system| only.is_none_or(|only| only == *card_system));
-        let mut places: Vec<CandidateUrl> = Vec::new();
+        let mut candidates: Vec<CandidateUrl> = Vec::new();
         for (card_system, form) in
             card_systems.flat_map(|f| f.discovery_rules().paths.iter().map(move |form| (f, *form)))
         {
             let Some(url) = self.url(form) else { continue };
             let is_of_system = form.contains(NAME);
-            match places.iter_mut().find(|place| place.url == url) {
-                Some(place) if place.systems.contains(&card_system) => {}
-                Some(place) => place.systems.push(card_system),
+            match candidates.iter_mut().find(|candidate| candidate.url == url) {
+                Some(candidate) if candidate.systems.contains(&card_system) => {}
+                Some(candidate) => candidate.systems.push(card_system),
                 None => {
-                    let system = SystemName::of_url(&url).ok().filter(|_| is_of_system);
-                    places.push(CandidateUrl { url, systems: vec![card_system], is_of_system, system });
+                    let agent_system = SystemName::of_url(&url).ok().filter(|_| is_of_system);
+                    candidates.push(CandidateUrl { url, systems: vec![card_system], is_of_system, agent_system });
                 }
             }
         }
-        if let (What::Document(url), true) = (&self.what, places.is_empty()) {
-            places.push(CandidateUrl {
+        if let (What::Document(url), true) = (&self.what, candidates.is_empty()) {
+            candidates.push(CandidateUrl {
                 url: url.clone(),
                 systems: only.into_iter().collect(),
                 is_of_system: false,
-                system: None,
+                agent_system: None,
             });
         }
-        places.sort_by(|a, b| a.url.cmp(&b.url));
-        places
+        candidates.sort_by(|a, b| a.url.cmp(&b.url));
+        candidates
     }
 
     /// The URL of a form of a path; none if the form does not apply to this target.
@@ -302,7 +302,7 @@ mod tests {
 
     fn places(text: &str, only: Option<CardSystem>) -> Vec<String> {
         let target = Target::parse(text).unwrap();
-        target.places(only).into_iter().map(|place| place.url.to_string()).collect()
+        target.candidates(only).into_iter().map(|candidate| candidate.url.to_string()).collect()
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
             assert_eq!((found.len(), found[3].as_str()), (4, own), "{text}");
         }
         let named = Target::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
-        assert_eq!(named.places(Some(CardSystem::Orloj)).len(), 2);
+        assert_eq!(named.candidates(Some(CardSystem::Orloj)).len(), 2);
         assert_eq!(named.names_system_of(), Some(CardSystem::Orloj));
         for (typed, asked) in [
             ("fin/b", "b/.well-known/agent-card.json?namespace=fin"),
@@ -338,8 +338,12 @@ mod tests {
         ] {
             let named = Target::parse("a.example").unwrap().with_system(typed.parse().unwrap()).unwrap();
             let asked = format!("https://a.example/v1/agent-systems/{asked}");
-            assert_eq!(named.places(Some(CardSystem::Orloj))[1].url.as_str(), asked);
-            assert_eq!(named.places(Some(CardSystem::Orloj))[0].url.query(), None, "the root card has no namespace");
+            assert_eq!(named.candidates(Some(CardSystem::Orloj))[1].url.as_str(), asked);
+            assert_eq!(
+                named.candidates(Some(CardSystem::Orloj))[0].url.query(),
+                None,
+                "the root card has no namespace"
+            );
             assert_eq!(Target::parse(&named.to_string()), Ok(named), "what is shown can be typed");
             assert_eq!(places(&asked, None), [asked]);
         }
@@ -350,9 +354,9 @@ mod tests {
 
     #[test]
     fn one_document_is_one_request() {
-        let place = Target::parse("https://a.example/cards/b.json?c=1").unwrap().places(None).remove(0);
+        let candidate = Target::parse("https://a.example/cards/b.json?c=1").unwrap().candidates(None).remove(0);
         assert_eq!(
-            (place.url.as_str(), place.systems.as_slice()),
+            (candidate.url.as_str(), candidate.systems.as_slice()),
             ("https://a.example/cards/b.json?c=1", &[CardSystem::Anypoint][..])
         );
         assert_eq!(

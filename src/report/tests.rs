@@ -288,12 +288,12 @@ fn a_name_beyond_the_known_kinds_has_its_findings_to_itself() {
 }
 
 #[test]
-fn the_names_that_share_findings_are_told_up_to_a_limit() {
+fn the_names_that_share_findings_are_listed_up_to_a_limit() {
     let all = u64::try_from(NAMES_PER_FINDING).unwrap() + 8;
     let rows: Vec<Row> = (1..=all).map(misrouted).collect();
     let text = written(Format::Markdown, &rows, Ending::Complete);
     assert!(text.contains(&format!("### `n1.eth` and {} more: untrusted", all - 1)), "{text}");
-    assert!(text.contains(" and 7 more; the values below"), "{text}");
+    assert!(text.contains(" and 7 more. The values below"), "{text}");
 }
 
 #[test]
@@ -317,22 +317,22 @@ fn a_row_is_bounded() {
 
 #[test]
 fn a_draft_says_who_has_to_do_what() {
-    let mend = draft(&wrong_checksum()).markdown();
+    let fixing = draft(&wrong_checksum()).markdown();
     let expected = format!(
         "| 2026-11-20 | `a.eth` | incident | draft: not to be called or paid until its publisher has set \
          `cl.checksum.agentcard={}` | checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, verdict {} |",
         digest("card"),
         digest("id")
     );
-    assert_eq!(mend, expected);
+    assert_eq!(fixing, expected);
     assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
     let mut both = wrong_checksum();
     both.reasons.push(Reason::new(Code::SchemaTxtMissing).at("cl.verb"));
     assert!(draft(&both).decision.ends_with("` and corrected the rest"));
     let defect = failing([Reason::new(Code::EntryMalformed)]);
     assert!(draft(&defect).decision.ends_with("has corrected what it published"));
-    let nobody = failing([Reason::new(Code::NameUnregistered)]);
-    assert_eq!(draft(&nobody).decision, "draft: take the name off the list, or correct its spelling");
+    let unregistered = failing([Reason::new(Code::NameUnregistered)]);
+    assert_eq!(draft(&unregistered).decision, "draft: take the name off the list, or correct its spelling");
 }
 
 #[test]

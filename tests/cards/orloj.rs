@@ -254,7 +254,10 @@ fn or_9_and_or_10_what_a_tool_does_not_say_is_left_out() {
         assert_eq!(card(&text)["skills"][1], json!({"id": "lend", "name": "lend"}));
         let cards = made(&text).expect("cards");
         let notes = cards.only().expect("one").notes();
-        assert_eq!(notes, ["the card of library: the Tool lend has no spec.description, and so the skill has none"]);
+        assert_eq!(
+            notes,
+            ["the card of library: the Tool lend has no spec.description, so the skill has no description"]
+        );
     }
     let unknown = made(&changed("[find, lend, find]", "[find, lend, burn]")).expect("cards");
     assert_eq!(unknown.only().expect("one").json()["skills"].as_array().map(Vec::len), Some(2));
@@ -305,7 +308,7 @@ fn a_server_of_a2a_1_shows_the_members_of_that_version_beside_the_older_ones() {
 }
 
 #[test]
-fn a_scheme_that_a2a_1_cannot_tell_is_never_taken_for_none() {
+fn a_scheme_that_a2a_1_cannot_write_is_never_taken_for_none() {
     let of = |schemes: &str| {
         let text = changed("protocolVersion: '0.2'", "protocolVersion: '1.0'").replacen("[bearer]", schemes, 1);
         let cards = made(&text).expect("cards");
@@ -327,7 +330,7 @@ fn a_scheme_that_a2a_1_cannot_tell_is_never_taken_for_none() {
         (&card["securityRequirements"], &card["authentication"]["schemes"]),
         (&bearer, &json!(["bearer", "apiKey"]))
     );
-    assert!(note.contains("it does not tell apiKey"), "{note}");
+    assert!(note.contains("leave out apiKey"), "{note}");
     let (card, note) = of("[Bearer, bearer]");
     assert_eq!((&card["securityRequirements"], &card["authentication"]["schemes"]), (&bearer, &json!(["Bearer"])));
     assert_eq!(note, "");

@@ -43,9 +43,9 @@ const LIES: [Lie; 5] = [
         altered: Altered::Record,
         quorum_of_two: Ends::Refused("rpc-disagree"),
         quorum_of_three: Ends::True,
-        // What is told contradicts the card that the records bind.
+        // The false records contradict the card that they bind.
         quorum_outnumbered: Ends::Fooled("untrusted", &["txt-entry-mismatch"]),
-        // The records are computed. What is told of the newest block is not, and can only hold back.
+        // The records are computed. Those of the newest block are not, and can only downgrade the verdict.
         proof_of_two: Ends::Refused("record-pending"),
         proof_of_three: Ends::True,
         proof_by_liars: Ends::Refused("record-pending"),

@@ -24,7 +24,7 @@ const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 /// Questions at the same time.
 const AT_ONCE: usize = 32;
 
-/// Agents of each kind: so many attacks of a kind run at once.
+/// Agents of each kind: the number of attacks of a kind that run at once.
 const ALIKE: usize = 4;
 
 /// The daemon's own limit for a question: some hosts never answer.

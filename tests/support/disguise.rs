@@ -11,7 +11,7 @@ use clresolve::fetch::{EgressViolation, Lookup};
 /// A port that foreign URLs may name and that needs no privileges.
 pub(crate) const PORT: u16 = 8443;
 
-/// A loopback address of this process alone, where there are many: tests may run several times at once.
+/// A loopback address of this process alone, if the system has many: tests may run several times at once.
 pub(crate) fn own_loopback() -> Ipv4Addr {
     if !cfg!(target_os = "linux") {
         return Ipv4Addr::LOCALHOST;

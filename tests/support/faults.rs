@@ -173,7 +173,7 @@ pub(crate) enum Ends {
     Unavailable(Cause),
     /// Unproven: more than a block may have.
     Oversize,
-    /// Unproven: the gateway asks for a pause of so many seconds.
+    /// Unproven: the gateway asks for a pause of these seconds.
     Throttled(u16, u64),
 }
 
@@ -332,7 +332,7 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
         |asked| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&asked.body()))),
         Ends::Proven,
     ),
-    ("gzip that is none", |asked| asked.with("Content-Encoding: gzip\r\n"), Ends::Unavailable(Cause::Encoding)),
+    ("data that is not gzip", |asked| asked.with("Content-Encoding: gzip\r\n"), Ends::Unavailable(Cause::Encoding)),
     ("an unknown coding", |asked| asked.with("Content-Encoding: br\r\n"), Ends::Unavailable(Cause::Encoding)),
     (
         "header-flood",

@@ -74,7 +74,7 @@ pub(crate) struct Ask {
     /// Where the reasons of a code are, exactly and in alphabetical order.
     #[serde(default)]
     pub(crate) places: BTreeMap<Code, Vec<String>>,
-    /// Exactly so many requests, where a kind is named.
+    /// The exact number of requests, for each kind that is named.
     #[serde(default)]
     pub(crate) counts: BTreeMap<String, u64>,
 }

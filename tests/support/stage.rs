@@ -45,7 +45,7 @@ static STAGE: OnceCell<Stage> = OnceCell::const_new();
 /// What the program printed about one name.
 pub(crate) struct Printed {
     pub(crate) verdict: Value,
-    /// Its exit code; nothing where it was asked for several names.
+    /// Its exit code; none if it was asked for several names.
     pub(crate) code: Option<i32>,
 }
 
@@ -133,7 +133,7 @@ impl Stage {
         self.memories.lock().await.push((folder, in_use.then_some(store)));
     }
 
-    /// The endpoint like this with so many others like it before it.
+    /// An endpoint for `rpc`, other than the `before` ones for equal data.
     async fn endpoint(&self, rpc: &Rpc, before: usize) -> Endpoint {
         let mut endpoints = self.endpoints.lock().await;
         if let Some((_, endpoint)) = endpoints.iter().filter(|(known, _)| known == rpc).nth(before) {
@@ -358,7 +358,7 @@ fn counts(before: Counts, after: Counts) -> Value {
     })
 }
 
-/// The time of the machine and so many seconds.
+/// The time of the machine, shifted by some seconds.
 #[derive(Default)]
 struct Shifted(AtomicI64);
 

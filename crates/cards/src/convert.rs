@@ -216,9 +216,9 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
                 .filter_map(|(name, scheme)| {
                     let mut at = at.to_owned();
                     pointer::push(&mut at, name);
-                    let (word, telling) = mapping::scheme_word(scheme, form)?;
+                    let (word, place) = mapping::scheme_word(scheme, form)?;
                     // Further members of a scheme are not part of the word.
-                    at.push_str(telling);
+                    at.push_str(place);
                     Some((word.to_owned(), at))
                 })
                 .collect(),
@@ -246,8 +246,8 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
         (CommonValue::Many(said), Form::Word(words)) => {
             let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
             // A word for several common ones does not say which one it was.
-            let tells = words.iter().filter(|(own, _)| value == *own).count() == 1;
-            Some(Written { value, carries: Vec::from_iter(tells.then(|| at.clone())) })
+            let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
+            Some(Written { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
         (CommonValue::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
         (CommonValue::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),

@@ -76,7 +76,7 @@ pub struct Source<'s> {
 pub struct SourceLine {
     /// What the source is called.
     pub file: String,
-    /// The line, from 1; 0 where it is not known.
+    /// The line, from 1; 0 if it is unknown.
     pub line: u64,
 }
 
@@ -476,11 +476,11 @@ impl<'h> Maker<'h> {
         }
         let names = left_out.join(", ");
         if written.is_empty() && !left_out.is_empty() {
-            self.note(format!("the members of A2A 1.0 are left out, since they need more than the name of {names}"));
+            self.note(format!("the members of A2A 1.0 are left out, since {names} cannot be written by name alone"));
             return None;
         }
         if !left_out.is_empty() {
-            self.note(format!("its A2A 1.0 members leave out {names}, since they need more than that name"));
+            self.note(format!("its members of A2A 1.0 leave out {names}, which cannot be written by name alone"));
         }
         Some(A2a1::new(url, protocol_version, written))
     }

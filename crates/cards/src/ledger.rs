@@ -47,7 +47,7 @@ pub const MAX_PREDECESSORS: usize = 4_000_000;
 /// Most agents. Each has its figures in the result.
 pub const MAX_AGENTS: usize = 10_000;
 
-/// Most agents times links between them. Betweenness takes so many steps: this many take seconds.
+/// Most agents times links between them: the steps of betweenness. This many take seconds.
 pub const MAX_STEPS: usize = 100_000_000;
 
 /// Seconds in which a weight is halved by default: 30 days.

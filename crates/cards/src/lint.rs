@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_can_ask_for_is_found() {
+    fn a_name_that_is_not_in_normal_form_is_found() {
         let mut card = good();
         for member in ["ens", "id"] {
             card[member] = json!("SummarizeAgent.eth");

@@ -22,7 +22,7 @@ pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
 /// The version of A2A whose card this is.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Requests and receipts of CommandLayer are JSON by their schemas, whatever else a card names.
+/// Requests and receipts of CommandLayer are JSON by their schemas, even if a card names other types.
 const JSON: &str = "application/json";
 
 /// The A2A 1.0 card of a trusted verdict, unsigned.

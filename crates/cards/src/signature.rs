@@ -244,7 +244,7 @@ impl Payloads {
         Ok(Self { specification: payload(card)?, without_empty: payload_in(card, Form::WithoutEmpty)? })
     }
 
-    /// The forms to try: the second only where it differs.
+    /// The forms to try: the second only if it differs.
     fn each(&self) -> impl Iterator<Item = (Form, &[u8])> {
         let second = Some(&self.without_empty).filter(|bytes| **bytes != self.specification);
         let forms = [(Form::Specification, Some(&self.specification)), (Form::WithoutEmpty, second)];

@@ -1,10 +1,10 @@
 //! Card systems: how a document's system is recognised, and what the rules of a system find in a card.
 //!
-//! [`CardSystem`] lists them. Each is one module with one [`Definition`]. A further system is one more line of the list
+//! [`CardSystem`] lists them. Each is one module with one `Definition`. A further system is one more line of the list
 //! and one module.
 //!
 //! ```
-//! use clresolve_cards::system::{Detection, CardSystem, detect};
+//! use clresolve_cards::system::{CardSystem, Detection, detect};
 //! use clresolve_verdict::card::Card;
 //!
 //! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0"}"#).unwrap();
@@ -50,7 +50,7 @@ struct Definition {
     /// Its name for people.
     title: &'static str,
     /// The members of the document that only this system has; empty if there are none.
-    tells: fn(&Card) -> Vec<&'static str>,
+    distinctive: fn(&Card) -> Vec<&'static str>,
     /// Systems that this one specialises: where the members of both are present, the document is of this one.
     refines: &'static [CardSystem],
     /// The version of the system's format, by the document's members or by its own claim.
@@ -178,7 +178,7 @@ impl CardSystem {
     }
 
     /// JSON Pointer of the member that says when a card was last changed.
-    pub fn changed_at(self) -> Option<&'static str> {
+    pub(crate) fn changed_at(self) -> Option<&'static str> {
         self.definition().changed_at
     }
 
@@ -236,7 +236,7 @@ pub enum Detection {
 /// Recognises the system of a document by its shape alone.
 pub fn detect(card: &Card) -> Detection {
     let shown: Vec<CardSystem> =
-        CardSystem::ALL.iter().copied().filter(|system| !(system.definition().tells)(card).is_empty()).collect();
+        CardSystem::ALL.iter().copied().filter(|system| !(system.definition().distinctive)(card).is_empty()).collect();
     let refined = |system: &CardSystem| shown.iter().any(|other| other.definition().refines.contains(system));
     let mut kinds: Vec<CardSystem> = shown.iter().copied().filter(|system| !refined(system)).collect();
     match (kinds.pop(), kinds.is_empty()) {

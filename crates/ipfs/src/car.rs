@@ -397,7 +397,7 @@ impl<'a> Cbor<'a> {
     const LINK: u64 = 42;
 
     fn skip_links(&mut self) -> Result<(), &'static str> {
-        // Each turn takes at least two bytes of the header or fails, whatever the length claims.
+        // Each turn takes at least two bytes of the header or fails, so the claimed length does not matter.
         for _ in 0..self.length_of(Self::LIST)? {
             if self.length_of(Self::TAG)? != Self::LINK {
                 return Err("a root is not a CID");

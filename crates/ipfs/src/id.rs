@@ -13,9 +13,9 @@ use sha2::Digest;
 use super::varint;
 
 /// Codec of a block of plain bytes.
-pub const CODEC_RAW: u64 = 0x55;
+pub(crate) const CODEC_RAW: u64 = 0x55;
 /// Codec of a block that holds links and data, as UnixFS files and directories do.
-pub const CODEC_DAG_PB: u64 = 0x70;
+pub(crate) const CODEC_DAG_PB: u64 = 0x70;
 
 /// Most bytes of a digest: the longest identity digest that boxo, helia and IPIP-512 accept.
 ///

@@ -61,7 +61,7 @@ mod walk;
 pub use budget::{Bound, Budget};
 pub use car::{CarFeed, Progress, cat_car};
 pub use error::WalkError;
-pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
+pub use id::{CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
 pub use outcome::WalkOutcome;
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
 pub use walk::{Proven, Walk, WalkedBlocks};

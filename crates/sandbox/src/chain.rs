@@ -38,7 +38,7 @@ pub const UNIVERSAL_RESOLVER: Address = address!("eEeEEEeE14D718C2B47D9923Deab13
 /// Multicall3.
 pub const MULTICALL3: Address = address!("cA11bde05977b3631167028862bE2a173976CA11");
 /// The registrar of second-level `.eth` names.
-pub const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
+pub(crate) const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
 /// The NameWrapper.
 pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
 
@@ -77,11 +77,6 @@ impl SandboxChain {
     /// `data` is not a request that such a resolver makes.
     pub fn answer(&self, sender: Address, data: &[u8]) -> Result<Bytes, GatewayError> {
         self.gateway.answer(sender, data, self.newest().header.timestamp)
-    }
-
-    /// The address whose signature on gateway answers the resolvers accept.
-    pub fn gateway_signer(&self) -> Address {
-        self.gateway.signer()
     }
 
     fn newest(&self) -> &Sealed {

@@ -39,7 +39,7 @@ const CARDS: [(&str, &str, &str); 12] = [
     ("anypoint.sandbox.example", "/cards/weather-desk.json", card!("anypoint")),
     ("broken.sandbox.example", CARD, card!("a2a-bad")),
     ("broken.sandbox.example", OLDER_CARD, card!("aevum-bad")),
-    // The host of the agents' cards says of one of them where it is registered (ERC-8004).
+    // The host of the agents' cards has the registration file of one of them (ERC-8004).
     ("cards.sandbox.example", "/.well-known/agent-registration.json", card!("registration")),
     (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
     ("hostile.sandbox.example", "/card.json", card!("a2a")),

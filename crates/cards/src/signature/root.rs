@@ -114,11 +114,6 @@ impl Root {
         Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
     }
 
-    /// An Ed25519 key from another source, such as the program's own.
-    pub fn from_key(label: impl Into<String>, key: &clresolve_jose::PublicKey) -> Self {
-        Self { label: label.into(), keys: Ok(vec![PublicKey::ed25519(key.clone(), vec![key.id().to_owned()])]) }
-    }
-
     /// A root that gave no keys: [`Code::SignatureRootUnavailable`] or [`Code::SignatureRootUnusable`].
     pub fn without_keys(label: impl Into<String>, reason: Reason) -> Self {
         let label = label.into();

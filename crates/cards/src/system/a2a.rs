@@ -19,7 +19,7 @@ use clresolve_verdict::check::{Findings, content};
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "A2A agent card",
-    tells,
+    distinctive,
     refines: &[],
     version,
     check,
@@ -146,7 +146,7 @@ const LINES: &[Line] = &[
 ];
 
 /// Members that only these cards have.
-fn tells(card: &Card) -> Vec<&'static str> {
+fn distinctive(card: &Card) -> Vec<&'static str> {
     let mut shown = present(
         card,
         &[
@@ -168,8 +168,8 @@ fn version(card: &Card) -> Option<String> {
     let release = Release::of(card);
     let is_known =
         |claimed: &Value| claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_of(version, line)));
-    let is_told = release == Release::V1_0 || card.get("protocolVersion").is_none_or(is_known);
-    is_told.then(|| release.name().to_owned())
+    let is_shown = release == Release::V1_0 || card.get("protocolVersion").is_none_or(is_known);
+    is_shown.then(|| release.name().to_owned())
 }
 
 fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {

@@ -32,7 +32,7 @@ use clresolve_verdict::schema;
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "Aevum AgentCard",
-    tells,
+    distinctive,
     refines: &[],
     version,
     check,
@@ -97,7 +97,7 @@ const LINES: &[Line] = &[
 ];
 
 /// Members that only these cards have, including the older cards that the project still serves.
-fn tells(card: &Card) -> Vec<&'static str> {
+fn distinctive(card: &Card) -> Vec<&'static str> {
     let shown = [
         ("agent_id", card.get("agent_id").is_some()),
         ("capabilities", card.at("/capabilities/0").is_some_and(Value::is_object)),

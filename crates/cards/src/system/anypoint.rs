@@ -28,7 +28,7 @@ use clresolve_verdict::check::Findings;
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "MA²D agent card",
-    tells,
+    distinctive,
     refines: &[],
     version,
     check,
@@ -109,7 +109,7 @@ const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 const MAX_LISTED: usize = 8;
 
 /// Members that only these cards have. `invocation` is required; the others recognise a card that lacks it.
-fn tells(card: &Card) -> Vec<&'static str> {
+fn distinctive(card: &Card) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
     let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
     let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));

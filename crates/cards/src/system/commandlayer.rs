@@ -11,7 +11,7 @@ use clresolve_verdict::check;
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "CommandLayer Agent-Card",
-    tells,
+    distinctive,
     refines: &[],
     version,
     check,
@@ -55,7 +55,7 @@ const ORDER: &[&str] = &[
     "updated_at",
 ];
 
-fn tells(card: &Card) -> Vec<&'static str> {
+fn distinctive(card: &Card) -> Vec<&'static str> {
     present(card, &["ens", "implements", "entry", "schemas_mirror"])
 }
 

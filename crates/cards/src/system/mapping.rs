@@ -131,8 +131,8 @@ pub(crate) const AUTHENTICATION: Words = &[
 pub(crate) const A2A_BINDINGS: Words =
     &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
 
-/// The common word of a security scheme of A2A, where there is one, and the place in the scheme that says it: the whole
-/// scheme where it says no more.
+/// The common word of a security scheme of A2A, if it has one, and the place of that word in the scheme. The place is the
+/// whole scheme if it has no further members.
 pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
         SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
@@ -142,17 +142,17 @@ pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static 
             (kind.as_str(), inner["scheme"].as_str())
         }
     };
-    let (word, telling) = match (kind, http.map(str::to_ascii_lowercase).as_deref()) {
+    let (word, place) = match (kind, http.map(str::to_ascii_lowercase).as_deref()) {
         ("http", Some("bearer")) => ("bearer", "/scheme"),
         ("http", Some("basic")) => ("basic", "/scheme"),
         ("httpAuthSecurityScheme", Some("bearer")) => ("bearer", "/httpAuthSecurityScheme/scheme"),
         ("httpAuthSecurityScheme", Some("basic")) => ("basic", "/httpAuthSecurityScheme/scheme"),
         ("mutualTLS", _) => ("mtls", "/type"),
-        // The member's name says it, for which there is no pointer; nothing below it does.
+        // The name of the member is the word, and no pointer leads to a name. So the place is one that no value has.
         ("mtlsSecurityScheme", _) => ("mtls", "/mtlsSecurityScheme/-"),
         _ => return None,
     };
-    Some((word, if scheme_of(word, form).as_ref() == Some(scheme) { "" } else { telling }))
+    Some((word, if scheme_of(word, form).as_ref() == Some(scheme) { "" } else { place }))
 }
 
 /// The security scheme of A2A for a common word. Keys and OAuth flows need more than a word.

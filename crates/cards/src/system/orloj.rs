@@ -23,7 +23,7 @@ use clresolve_verdict::check::{Findings, content};
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "Orloj agent card",
-    tells,
+    distinctive,
     refines: &[CardSystem::A2a],
     version,
     check,
@@ -78,7 +78,7 @@ const LINES: &[Line] = &[
 
 /// The path of the endpoint has its own form (OR-3); it is recognised even in a broken URL. A2A cards need no input
 /// schema for a skill. A card that has one, and also members that A2A demands and Orloj lacks, is an A2A card.
-fn tells(card: &Card) -> Vec<&'static str> {
+fn distinctive(card: &Card) -> Vec<&'static str> {
     let has_path = |url: &str| url.contains("/v1/agent-systems/");
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_a2a = card.get("defaultInputModes").is_some() || card.get("supportedInterfaces").is_some();

@@ -222,7 +222,7 @@ async fn a_wildcard_answers_for_subnames_with_their_label() {
 }
 
 #[tokio::test]
-async fn names_that_nobody_answers_for_are_told_apart() {
+async fn the_reasons_why_a_name_has_no_answer_differ() {
     let mut builder = ChainBuilder::new().unwrap();
     let bare = |text, resolver| Registration { resolver, ..Registration::new(name(text), ALICE) };
     builder.register(&bare("empty.eth", ResolverKind::None)).unwrap();

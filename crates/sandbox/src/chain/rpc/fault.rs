@@ -61,7 +61,7 @@ pub enum RpcFault {
     NoProofs,
     /// In every `eth_getProof` the account has another balance.
     OtherAccounts,
-    /// In every `eth_getProof` a slot has another value, where one was asked for.
+    /// In every `eth_getProof` a slot has another value, if one was asked for.
     OtherSlots,
     /// In every `eth_getProof` the last byte of the last node is another one.
     OtherNodes,
@@ -147,7 +147,7 @@ impl RpcFault {
         code
     }
 
-    /// What the fault makes of the fields of a header whose hash is told already.
+    /// What the fault makes of the fields of a header whose hash was already sent.
     pub(super) fn fields(self, header: &mut Header) {
         if self == Self::OtherRoots && header.number > 0 {
             header.state_root = B256::repeat_byte(0x5a);

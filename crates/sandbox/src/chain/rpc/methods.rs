@@ -118,7 +118,7 @@ impl Node<'_> {
         Ok(self.header(parent.or(Some(block))))
     }
 
-    /// The block as JSON, without transactions; null where there is none.
+    /// The block as JSON, without transactions; null if there is none.
     fn header(&self, block: Option<&Sealed>) -> Value {
         let block = block.map(|block| {
             let mut inner = self.fault.header(&block.header);
@@ -192,7 +192,7 @@ fn message(request: TransactionRequest) -> Result<Call, RpcError> {
     })
 }
 
-/// The parameter at `index`; the newest block where it is left out.
+/// The parameter at `index`; the newest block if it is left out.
 fn block_id(params: &Value, index: usize) -> Result<BlockId, RpcError> {
     match params.get(index) {
         None | Some(Value::Null) => Ok(BlockId::latest()),
