@@ -261,7 +261,7 @@ fn or_9_and_or_10_what_a_tool_does_not_say_is_left_out() {
     }
     let unknown = made(&changed("[find, lend, find]", "[find, lend, burn]")).expect("cards");
     assert_eq!(unknown.only().expect("one").json()["skills"].as_array().map(Vec::len), Some(2));
-    let note = "the card of library: o.yaml, line 21: the Tool burn is in no document, so it is no skill of the card";
+    let note = "the card of library: o.yaml, line 21: the Tool burn is in no document, so the card has no skill for it";
     assert!(unknown.only().expect("one").notes().contains(&note.to_owned()));
 }
 
