@@ -53,10 +53,10 @@ const NOT_RUN: [(&str, &str, &str); 5] = [
 const OFFLINE: [&str; 10] = [
     "bundle verify",
     "explain",
-    "key new",
+    "signature key new",
     "name",
     "sandbox --list",
-    "sign",
+    "cards generate",
     "signature key",
     "signature sign",
     "signature verify",
@@ -229,7 +229,7 @@ fn the_yaml_sample_generates_a_card() {
     let folder = workplace();
     let yaml = sample("docs/card-systems.md", "yaml");
     fs::write(folder.path().join(&yaml.note), &yaml.text).expect("the folder can be written");
-    let output = shell(&folder, &format!("clresolve generate --from {}", yaml.note));
+    let output = shell(&folder, &format!("clresolve cards generate --from {}", yaml.note));
     let card: Value = serde_json::from_slice(&output.stdout).expect("a card");
     assert_eq!(card["url"], "https://orloj.example/v1/agent-systems/research-system/a2a");
 }
