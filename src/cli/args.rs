@@ -230,7 +230,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
     let global = cli.global;
     let Some(command) = cli.command else {
         let bare = cli.verify.names.iter().filter(|_| !is_literal);
-        if let Some(refusal) = bare.filter_map(|name| hint::on_bare_word(name)).next() {
+        if let Some(refusal) = bare.filter_map(|name| hint::on_bare_word(name, &command())).next() {
             return Err(self::command().error(ErrorKind::InvalidValue, refusal));
         }
         return Ok(Parsed { command: Command::Verify(cli.verify), global, moved: None });

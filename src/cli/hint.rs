@@ -1,6 +1,5 @@
 //! Hints for what was typed and cannot have been meant.
 
-use super::args;
 use crate::text::{Foreign, nearest};
 
 /// Characters of what was typed that a hint repeats: more than a name people type has.
@@ -24,8 +23,9 @@ pub(super) fn on_name(given: &str) -> Option<String> {
     is_address(given).then(|| format!("`{shown}` is an address; clresolve asks by ENS name"))
 }
 
-/// Why a bare argument is refused: it is one word without a dot, and so hardly a name. `None` where it may be one.
-pub(super) fn on_bare_word(given: &str) -> Option<String> {
+/// Why a bare argument to `command` is refused: it is one word without a dot, and so hardly a name. `None` where it may
+/// be one.
+pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<String> {
     if given.is_empty() || given == "-" || given.contains(|c: char| c == '.' || c.is_whitespace()) {
         return None;
     }
@@ -33,7 +33,6 @@ pub(super) fn on_bare_word(given: &str) -> Option<String> {
         return Some(hint);
     }
     let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
-    let command = args::command();
     let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
     if commands().any(|known| known == given) {
         return Some(format!("`{shown}` is a command, and stands before the names"));
@@ -54,6 +53,7 @@ fn is_address(given: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::command;
 
     #[test]
     fn what_is_no_name_gets_a_hint() {
@@ -77,11 +77,11 @@ mod tests {
             ("https://localhost/card", "is a URL"),
             ("a\u{1b}b", "a\\u{1b}b"),
         ] {
-            let refusal = on_bare_word(given).expect("a refusal");
+            let refusal = on_bare_word(given, &command()).expect("a refusal");
             assert!(refusal.contains(part), "{refusal}");
         }
         for name in ["a.eth", "x402://a.eth/do/v1", "", "-", "no name"] {
-            assert_eq!(on_bare_word(name), None, "{name}");
+            assert_eq!(on_bare_word(name, &command()), None, "{name}");
         }
     }
 }
