@@ -23,7 +23,7 @@ use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, Pool};
-use crate::verdict::{Depth, Resolution, Served, State};
+use crate::verdict::{Depth, Resolution, State};
 use clresolve_core::freshness::*;
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its own.
@@ -155,7 +155,7 @@ impl VerdictCache {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.other, &self.failures] {
             if let Some(entry) = pool.get(key).await {
-                latest = latest.min(entry.resolution.verdict.freshness.age(now));
+                latest = latest.min(entry.resolution.verdict().freshness.age(now));
             }
         }
         latest
@@ -199,12 +199,12 @@ impl VerdictCache {
     }
 
     async fn insert(&self, key: Key, resolution: &Resolution, failures_before: u32) {
-        let state = resolution.verdict.state;
+        let state = resolution.verdict().state;
         let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
-        let Ok(fresh_until) = resolution.verdict.freshness.fresh_until.parse() else { return };
+        let Ok(fresh_until) = resolution.verdict().freshness.fresh_until.parse() else { return };
         let fresh = fresh_for(state, failures_before);
         let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
-        let (bytes, resolution) = (weight(resolution), served_from_cache(resolution));
+        let (bytes, resolution) = (weight(resolution), resolution.from_cache());
         let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes });
         match state {
             State::Trusted => {
@@ -261,15 +261,8 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
 
 /// What an entry takes in memory, in bytes.
 fn weight(resolution: &Resolution) -> usize {
-    let json = serde_json::to_vec(resolution.verdict.as_ref()).map_or(0, |json| json.len());
-    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card.as_ref().map_or(0, Bytes::len)
-}
-
-/// The copy that later callers get.
-fn served_from_cache(resolution: &Resolution) -> Resolution {
-    let mut verdict = resolution.verdict.as_ref().clone();
-    verdict.freshness.served = Served::Cached;
-    Resolution { verdict: Arc::new(verdict), card: resolution.card.clone() }
+    let json = serde_json::to_vec(resolution.verdict().as_ref()).map_or(0, |json| json.len());
+    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card().map_or(0, Bytes::len)
 }
 
 /// Takes the flight off the board when its task ends, also by a panic.
@@ -304,7 +297,8 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
-    use crate::resolve::testing::resolution;
+    use crate::resolve::testing::{resolution, with_card};
+    use crate::verdict::Served;
 
     fn key(name: &str) -> Key {
         Key {
@@ -364,7 +358,7 @@ mod tests {
         drop(first);
         let second = tokio::spawn(ask());
         release.send(true).expect("the run waits");
-        assert_eq!(second.await.expect("no panic").verdict.state, State::Trusted);
+        assert_eq!(second.await.expect("no panic").verdict().state, State::Trusted);
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     }
 
@@ -373,19 +367,19 @@ mod tests {
         let cache = cache();
         let fail = |failures| async move { resolution(State::Indeterminate, START, failures) };
         let first = cache.get_or_run(key("a.eth"), START, fail).await;
-        assert_eq!(first.verdict.freshness.retry_after, Some(1));
+        assert_eq!(first.verdict().freshness.retry_after, Some(1));
         let later = START + 1.second();
         let second = cache
             .get_or_run(key("a.eth"), later, move |failures| async move {
                 resolution(State::Indeterminate, later, failures)
             })
             .await;
-        assert_eq!(second.verdict.freshness.retry_after, Some(2));
+        assert_eq!(second.verdict().freshness.retry_after, Some(2));
 
         cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0).await;
         let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
-        assert_eq!((served.verdict.state, served.verdict.freshness.served), (State::Trusted, Served::Cached));
+        assert_eq!((served.verdict().state, served.verdict().freshness.served), (State::Trusted, Served::Cached));
     }
 
     #[tokio::test]
@@ -410,16 +404,15 @@ mod tests {
         let cache = cache();
         cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
         let run = |_| async { resolution(State::Untrusted, START, 0) };
-        assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict.state, State::Untrusted);
-        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+        assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict().state, State::Untrusted);
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
     }
 
     /// How many of twenty trusted verdicts with cards of this size are kept, and what they weigh.
     async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
         let cache = VerdictCache::new(config);
         for number in 0..20 {
-            let card = Some(Bytes::from(vec![b' '; card_bytes]));
-            let resolution = Resolution { card, ..resolution(State::Trusted, START, 0) };
+            let resolution = with_card(&resolution(State::Trusted, START, 0), vec![b' '; card_bytes].into());
             cache.insert(key(&format!("a{number}.eth")), &resolution, 0).await;
             cache.trusted.run_pending_tasks().await;
         }
@@ -444,6 +437,6 @@ mod tests {
         let cache = cache();
         cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
         cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0).await;
-        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
     }
 }

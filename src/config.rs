@@ -27,7 +27,7 @@ mod serve;
 mod sign;
 mod value;
 
-pub use clresolve_verdict::gate::GateConfig;
+pub use clresolve_verdict::gate::GatePolicy;
 pub use layer::{CacheLayer, Layer};
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
@@ -193,6 +193,21 @@ pub struct CacheConfig {
 impl Default for CacheConfig {
     fn default() -> Self {
         Self { trusted: 10_000, untrusted: 10_000, verdict_bytes: 128 * 1024 * 1024, content_bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// The daemon's gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateConfig {
+    /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
+    pub deadline: Duration,
+    /// What it demands.
+    pub policy: GatePolicy,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        Self { deadline: Duration::from_millis(150), policy: GatePolicy::default() }
     }
 }
 

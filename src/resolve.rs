@@ -1,7 +1,7 @@
 //! The one walk: name, records, card, proof, verdict.
 //!
 //! [`Resolver::resolve`] asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and
-//! seals the verdict. It gathers all reasons and stops only where a step is moot.
+//! builds the verdict. It gathers all reasons and stops only where a step is moot.
 
 mod continuity;
 mod network;
@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 pub use self::roots::RootSource;
 pub use self::setup::local_profiles;
-use crate::bundle::{Bundle, BundleError, OfChain};
+use crate::build::{self, Run};
+use crate::bundle::{Bundle, BundleError, OfChain, Packed};
 pub use crate::cache::Standing;
 use crate::cache::{ContentCache, Key as CacheKey, VerdictCache};
 use crate::card::Card;
@@ -30,7 +31,7 @@ use crate::check::Policy;
 use crate::check::verbs::holds_placeholder;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, RulesConfig};
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{
@@ -42,9 +43,10 @@ use crate::manifest::Side;
 use crate::memory::Memory;
 use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
-use crate::reason::{Code, Step};
+#[cfg(feature = "unstable")]
+use crate::reason::Code;
+use crate::reason::Step;
 use crate::records::Key;
-use crate::seal::{self, Run};
 use crate::telemetry;
 use crate::text::excerpt;
 pub use crate::verdict::Resolution;
@@ -203,13 +205,7 @@ impl Resolver {
             let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
             return Err(SetupError::Invalid { what: "profile".to_owned(), detail });
         }
-        let policy = Policy {
-            depth: config.rules.depth,
-            require_all_sources: config.rules.require_all_sources,
-            allowed_publishers: config.rules.allowed_publishers.clone(),
-            record_rest: config.memory.record_rest,
-            without: Vec::new(),
-        };
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         Ok(Self(Arc::new(Inner {
             chain,
             content,
@@ -232,7 +228,7 @@ impl Resolver {
     }
 
     /// The same resolver, with an empty cache and `code` taken out of the registry.
-    #[doc(hidden)]
+    #[cfg(feature = "unstable")]
     #[must_use]
     pub fn without(&self, code: Code) -> Self {
         self.changed(|inner| inner.policy.without.push(code))
@@ -282,7 +278,7 @@ impl Resolver {
         let (profile, policy) = self.rules(question)?;
         let name = match EnsName::parse(&question.input) {
             Ok(name) => name,
-            Err(error) => return Ok(seal::invalid_name(&question.input, &error, &profile, &policy, self.now())),
+            Err(error) => return Ok(build::invalid_name(&question.input, &error, &profile, &policy, self.now())),
         };
         let key = self.key(name, &profile, &policy);
         let run = self.run(key.name.clone(), profile, policy);
@@ -298,7 +294,7 @@ impl Resolver {
         let name = match EnsName::parse(&question.input) {
             Ok(name) => name,
             Err(error) => {
-                let resolution = seal::invalid_name(&question.input, &error, &profile, &policy, self.now());
+                let resolution = build::invalid_name(&question.input, &error, &profile, &policy, self.now());
                 return Ok(Standing::Known(resolution));
             }
         };
@@ -340,7 +336,7 @@ impl Resolver {
     ///
     /// # Errors
     /// [`ExportError`]: for what is no name or no profile, and where the evidence would not stand for itself.
-    pub async fn export(&self, question: &Question) -> Result<Bundle, ExportError> {
+    pub async fn export(&self, question: &Question) -> Result<Packed, ExportError> {
         let (profile, policy) = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
@@ -389,6 +385,11 @@ impl Resolver {
         self.0.content.document(url, self.0.config.timeout).await
     }
 
+    /// What is asked of the evidence besides the rules.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+
     /// The rules that the resolver knows.
     pub fn profiles(&self) -> &Profiles {
         &self.0.profiles
@@ -398,7 +399,7 @@ impl Resolver {
         let now = self.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return seal::invalid_name(input, &error, &profile, &policy, now),
+            Err(error) => return build::invalid_name(input, &error, &profile, &policy, now),
         };
         let key = self.key(name, &profile, &policy);
         if let Some(known) = self.0.cache.fresh(&key, now).await {
@@ -431,18 +432,27 @@ impl Resolver {
             let work = async move {
                 let _running = telemetry::run_begins();
                 let mut run = inner.gather(name, &policy).await;
-                let sealed = |run: &Run| seal::resolution(&inner.reporter(&profile, &policy), run, failures);
-                let mut resolution = sealed(&run);
-                if let Err(error) = inner.remember(&run.evidence, &resolution.verdict).await {
+                let resolved = |run: &Run| build::resolution(&inner.reporter(&profile, &policy), run, failures);
+                let mut resolution = resolved(&run);
+                if let Err(error) = inner.remember(&run.evidence, resolution.verdict()).await {
                     run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
-                    resolution = sealed(&run);
+                    resolution = resolved(&run);
                 }
-                telemetry::verdict(resolution.verdict.state.as_str());
-                log(&resolution.verdict);
+                telemetry::verdict(resolution.verdict().state.as_str());
+                log(resolution.verdict());
                 resolution
             };
             work.boxed()
         }
+    }
+}
+
+fn policy(rules: &RulesConfig) -> Policy {
+    Policy {
+        depth: rules.depth,
+        require_all_sources: rules.require_all_sources,
+        allowed_publishers: rules.allowed_publishers.clone(),
+        ..Policy::default()
     }
 }
 
@@ -457,8 +467,8 @@ fn log(verdict: &Verdict) {
 }
 
 impl Inner {
-    fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> seal::Reporter<'a> {
-        seal::Reporter {
+    fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> build::Reporter<'a> {
+        build::Reporter {
             world: &self.config.chain.world,
             chain_id: self.config.chain.id,
             profiles: &self.profiles,
@@ -753,5 +763,10 @@ pub(crate) mod testing {
     /// A resolution of this state, made at `now` after `failures` failures in a row.
     pub(crate) fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
         clresolve_verdict::sample::empty(state, now, failures)
+    }
+
+    /// The same with the bytes of a card.
+    pub(crate) fn with_card(of: &Resolution, card: Bytes) -> Resolution {
+        clresolve_verdict::sample::live(Verdict::clone(of.verdict()), Some(card))
     }
 }

@@ -210,7 +210,7 @@ async fn one_strangers_word_does_not_open_the_gate() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_weaker_than_demanded_does_not_open_the_gate() {
-    let daemon = Daemon::start(|config| config.gate.min_proof = Some(Grade::Quorum)).await;
+    let daemon = Daemon::start(|config| config.gate.policy.min_proof = Some(Grade::Quorum)).await;
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     gate.is_closed_gate("proof-too-weak");
     assert_eq!(gate.header("clresolve-state"), "trusted");
@@ -376,7 +376,7 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
-    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
+    let weak = Daemon::start(|config| config.gate.policy.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
     weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
 }
 
@@ -996,7 +996,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         assert_eq!(signed.header("vary"), "accept");
         let jws = std::str::from_utf8(&signed.body).expect("ASCII");
         let verified = verify(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
-        assert_eq!((verified.verdict.state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
+        assert_eq!((verified.verdict().state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
     }
     assert_eq!(second.body, third.body, "what is served from the cache is signed once");
     let plain = daemon.get(&verdict).await;

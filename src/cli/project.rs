@@ -32,19 +32,19 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let Projection::A2a = args.to;
-    match signed_a2a_card(&resolution, &world.config.gate, signer.as_ref().map(Signer::key)) {
+    match signed_a2a_card(&resolution, &world.config.gate.policy, signer.as_ref().map(Signer::key)) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
             output.write(lint::ordered(&text, Flavour::A2a).unwrap_or(text).as_bytes())?;
             Ok(Exit::Trusted)
         }
-        Err(code) if resolution.verdict.state == State::Trusted => {
+        Err(code) if resolution.verdict().state == State::Trusted => {
             anstream::eprintln!("clresolve: no card is written: {code}; `clresolve explain {code}` says more");
             Ok(Exit::Untrusted)
         }
         Err(_) => {
-            anstream::eprint!("{}", render::walk(&resolution.verdict, &[], &render::Palette::plain()));
-            Ok(if resolution.verdict.state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
+            anstream::eprint!("{}", render::walk(resolution.verdict(), &[], &render::Palette::plain()));
+            Ok(if resolution.verdict().state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
         }
     }
 }

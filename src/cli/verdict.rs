@@ -82,7 +82,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
-    let verdict = &verified.verdict;
+    let verdict = verified.verdict();
     let unmet = args.expect.unmet(verdict);
     let format = args.output.format;
     let output = Output::new(args.output.out)?;

@@ -225,7 +225,7 @@ impl Config {
             Demand::Quorum(_) => Grade::Quorum,
             Demand::StateProof(_) => Grade::StateProof,
         };
-        if self.gate.min_proof.is_some_and(|least| least > grade) {
+        if self.gate.policy.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
@@ -242,7 +242,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`] where `gate.deny` names what only a memory can tell, and there is none.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
-        if self.gate.denies_by_memory() && self.memory.path.is_none() {
+        if self.gate.policy.denies_by_memory() && self.memory.path.is_none() {
             return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
         }
         Ok(())

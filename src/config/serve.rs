@@ -198,15 +198,16 @@ impl HttpLayer {
 impl GateLayer {
     pub(super) fn lay(self, over: &mut GateConfig) {
         over.deadline = self.deadline.unwrap_or(over.deadline);
-        over.min_proof = self.min_proof.or(over.min_proof);
+        over.policy.min_proof = self.min_proof.or(over.policy.min_proof);
         if let Some(deny) = self.deny {
-            over.deny = deny;
+            over.policy.deny = deny;
         }
     }
 
     /// The layer that makes `config` out of any other.
     pub(super) fn of(config: &GateConfig) -> Self {
-        Self { deadline: Some(config.deadline), deny: Some(config.deny.clone()), min_proof: config.min_proof }
+        let GateConfig { deadline, policy } = config;
+        Self { deadline: Some(*deadline), deny: Some(policy.deny.clone()), min_proof: policy.min_proof }
     }
 }
 
@@ -316,7 +317,7 @@ path = "memory"
         assert_eq!((config.http.idle_timeout.as_secs(), config.http.head_timeout.as_secs()), (11, 12));
         assert!(config.http.discover && !Config::default().http.discover);
         assert_eq!(config.gate.deadline.as_millis(), 100);
-        assert_eq!(config.gate.deny, [Code::RecordRecent]);
+        assert_eq!(config.gate.policy.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
     }

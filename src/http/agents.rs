@@ -26,9 +26,9 @@ pub(super) async fn card(
         Ok(served) => served,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let verdict = &served.resolution.verdict;
+    let verdict = served.resolution.verdict();
     let signer = shared.signatures.as_ref().map(|signatures| signatures.signer().key());
-    let card = match signed_a2a_card(&served.resolution, &shared.gate, signer) {
+    let card = match signed_a2a_card(&served.resolution, &shared.gate.policy, signer) {
         Ok(card) => card,
         Err(code) => return problem::objected(verdict, code),
     };

@@ -30,7 +30,9 @@ pub(super) async fn one(
         Ok(served) => served,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let Some(card) = served.resolution.card.clone() else { return problem::not_trusted(&served.resolution.verdict) };
+    let Some(card) = served.resolution.card().cloned() else {
+        return problem::not_trusted(served.resolution.verdict());
+    };
     let digest = Digest::of(&card);
     let tag = format!("\"{}\"", digest.hex());
     let mut response = if is_known_to_client(&headers, &tag) {
@@ -42,10 +44,10 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    let lease = Lease::of(&served.resolution.verdict.freshness);
+    let lease = Lease::of(&served.resolution.verdict().freshness);
     lease.declare(response.headers_mut(), served.how, shared.resolver.now());
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(Noted::verdict(&served.resolution.verdict));
+    response.extensions_mut().insert(Noted::verdict(served.resolution.verdict()));
     response
 }
 

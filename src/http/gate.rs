@@ -16,8 +16,8 @@ use super::answer::Noted;
 use super::shares::Client;
 use super::{Shared, segment};
 use crate::reason::Refusal;
-use crate::resolve::Question;
-use crate::verdict::{self, Verdict};
+use crate::resolve::{Question, Resolution};
+use crate::verdict;
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");
@@ -87,7 +87,7 @@ async fn decide(shared: &Shared, client: Client, name: &str, verb: Option<&str>)
         refused(Refusal::Draining)
     } else {
         match timeout(shared.gate.deadline, shared.desk.ask(client, Question::new(name))).await {
-            Ok(Ok(served)) => return by_verdict(shared, &served.resolution.verdict, verb),
+            Ok(Ok(served)) => return by_verdict(shared, &served.resolution, verb),
             Ok(Err(refusal)) => refused(refusal),
             Err(_) => refused(Refusal::DeadlinePassed),
         }
@@ -108,8 +108,9 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-fn by_verdict(shared: &Shared, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
-    let objection = shared.gate.objection(verdict, verb);
+fn by_verdict(shared: &Shared, resolution: &Resolution, verb: Option<&str>) -> Response {
+    let objection = shared.gate.policy.objection(resolution, verb);
+    let verdict = resolution.verdict();
     let mut response = bare(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));

@@ -16,7 +16,7 @@ use super::{RENDERED_BYTES, Shared, problem};
 use crate::digest::Digest;
 use crate::reason::Refusal;
 use crate::sign::{SignError, Signer};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, Resolution};
 
 /// How long the keys may be kept by whoever fetches them: a new key is published for as long before it signs. Not
 /// longer, so that a key that was lost is soon forgotten.
@@ -48,20 +48,22 @@ impl Signatures {
     }
 
     /// The verdict, signed. What is served from the cache is likely to be asked for again.
-    pub(super) async fn of(&self, verdict: &Verdict, now: Timestamp) -> Result<Rendered, SignError> {
+    pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        let verdict = resolution.verdict();
         if verdict.freshness.served != verdict::Served::Cached {
-            return self.sign(verdict, now);
+            return self.sign(resolution, now);
         }
         if let Some(signed) = self.signed.get(&verdict.id).await {
             return Ok(signed);
         }
-        let signed = self.sign(verdict, now)?;
+        let signed = self.sign(resolution, now)?;
         self.signed.insert(verdict.id.clone(), signed.clone()).await;
         Ok(signed)
     }
 
-    fn sign(&self, verdict: &Verdict, now: Timestamp) -> Result<Rendered, SignError> {
-        let body = self.signer.sign(verdict, now)?.into();
+    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        let body = self.signer.sign(resolution, now)?.into();
+        let verdict = resolution.verdict();
         // The key is part of it: what a key signed that has been withdrawn is not what its successor signs.
         let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
         Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })

@@ -22,7 +22,7 @@ use super::negotiate::Form;
 use super::shares::Client;
 use super::{Shared, problem, segment};
 use crate::reason::Refusal;
-use crate::resolve::Question;
+use crate::resolve::{Question, Resolution};
 use crate::sign;
 use crate::text::Foreign;
 use crate::verdict::{self, Depth, Freshness, Verdict};
@@ -108,7 +108,7 @@ pub(super) async fn batch(
 async fn line(shared: &Shared, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match shared.desk.ask_patiently(client, question).await {
-        Ok(served) => serde_json::to_vec(&*served.resolution.verdict).unwrap_or_default(),
+        Ok(served) => serde_json::to_vec(&**served.resolution.verdict()).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
             let mut problem = problem::document(refusal, None);
@@ -232,9 +232,9 @@ fn header(text: &str) -> HeaderValue {
 
 /// The verdict, with all that a cache needs to know.
 async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Response {
-    let verdict = &served.resolution.verdict;
+    let verdict = served.resolution.verdict();
     let form = Form::asked(request);
-    let (Rendered { body, tag, lease }, media) = match signed_if_asked(shared, verdict, form).await {
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(shared, &served.resolution, form).await {
         Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
         Ok(None) => (rendered(shared, verdict).await, "application/json"),
         Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
@@ -257,12 +257,12 @@ async fn described(shared: &Shared, served: &Served, request: &HeaderMap) -> Res
 }
 
 /// The signed form, where the request asks for it. `Ok(None)` where the verdict itself will do.
-async fn signed_if_asked(shared: &Shared, verdict: &Verdict, form: Form) -> Result<Option<Rendered>, String> {
+async fn signed_if_asked(shared: &Shared, resolution: &Resolution, form: Form) -> Result<Option<Rendered>, String> {
     if form == Form::Plain {
         return Ok(None);
     }
     let signed = match &shared.signatures {
-        Some(signatures) => signatures.of(verdict, shared.resolver.now()).await.map_err(|error| error.to_string()),
+        Some(signatures) => signatures.of(resolution, shared.resolver.now()).await.map_err(|error| error.to_string()),
         None => Err("this daemon has no key to sign with".to_owned()),
     };
     match signed {

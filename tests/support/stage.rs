@@ -108,7 +108,7 @@ impl Stage {
         config.rules.require_all_sources = setting.require_all_sources;
         config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
         config.memory.record_rest = setting.record_rest.unwrap_or(config.memory.record_rest);
-        config.gate.deny.clone_from(&setting.deny);
+        config.gate.policy.deny.clone_from(&setting.deny);
         if let Some(remembered) = &setting.memory {
             self.remember(&mut config, remembered, setting.memory_in_use).await;
         }
@@ -316,10 +316,10 @@ pub(crate) fn exit_code(state: State) -> i32 {
 /// The verdict as JSON. Panics when a rule that holds for all verdicts is broken.
 pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
     let resolution = resolver.resolve(&ask.name).await;
-    let verdict = &resolution.verdict;
-    assert!(verdict.is_sealed(), "{}: id and conclusion are the hashes of the verdict", ask.name);
+    let verdict = resolution.verdict();
+    assert!(verdict.has_right_digests(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
-        resolution.card.is_some(),
+        resolution.card().is_some(),
         verdict.state == State::Trusted,
         "{}: a card is handed out with a trusted verdict, and with no other (CL-66)",
         ask.name

@@ -27,10 +27,11 @@ use clresolve_core::text::excerpt;
 use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
 use clresolve_state::{Witness, WitnessError};
+use clresolve_verdict::build;
+use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::seal;
-use clresolve_verdict::seal::{Reporter, Run};
-use clresolve_verdict::verdict::{Resolution, canonical_digest};
+use clresolve_verdict::trust::{Replay, Resolution};
+use clresolve_verdict::verdict::canonical_digest;
 
 /// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
 pub const SCHEMA: &str = "clresolve.bundle/1";
@@ -50,6 +51,13 @@ pub struct Bundle {
     digest: Digest,
 }
 
+/// A bundle of a live run, with the answer of that run. Only such a bundle can be signed: a stranger's is not.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    bundle: Bundle,
+    resolution: Resolution,
+}
+
 /// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
 #[derive(Clone, Debug, Default)]
 pub struct OfChain {
@@ -62,8 +70,8 @@ pub struct OfChain {
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// The verdict as it comes out of the evidence here, and the card when it is proven.
-    pub resolution: Resolution,
+    /// The verdict that the evidence leads to, and the card when it is proven.
+    pub replay: Replay,
     /// The digest of the bundle.
     pub digest: Digest,
     /// When the evidence was gathered, as the bundle says.
@@ -202,13 +210,13 @@ impl Bundle {
         run: &Run,
         chain: OfChain,
         blocks: &WalkedBlocks,
-    ) -> Result<Self, BundleError> {
-        let verdict = seal::resolution(reporter, run, 0).verdict;
-        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
+    ) -> Result<Packed, BundleError> {
+        let resolution = build::resolution(reporter, run, 0);
+        let document = Document::of(reporter, &run.evidence, chain, blocks, resolution.verdict())?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
         bundle.verify(reporter.profiles)?;
-        Ok(bundle)
+        Ok(Packed { bundle, resolution })
     }
 
     /// Replays the bundle under the rules that it names, if they are among `profiles`.
@@ -217,18 +225,6 @@ impl Bundle {
     /// [`BundleError`]: what is wrong first.
     pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
-    }
-
-    /// The same bundle with its verdict signed, as of `now`. For a bundle that was made here: a stranger's verdict is not
-    /// signed.
-    ///
-    /// # Errors
-    /// [`SignError`]: what is not signed anywhere is not signed here.
-    pub fn signed(mut self, signer: &Signer, now: Timestamp) -> Result<Self, SignError> {
-        self.document.signed = Some(signer.sign(&self.document.verdict, now)?);
-        let digest = shape(&self.document).and_then(|value| digest_of(&value));
-        self.digest = digest.expect("what has a JSON form has one with a text more");
-        Ok(self)
     }
 
     /// Whether it holds a signature. [`Bundle::verify`] does not check it.
@@ -240,7 +236,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, profiles: &Profiles) -> Result<Resolution, BundleError> {
+    pub fn judge(&self, profiles: &Profiles) -> Result<Replay, BundleError> {
         Ok(replay::judge(&self.document, profiles)?.1)
     }
 
@@ -263,7 +259,8 @@ impl Bundle {
         let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
         let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
         let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
-        if (&found.verdict.id, &found.verdict.conclusion) != (&verdict.id, &verdict.conclusion) {
+        let signed = found.verdict();
+        if (&signed.id, &signed.conclusion) != (&verdict.id, &verdict.conclusion) {
             return Err(BundleError::OtherSigned);
         }
         let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
@@ -293,6 +290,30 @@ impl Bundle {
         let mut value = shape(&self.document).unwrap_or_default();
         value["digest"] = self.digest.to_string().into();
         value
+    }
+}
+
+impl Packed {
+    /// The bundle with its verdict signed, as of `now`.
+    ///
+    /// # Errors
+    /// [`SignError`], as everywhere.
+    pub fn signed(&self, signer: &Signer, now: Timestamp) -> Result<Bundle, SignError> {
+        let mut document = self.bundle.document.clone();
+        document.signed = Some(signer.sign(&self.resolution, now)?);
+        let digest = shape(&document).and_then(|value| digest_of(&value));
+        let digest = digest.expect("a document that has a JSON form has one with another string in it");
+        Ok(Bundle { document, digest })
+    }
+
+    /// The bundle.
+    pub const fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// The bundle alone.
+    pub fn into_bundle(self) -> Bundle {
+        self.bundle
     }
 }
 

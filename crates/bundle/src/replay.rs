@@ -14,35 +14,37 @@ use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
+use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Outcome, Walk, build};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Outcome, Walk};
 use clresolve_state::{Contracts, Witness, WitnessError};
+use clresolve_verdict::build;
+use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use clresolve_verdict::profile::{Profile, Profiles};
-use clresolve_verdict::seal;
-use clresolve_verdict::seal::{Reporter, Run};
-use clresolve_verdict::verdict::{Depth, Resolution, Verdict};
+use clresolve_verdict::trust::Replay;
+use clresolve_verdict::verdict::{Depth, Verdict};
 
 /// Replays `document`, and holds what comes out against the verdict in it.
 pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
-    let (evidence, resolution) = judge(document, profiles)?;
-    if let Some(at) = difference(&document.verdict, &resolution.verdict) {
+    let (evidence, replay) = judge(document, profiles)?;
+    if let Some(at) = difference(&document.verdict, replay.verdict()) {
         return Err(BundleError::Verdict { at });
     }
     Ok(Verified {
-        proven: proven(document, &evidence, &resolution.verdict),
+        proven: proven(document, &evidence, replay.verdict()),
         attested: attested(document, &evidence),
         made_at: document.run.at,
         digest,
-        resolution,
+        replay,
     })
 }
 
 /// Proves again what `document` proves and judges its evidence, whatever its verdict says.
-pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Resolution), BundleError> {
+pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Replay), BundleError> {
     let (profile, policy) = rules(&document.question, profiles)?;
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
@@ -69,8 +71,8 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
         profile: &profile,
         policy: &policy,
     };
-    let resolution = seal::resolution(&reporter, &run, 0);
-    Ok((run.evidence, resolution))
+    let replay = build::replay(&reporter, &run);
+    Ok((run.evidence, replay))
 }
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
@@ -184,7 +186,7 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
         walking.supply(section.block.clone()).map_err(|error| refused(error.to_string()))?;
         used.push((section.cid, section.block));
     }
-    if build::car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
+    if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not written in the one form".to_owned()));
     }
     match Outcome::of(walking.finish()) {
@@ -234,7 +236,7 @@ fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     if bundled.tool == found.tool {
         return first_difference(&whole(bundled), &whole(found));
     }
-    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().sealed()));
+    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().with_digests()));
     sealed.or_else(|| first_difference(&concluded(bundled), &concluded(found)))
 }
 

@@ -10,6 +10,7 @@
 //! world is not signed at all. [`verify`] is pure: time is an argument.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use clresolve_core::reading::Grade;
 use clresolve_core::reason::Code;
 use clresolve_core::world::SANDBOX;
 use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_compact};
+use clresolve_verdict::trust::{Resolution, Trusted};
 use clresolve_verdict::verdict::{Depth, SCHEMA, Verdict};
 
 /// `typ` of the protected header: what is signed for another purpose is no verdict, and a verdict is nothing else.
@@ -63,11 +65,12 @@ impl Signer {
         self
     }
 
-    /// The verdict as a JWS in compact form, issued at `now`.
+    /// The verdict of a live run as a JWS in compact form, issued at `now`.
     ///
     /// # Errors
     /// When such a verdict is not signed; see [`SignError`].
-    pub fn sign(&self, verdict: &Verdict, now: Timestamp) -> Result<String, SignError> {
+    pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
+        let verdict = resolution.verdict();
         let anchor = verdict.anchor.as_ref();
         if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
             return Err(SignError::Sandbox);
@@ -161,14 +164,25 @@ pub struct Expected {
 /// A signed verdict that was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
-    /// The verdict.
-    pub verdict: Verdict,
+    verdict: Arc<Verdict>,
     /// Who issued it.
     pub issuer: String,
     /// Thumbprint of the key.
     pub key_id: String,
     /// From when on it may not be relied on, in seconds since 1970.
     pub expires: i64,
+}
+
+impl Verified {
+    /// The verdict.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.verdict
+    }
+
+    /// The agent as long as the signature holds, if the verdict is trusted.
+    pub fn trusted(&self) -> Option<Trusted> {
+        Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until.parse().ok()?)
+    }
 }
 
 /// Checks a signed verdict: form, header, signature, time, and that it answers the question that was asked.
@@ -189,7 +203,7 @@ pub fn verify(jws: &str, keys: &TrustedKeys, expected: &Expected, now: Timestamp
         return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
     check_verdict(&verdict, expected)?;
-    Ok(Verified { verdict, issuer, key_id, expires })
+    Ok(Verified { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
 fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
@@ -208,7 +222,7 @@ fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
 }
 
 fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyError> {
-    if verdict.schema != SCHEMA || !verdict.is_sealed() {
+    if verdict.schema != SCHEMA || !verdict.has_right_digests() {
         return Err(VerifyError::NotSealed);
     }
     let same = |what: What, expected: &str, observed: Option<&str>| {

@@ -3,9 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use std::sync::Arc;
-
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,31 +44,6 @@ pub struct Verdict {
     pub freshness: Freshness,
     /// Who says so.
     pub tool: Tool,
-}
-
-/// A verdict, and the card when it was proven.
-#[derive(Clone, Debug)]
-pub struct Resolution {
-    /// The verdict.
-    pub verdict: Arc<Verdict>,
-    /// The exact bytes of the card; only of a trusted verdict (CL-66).
-    pub card: Option<Bytes>,
-}
-
-impl Resolution {
-    /// The same answer to a question that was typed as `input`: a cached one may have been typed in another way.
-    #[must_use]
-    pub fn asked_as(mut self, input: &str) -> Self {
-        if self.verdict.name.input != input {
-            let mut verdict = (*self.verdict).clone();
-            input.clone_into(&mut verdict.name.input);
-            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
-                step.evidence["input"] = input.into();
-            }
-            self.verdict = Arc::new(verdict.sealed());
-        }
-        self
-    }
 }
 
 /// The name that was asked for.
@@ -283,9 +255,9 @@ impl Default for Tool {
 }
 
 impl Verdict {
-    /// Sorts the reasons and sets `conclusion` and `id` from everything else.
+    /// Sorts the reasons, and sets `conclusion` and `id`, which are digests of everything else.
     #[must_use]
-    pub fn sealed(mut self) -> Self {
+    pub fn with_digests(mut self) -> Self {
         reason::sort(&mut self.reasons);
         self.conclusion = self.conclude();
         self.id = self.identify();
@@ -323,8 +295,8 @@ impl Verdict {
         canonical_digest(&value)
     }
 
-    /// Whether `id` and `conclusion` are the hashes of what the verdict says.
-    pub fn is_sealed(&self) -> bool {
+    /// Whether `id` and `conclusion` are the digests of what the verdict says.
+    pub fn has_right_digests(&self) -> bool {
         self.conclusion == self.conclude() && self.id == self.identify()
     }
 }
