@@ -35,7 +35,7 @@ use crate::config::{Config, RulesConfig};
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{
-    BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
+    BoundSchema, Evidence, Mirror, OwnerEvidence, OwnerFault, ProvenBy, SchemaEvidence, Source, Targets, Usable, Walked,
 };
 use crate::fetch::https::Body;
 use crate::fetch::{FetchError, Forbidden, Lookup, Refusal, SystemLookup};
@@ -541,8 +541,8 @@ impl Inner {
         };
         match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
-            Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
-            Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
+            Ok(Err(error)) => OwnerEvidence::Failed(error.into()),
+            Err(_) => OwnerEvidence::Failed(OwnerFault::Late),
         }
     }
 

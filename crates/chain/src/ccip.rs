@@ -14,6 +14,7 @@ use tokio::time::timeout;
 pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 
 use super::endpoint::{Failure, eth_call, revert_data};
+use clresolve_core::cause::CcipFault;
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Resolved;
@@ -60,7 +61,7 @@ impl Lookups {
         let lookup = self.client.call_at(&provider, eth_call(resolver, call), block);
         match timeout(self.patience, lookup).await {
             Ok(result) => result.map_err(|error| failed(&error)),
-            Err(_) => Err(ChainError::Ccip(format!("the look-up took more than {} s", self.patience.as_secs_f32()))),
+            Err(_) => Err(ChainError::Ccip(CcipFault::Late(self.patience))),
         }
     }
 }
@@ -70,22 +71,24 @@ fn failed(error: &CcipReadError) -> ChainError {
         match Failure::of(error, excerpt) {
             Failure::Divided(said) => return ChainError::Disagree(said),
             Failure::Unproven(causes) => return ChainError::Unproven(causes),
+            Failure::LocalLimit(limit) => return ChainError::LocalLimit(limit),
             _ => {}
         }
     }
     ChainError::Ccip(explain(error))
 }
 
-fn explain(error: &CcipReadError) -> String {
+fn explain(error: &CcipReadError) -> CcipFault {
     if let CcipReadError::Transport(error) = error
         && let Some(data) = revert_data(error)
     {
         return match Resolved::reverted(&data) {
-            Resolved::Failed(cause) | Resolved::Gateway(cause) => cause,
-            _ => "the callback did not take the gateway's answer".to_owned(),
+            Resolved::Failed(fault) => CcipFault::Callback(fault),
+            Resolved::Gateway(fault) => fault,
+            _ => CcipFault::NotTaken,
         };
     }
-    excerpt(&error.to_string())
+    CcipFault::Client(excerpt(&error.to_string()))
 }
 
 /// The injected client, behind a type that alloy takes.

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use super::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
+use clresolve_core::cause::{LocalLimit, ResolverFault};
 use clresolve_core::reading::{Block, BlockSelector, ChainError};
 use clresolve_core::text::excerpt;
 use clresolve_state::CALL_GAS;
@@ -120,8 +121,10 @@ pub(super) enum Failure {
     WrongGenesis(B256),
     /// It does not have the block.
     NoBlock(String),
-    /// The call was made, and came to nothing: too much gas, time or data. The resolver's doing, as a rule.
-    CallFailed(String),
+    /// The call was made, and came to nothing: too much gas, or time. The resolver's doing, as a rule.
+    CallFailed(ResolverFault),
+    /// A bound of this program was met.
+    LocalLimit(LocalLimit),
     /// Several endpoints were asked the same, and too few of them said the same; what each said, by label.
     Divided(Vec<(String, String)>),
     /// No endpoint gave a proof that holds; what became of each, by label.
@@ -418,15 +421,14 @@ impl Failure {
                 if MISSING_BLOCK.iter().any(|words| said.contains(words)) {
                     Self::NoBlock(message)
                 } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|words| said.contains(words)) {
-                    Self::CallFailed(message)
+                    Self::CallFailed(ResolverFault::Halted(message))
                 } else {
                     Self::Unusable(format!("error {}: {message}", payload.code))
                 }
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
-                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
-                    Self::CallFailed(format!("the answer has more than {cap} bytes"))
-                }
+                Some(TransportFault::Post(PostError::TooLarge(cap))) => Self::LocalLimit(LocalLimit::Reply(*cap)),
+                Some(TransportFault::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
                 Some(TransportFault::Divided(said)) => Self::Divided(said.clone()),
                 Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
                 _ => Self::Unusable(redact(&cause.to_string())),
@@ -451,6 +453,7 @@ impl Failure {
             Self::WrongGenesis(observed) => ChainError::WrongGenesis { endpoint: label.to_owned(), observed },
             Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
             Self::CallFailed(cause) => ChainError::Resolver(cause),
+            Self::LocalLimit(limit) => ChainError::LocalLimit(limit),
             Self::Divided(said) => ChainError::Disagree(said),
             Self::Unproven(causes) => ChainError::Unproven(causes),
         }
@@ -465,6 +468,7 @@ impl fmt::Display for Failure {
             Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
+            Self::LocalLimit(limit) => limit.fmt(f),
             Self::Divided(_) => f.write_str("the endpoints contradict each other"),
             Self::Unproven(_) => f.write_str("no endpoint gave a proof that holds"),
         }

@@ -30,6 +30,7 @@ use super::relay::Relay;
 use super::rpc::{Asked, RpcChain};
 use super::tally::{Standing, Tally};
 use super::transport::TransportFault;
+use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
@@ -158,8 +159,8 @@ impl ProvenChain {
     ) -> Result<Findings, ChainError> {
         let data = match computer.call(&self.call_of(asked), hint).await? {
             Outcome::Returned(data) => data,
-            Outcome::Reverted(_) => return Err(ChainError::Resolver("the call reverted".to_owned())),
-            Outcome::Halted(cause) => return Err(ChainError::Resolver(cause)),
+            Outcome::Reverted(_) => return Err(ChainError::Resolver(ResolverFault::CallReverted)),
+            Outcome::Halted(cause) => return Err(ChainError::Resolver(ResolverFault::Halted(cause))),
         };
         let failed = |failure: Failure| failure.into_error("proven state", &block.number.to_string(), 0);
         decode_at(&asked.subject, block, &data).map_err(failed)
@@ -421,12 +422,14 @@ impl Computer {
             };
             match error {
                 ProverError::Endpoint(_) => break,
-                error if !error.is_lie() => return Err(ChainError::Resolver(error.to_string())),
-                lie => {
+                ProverError::Proof(error) => {
+                    if let Some(limit) = error.local_limit() {
+                        return Err(ChainError::LocalLimit(limit));
+                    }
                     let Some(liar) = relay.put_out_latest() else { break };
-                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {lie}");
+                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {error}");
                     crate::rpc_lied(&liar.label);
-                    lies.push((liar.label.clone(), lie.to_string()));
+                    lies.push((liar.label.clone(), error.to_string()));
                 }
             }
         }
@@ -449,6 +452,9 @@ impl Computer {
             Ok(Outcome::Returned(data)) => ResponsePayload::Success(json(&data)?),
             Ok(Outcome::Reverted(data)) => failure(3, "execution reverted".to_owned(), Some(json(&data)?)),
             Ok(Outcome::Halted(cause)) => failure(-32000, cause, None),
+            Err(ChainError::LocalLimit(limit)) => {
+                return Err(TransportErrorKind::custom(TransportFault::LocalLimit(limit)));
+            }
             Err(ChainError::Unproven(causes)) => {
                 return Err(TransportErrorKind::custom(TransportFault::Unproven(causes)));
             }

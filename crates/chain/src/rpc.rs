@@ -28,6 +28,7 @@ use super::hedge::{self, Next};
 use super::proven::{Head, HeaderSource};
 use super::tally::{Agreement, Lacking, Standing, Tally, Word};
 use super::transport::HttpPost;
+use clresolve_core::cause::CcipFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Demand, Grade, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
@@ -238,7 +239,7 @@ impl RpcChain {
         let is_wrong = |failure: &Failure| matches!(failure, Failure::WrongChain(_) | Failure::WrongGenesis(_));
         let all_wrong = failures.iter().all(|(_, failure)| is_wrong(failure));
         let telling = failures.iter().find(|(_, failure)| match failure {
-            Failure::CallFailed(_) => true,
+            Failure::CallFailed(_) | Failure::LocalLimit(_) => true,
             failure => all_wrong && is_wrong(failure),
         });
         let telling = telling.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
@@ -280,7 +281,7 @@ impl RpcChain {
 
     async fn look_up(&self, voices: &RpcClient, asked: &Asked, at: BlockId) -> Result<Bytes, ChainError> {
         let Some(lookups) = &self.lookups else {
-            return Err(ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
+            return Err(ChainError::Ccip(CcipFault::SwitchedOff));
         };
         let call = asked.resolve.clone();
         lookups.follow(voices, self.contracts.universal_resolver, call, at).await

@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 use tower::Service;
 use url::Url;
 
+use clresolve_core::cause::LocalLimit;
 use clresolve_core::text::excerpt;
 use clresolve_egress::count::{self, Outcome, Upstream};
 
@@ -91,6 +92,9 @@ pub(super) enum TransportFault {
     /// Several endpoints were asked, and too few of them said the same; what each said, by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
+    /// The call was to be computed from proven state, and met a bound of this program.
+    #[error("{0}")]
+    LocalLimit(LocalLimit),
     /// The call was to be computed from proven state, and no endpoint gave a proof that holds; what became of each.
     #[error("no endpoint gave a proof that holds")]
     Unproven(Vec<(String, String)>),

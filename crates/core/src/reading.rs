@@ -9,6 +9,7 @@ use std::str::FromStr;
 use alloy_primitives::{Address, B256};
 use jiff::Timestamp;
 
+pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
 use crate::name::EnsName;
 use crate::records::RecordSet;
 
@@ -225,10 +226,13 @@ pub enum ChainError {
     },
     /// The resolver contract reverted, ran out of gas, or answered garbage.
     #[error("the resolver failed: {0}")]
-    Resolver(String),
+    Resolver(ResolverFault),
     /// A CCIP-Read gateway could not be asked, or its answer was refused.
     #[error("CCIP-Read failed: {0}")]
-    Ccip(String),
+    Ccip(CcipFault),
+    /// The reading met a bound of this program.
+    #[error("a bound of this resolver was reached: {0}")]
+    LocalLimit(LocalLimit),
 }
 
 fn endpoints(count: usize) -> String {

@@ -3,6 +3,7 @@
 use alloy_primitives::Bytes;
 
 use super::contracts::{BadAnswer, Findings, Place, Resolved, decode_address, decode_records, decode_texts};
+use clresolve_core::cause::{CcipFault, ResolverFault};
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
@@ -27,7 +28,7 @@ pub fn records_told(findings: &Findings) -> Result<Said<Answer>, ChainError> {
         Resolved::NoResolver if findings.registered => Said::All(Answer::NoResolver(None)),
         Resolved::NoResolver => Said::All(Answer::Unregistered),
         Resolved::NotContract(resolver) => Said::All(Answer::NoResolver(Some(*resolver))),
-        Resolved::Unsupported => return Err(ChainError::Resolver("it does not know text records".to_owned())),
+        Resolved::Unsupported => return Err(ChainError::Resolver(ResolverFault::NoTextRecords)),
         Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
         Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
@@ -40,14 +41,12 @@ pub fn records_told(findings: &Findings) -> Result<Said<Answer>, ChainError> {
 pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -> Result<Answer, ChainError> {
     let (resolver, records) = decode_texts(data, keys).map_err(|bad| bad_answer(bad, offchain))?;
     if resolver != findings.source.resolver {
-        return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
+        return Err(ChainError::Resolver(ResolverFault::TwoResolvers));
     }
     let wildcard = match &findings.source.place {
         Place::Own => None,
         Place::Ancestor(ancestor) => Some(ancestor.clone()),
-        Place::Nameless => {
-            return Err(ChainError::Resolver("the resolver is that of no name above".to_owned()));
-        }
+        Place::Nameless => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
     };
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
 }
@@ -89,7 +88,7 @@ pub fn holding(findings: &Findings, data: &[u8], offchain: bool) -> Result<Holdi
 fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
     match bad {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
+        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(CcipFault::Callback(cause)),
         BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
     }
 }

@@ -1,6 +1,7 @@
 //! Why a call over proven state could not be computed, and the bounds of one.
 
 use alloy_primitives::{Address, B256, U256};
+use clresolve_core::cause::LocalLimit;
 
 use crate::trie::Flaw;
 
@@ -93,6 +94,22 @@ pub enum ProofError {
 }
 
 impl ProofError {
+    /// The bound of this program that the call met, if it is one.
+    pub fn local_limit(&self) -> Option<LocalLimit> {
+        Some(match self {
+            Self::CodeTooLong { address, bytes } => LocalLimit::Code { address: *address, bytes: *bytes },
+            Self::TooManyRounds => LocalLimit::Runs(MAX_ROUNDS),
+            Self::TooMuchGas => LocalLimit::Gas(MAX_GAS),
+            Self::TooManyAccounts => LocalLimit::Accounts(MAX_ACCOUNTS),
+            Self::TooManySlots => LocalLimit::Slots(MAX_SLOTS),
+            Self::BlockHash(number) => LocalLimit::BlockHash(*number),
+            Self::TooOld => LocalLimit::BeforeTheMerge,
+            Self::Evm(words) => LocalLimit::Evm(words.clone()),
+            Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => return None,
+            Self::Kept(_) | Self::LeftOver | Self::NotKept => return None,
+        })
+    }
+
     /// Whether the endpoint told an untruth, rather than something being impossible or missing.
     pub const fn is_lie(&self) -> bool {
         matches!(self, Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. })

@@ -17,6 +17,7 @@ use super::error::ProofError;
 use super::evm::{Call, Outcome};
 use super::header::HashedHeader;
 use super::kept::{Ground, Kept};
+use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Key;
@@ -83,14 +84,8 @@ pub enum WitnessError {
     #[error("the proofs of the state are missing")]
     Missing,
     /// The proofs do not show the state: why.
-    #[error("{0}")]
-    State(String),
-}
-
-impl From<ProofError> for WitnessError {
-    fn from(error: ProofError) -> Self {
-        Self::State(error.to_string())
-    }
+    #[error(transparent)]
+    State(#[from] ProofError),
 }
 
 impl Witness {
@@ -135,17 +130,18 @@ impl Stand<'_> {
     }
 
     fn findings(&self, subject: &Subject, resolve: &Bytes) -> Result<Findings, WitnessError> {
-        let failed = |cause: String| WitnessError::Call(ChainError::Resolver(cause));
+        let failed = |fault| WitnessError::Call(ChainError::Resolver(fault));
         let data = match self.call(self.witness.contracts.multicall3, subject.aggregate(resolve.clone()))? {
             Outcome::Returned(data) => data,
-            Outcome::Reverted(_) => return Err(failed("the call reverted".to_owned())),
-            Outcome::Halted(cause) => return Err(failed(cause)),
+            Outcome::Reverted(_) => return Err(failed(ResolverFault::CallReverted)),
+            Outcome::Halted(cause) => return Err(failed(ResolverFault::Halted(cause))),
         };
-        let findings = subject.decode(&data).map_err(|garbled| failed(garbled.to_string()))?;
+        let findings =
+            subject.decode(&data).map_err(|garbled| failed(ResolverFault::Malformed(garbled.to_string())))?;
         if findings.block == self.ground.number() {
             Ok(findings)
         } else {
-            Err(failed("Multicall3 names another block".to_owned()))
+            Err(failed(ResolverFault::Malformed("Multicall3 names another block".to_owned())))
         }
     }
 

@@ -411,7 +411,8 @@ fn ipfs_evidence(evidence: &Evidence) -> Value {
 fn owner_evidence(evidence: &Evidence) -> Value {
     match &evidence.owner {
         OwnerEvidence::NotAsked => json!({"asked": false}),
-        OwnerEvidence::NotAName(cause) | OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
         OwnerEvidence::Read(holding) => json!({
             "proven": owner_is_proven(evidence),
             "address": holding.address.map(|address| address.to_string()),
