@@ -238,7 +238,7 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
     assert_eq!(with(&|c| c["iat"] = (NOW + 300).into()), VerifyError::Lifetime);
     assert_eq!(with(&|c| c["iat"] = (NOW + 299 - MAX_LIFETIME).into()), VerifyError::Lifetime);
     assert_eq!(with(&|c| c["iat"] = i64::MIN.into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerifyError::NotSealed);
+    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerifyError::WrongDigests);
     for change in [
         &|c: &mut Value| c["aud"] = "x".into(),
         &|c: &mut Value| drop(c.as_object_mut().map(|c| c.remove("exp"))),

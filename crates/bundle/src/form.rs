@@ -38,7 +38,7 @@ pub(super) struct Document {
     pub(super) liars: Vec<(String, String)>,
     pub(super) schemas: Option<SchemasForm>,
     pub(super) verdict: Verdict,
-    /// The verdict as a JWS, where whoever made the bundle signed it.
+    /// The verdict as a JWS, where the exporter signed it.
     pub(super) signed: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl<T, E> Outcome<T, E> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Backing {
-    /// The word of whoever made the bundle.
+    /// The exporter's word.
     Attested,
     /// Proofs of the state that it was computed from.
     Proven(Box<Witness>),

@@ -5,8 +5,8 @@
 //! out. Pure: no I/O, no clock, no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`Verified::proven`] was shown here, [`Verified::attested`] is the word of whoever made the bundle: a stranger can make
-//! up the second kind together with a digest that fits. Whose word it is tells a signature ([`Bundle::check_signature`]).
+//! [`Verified::proven`] was shown here, [`Verified::attested`] is the exporter's word: a stranger can make that up
+//! together with a digest that fits. A signature says whose word it is ([`Bundle::check_signature`]).
 
 mod form;
 mod header;
@@ -78,20 +78,20 @@ pub struct Verified {
     pub made_at: Timestamp,
     /// What was shown here, from the bytes of the bundle alone; a clause each.
     pub proven: Vec<String>,
-    /// What rests on the word of whoever made the bundle; a clause each.
+    /// What rests on the exporter's word; a clause each.
     pub attested: Vec<String>,
 }
 
-/// Who signed the verdict of a bundle.
+/// The signature of a bundle's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Who issued it.
+    /// The issuer.
     pub issuer: String,
     /// Thumbprint of the key.
     pub key_id: String,
     /// From when on the verdict may not be relied on without asking again.
     pub expires: Timestamp,
-    /// Whether that time has come. A bundle is for audits, so it is told and not refused.
+    /// Whether that time has come. A bundle is for audits, so an expired signature is reported, not refused.
     pub is_expired: bool,
 }
 
@@ -242,8 +242,8 @@ impl Bundle {
 
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
-    /// A signature that has expired by `now` holds and is marked so: it tells who said this and when. How old a bundle may
-    /// be is for its reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
+    /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader
+    /// decides how old a bundle may be, by the time of the run ([`Verified::made_at`]), which the signature covers.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
@@ -272,7 +272,7 @@ impl Bundle {
         &self.document.question.name
     }
 
-    /// The height of the block, where the run was told which block to read.
+    /// The height of the block, where the question chose it by number.
     pub fn numbered_block(&self) -> Option<u64> {
         match self.document.question.block.parse() {
             Ok(BlockSelector::Number(height)) => Some(height),

@@ -82,7 +82,7 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
         (Backing::Attested, Grade::StateProof) => return Err(WitnessError::Missing.into()),
         (Backing::Attested, _) => return Ok(()),
         (Backing::Proven(witness), Grade::StateProof) => witness,
-        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that needs none")),
+        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that has none")),
     };
     let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
     let stand = witness.open(&header.0, document.run.chain_id)?;
@@ -131,7 +131,7 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
 fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
     let selector: Option<BlockSelector> = question.block.parse().ok();
     let selector = selector.filter(|selector| selector.to_string() == question.block);
-    selector.ok_or(BundleError::Inconsistent("no block is selected"))
+    selector.ok_or(BundleError::Inconsistent("the block is not a selector in its one form"))
 }
 
 /// The evidence, with everything that blocks decide found out anew.
@@ -200,11 +200,11 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     let inconsistent = |what| Err(BundleError::Inconsistent(what));
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
-        return inconsistent("what https gave is not what the records ask for");
+        return inconsistent("the https source does not match the records");
     }
     let asks_latest = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Safe);
     if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest) {
-        return inconsistent("what the newest block held is not there where it is asked for, or there where it is not");
+        return inconsistent("the reading of the newest block is missing, or is there without being asked for");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     let fits = match (owner.map(EnsName::parse), &evidence.owner) {
@@ -214,15 +214,15 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
         _ => false,
     };
     if !fits {
-        return inconsistent("what was read of the owner is not what cl.owner asks for");
+        return inconsistent("the reading of the owner does not match cl.owner");
     }
     let has_card = evidence.card_bytes().is_some_and(|bytes| Card::parse(bytes).is_ok());
     if evidence.schemas.is_some() != (policy.depth == Depth::Schemas && has_card) {
-        return inconsistent("the schemas are not those of the depth");
+        return inconsistent("the schemas do not match the depth");
     }
     let earlier = |walked: &Walked| matches!(walked, Walked::Proven { by: ProvenBy::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
-        return inconsistent("blocks of another run");
+        return inconsistent("blocks that an earlier run proved");
     }
     Ok(())
 }
@@ -341,7 +341,7 @@ fn beside_proofs(witness: &Witness, document: &Document, evidence: &Evidence, re
         beside.push(format!("contracts: that {} and those beside it are of ENS", witness.contracts.universal_resolver));
     }
     if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. })) || !witness.owner_look_ups.is_empty() {
-        beside.push("off-chain records: what gateways answered, as far as the resolver does not check it".to_owned());
+        beside.push("off-chain records: what gateways answered, where the resolver does not check it".to_owned());
     }
     if reading.latest.is_some() {
         beside.push("newest block: what the records were in it".to_owned());

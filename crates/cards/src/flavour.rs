@@ -223,7 +223,7 @@ impl FromStr for Flavour {
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
 pub struct UnknownFlavour;
 
-/// A card has not the shape of the system as which it is read.
+/// A card does not have the form of the system as which it is read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card of this system: {detail}")]
 pub struct Misshapen {

@@ -297,7 +297,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Those in `records`, as far as they are usable.
+    /// Those in `records` that are usable.
     pub fn of(records: &RecordSet) -> Self {
         let text = |key| Usable::of(records, key).text();
         let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());

@@ -42,7 +42,7 @@ pub struct Verdict {
     pub steps: Vec<StepReport>,
     /// How long the verdict may be relied on.
     pub freshness: Freshness,
-    /// Who says so.
+    /// The program that made it.
     pub tool: Tool,
 }
 
@@ -57,7 +57,7 @@ pub struct Name {
     pub node: Option<String>,
 }
 
-/// What the card says about the agent, as far as it was read.
+/// The agent, by its card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// The card's `ens`.
@@ -117,7 +117,7 @@ pub struct Anchor {
     pub wildcard: Option<String>,
     /// Whether the records came through CCIP-Read.
     pub offchain: bool,
-    /// How far the reading is vouched for.
+    /// The proof of the reading.
     pub proof: Proof,
     /// SHA-256 over the RFC 8785 form of all records that were read.
     pub records_digest: Option<String>,

@@ -186,7 +186,7 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
     }
     let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
     let observed = match (&evidence.owner, holder) {
-        (_, None) => "nobody holds the name in the registry".to_owned(),
+        (_, None) => "the registry names no holder".to_owned(),
         (OwnerEvidence::Failed(cause), _) => cause.to_string(),
         (OwnerEvidence::NotAName(cause), _) => cause.clone(),
         (_, Some(holder)) => format!("the holder is {holder}"),
