@@ -40,7 +40,7 @@ fn main() {
         let released = Profiles::builtin().get("agent-cards/1.0.0+released").expect("it is built in");
         measure("a published card", &bytes, &released).print("bench-card");
     }
-    let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().sealed()), &mut timed(|| verdict.clone())]);
+    let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().with_digests()), &mut timed(|| verdict.clone())]);
     println!(
         "afterwards, without a budget: the verdict's digests {}",
         micros(undisturbed(&digests[0]) - undisturbed(&digests[1]))
@@ -93,8 +93,8 @@ fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
         let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
         (resolver.resolve(GOOD).await, profile)
     });
-    let card = resolution.card.expect("a trusted verdict comes with its card");
-    (card, resolution.verdict.as_ref().clone(), profile)
+    let card = resolution.card().cloned().expect("a trusted verdict comes with its card");
+    (card, resolution.verdict().as_ref().clone(), profile)
 }
 
 /// The card from the corpus, if that is at hand.

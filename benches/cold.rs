@@ -114,7 +114,7 @@ fn ask(runtime: &Runtime, resolver: &Resolver) -> f64 {
     let started = Instant::now();
     let resolution = runtime.block_on(cold.resolve(GOOD));
     let took = started.elapsed();
-    assert_eq!(resolution.verdict.state, State::Trusted, "{:?}", resolution.verdict.reasons);
+    assert_eq!(resolution.verdict().state, State::Trusted, "{:?}", resolution.verdict().reasons);
     took.as_secs_f64()
 }
 

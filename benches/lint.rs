@@ -95,8 +95,8 @@ fn commandlayer() -> (String, Arc<Profile>) {
         let sandbox = Sandbox::start().await.expect("ports can be had");
         let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
         let resolution = resolver.resolve(GOOD).await;
-        assert_eq!(resolution.verdict.state, State::Trusted);
-        let card = resolution.card.expect("a trusted name has a card").to_vec();
+        assert_eq!(resolution.verdict().state, State::Trusted);
+        let card = resolution.card().expect("a trusted name has a card").to_vec();
         let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
         (String::from_utf8(card).expect("a card is UTF-8"), profile)
     })

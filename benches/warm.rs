@@ -36,7 +36,7 @@ fn main() {
         bare.insert(GOOD.to_owned(), warm.clone()).await;
         warm
     });
-    assert_eq!((warm.verdict.state, warm.verdict.freshness.served), (State::Trusted, Served::Cached));
+    assert_eq!((warm.verdict().state, warm.verdict().freshness.served), (State::Trusted, Served::Cached));
 
     let question = Question::new(GOOD);
     let [resolve, ask, retyped, get] = in_turn(

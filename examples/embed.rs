@@ -16,7 +16,7 @@ async fn main() -> anyhow::Result<()> {
     let resolver = Resolver::new(&sandbox.config()).await?;
 
     let resolution = resolver.resolve(&name).await;
-    let verdict = &resolution.verdict;
+    let verdict = resolution.verdict();
     match verdict.state {
         State::Trusted => {
             let identity = verdict.identity.as_ref().expect("a trusted verdict has an identity");

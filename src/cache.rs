@@ -23,7 +23,7 @@ use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, Pool};
-use crate::verdict::{Depth, Resolution, Served, State};
+use crate::verdict::{Depth, Resolution, State};
 use clresolve_core::freshness::*;
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
@@ -162,7 +162,7 @@ impl VerdictCache {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.other, &self.failures] {
             if let Some(entry) = pool.get(key).await {
-                latest = latest.min(entry.resolution.verdict.freshness.age(now));
+                latest = latest.min(entry.resolution.verdict().freshness.age(now));
             }
         }
         latest
@@ -206,12 +206,12 @@ impl VerdictCache {
     }
 
     async fn insert(&self, key: CacheKey, resolution: &Resolution, failures_before: u32) {
-        let state = resolution.verdict.state;
+        let state = resolution.verdict().state;
         let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
-        let Ok(fresh_until) = resolution.verdict.freshness.fresh_until.parse() else { return };
+        let Ok(fresh_until) = resolution.verdict().freshness.fresh_until.parse() else { return };
         let fresh = fresh_for(state, failures_before);
         let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
-        let (bytes, resolution) = (weight(resolution), served_from_cache(resolution));
+        let (bytes, resolution) = (weight(resolution), resolution.from_cache());
         let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes });
         match state {
             State::Trusted => {
@@ -268,15 +268,8 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
 
 /// What an entry takes in memory, in bytes.
 fn weight(resolution: &Resolution) -> usize {
-    let json = serde_json::to_vec(resolution.verdict.as_ref()).map_or(0, |json| json.len());
-    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card.as_ref().map_or(0, Bytes::len)
-}
-
-/// The copy that later callers get.
-fn served_from_cache(resolution: &Resolution) -> Resolution {
-    let mut verdict = resolution.verdict.as_ref().clone();
-    verdict.freshness.served = Served::Cached;
-    Resolution { verdict: Arc::new(verdict), card: resolution.card.clone() }
+    let json = serde_json::to_vec(resolution.verdict().as_ref()).map_or(0, |json| json.len());
+    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card().map_or(0, Bytes::len)
 }
 
 /// Removes the flight when its task ends, also by a panic.
@@ -317,7 +310,8 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
-    use crate::verdict::{Freshness, Name, ProfileUsed, SCHEMA, Tool, Verdict};
+    use crate::verdict::{Served, Verdict};
+    use clresolve_verdict::sample::{empty as resolution, live};
 
     fn key(name: &str) -> CacheKey {
         CacheKey {
@@ -327,40 +321,6 @@ mod tests {
             rules: Digest::of(b"rules"),
             world: "world".into(),
         }
-    }
-
-    /// A resolution without evidence, made at `now` after `failures` failures in a row.
-    fn resolution(state: State, now: Timestamp, failures: u32) -> Resolution {
-        let fresh = fresh_for(state, failures);
-        let freshness = Freshness {
-            checked_at: now.to_string(),
-            fresh_until: (now + fresh).to_string(),
-            retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
-            served: Served::Fresh,
-        };
-        let profile = ProfileUsed {
-            id: String::new(),
-            depth: Depth::Identity,
-            digest: String::new(),
-            manifests: Vec::new(),
-            near_misses: Vec::new(),
-        };
-        let verdict = Verdict {
-            schema: SCHEMA.to_owned(),
-            id: String::new(),
-            conclusion: String::new(),
-            name: Name { input: String::new(), normalized: None, node: None },
-            state,
-            summary: String::new(),
-            reasons: Vec::new(),
-            identity: None,
-            anchor: None,
-            profile,
-            steps: Vec::new(),
-            freshness,
-            tool: Tool::default(),
-        };
-        Resolution { verdict: Arc::new(verdict), card: None }
     }
 
     fn cache() -> Arc<VerdictCache> {
@@ -411,7 +371,7 @@ mod tests {
         drop(first);
         let second = tokio::spawn(ask());
         release.send(true).expect("the run waits");
-        assert_eq!(second.await.expect("no panic").verdict.state, State::Trusted);
+        assert_eq!(second.await.expect("no panic").verdict().state, State::Trusted);
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     }
 
@@ -420,19 +380,19 @@ mod tests {
         let cache = cache();
         let fail = |failures| async move { resolution(State::Indeterminate, START, failures) };
         let first = cache.get_or_run(key("a.eth"), START, fail).await;
-        assert_eq!(first.verdict.freshness.retry_after, Some(1));
+        assert_eq!(first.verdict().freshness.retry_after, Some(1));
         let later = START + 1.second();
         let second = cache
             .get_or_run(key("a.eth"), later, move |failures| async move {
                 resolution(State::Indeterminate, later, failures)
             })
             .await;
-        assert_eq!(second.verdict.freshness.retry_after, Some(2));
+        assert_eq!(second.verdict().freshness.retry_after, Some(2));
 
         cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
         cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0).await;
         let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
-        assert_eq!((served.verdict.state, served.verdict.freshness.served), (State::Trusted, Served::Cached));
+        assert_eq!((served.verdict().state, served.verdict().freshness.served), (State::Trusted, Served::Cached));
     }
 
     #[tokio::test]
@@ -457,16 +417,16 @@ mod tests {
         let cache = cache();
         cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
         let run = |_| async { resolution(State::Untrusted, START, 0) };
-        assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict.state, State::Untrusted);
-        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+        assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict().state, State::Untrusted);
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
     }
 
     /// How many of twenty trusted verdicts with cards of this size are kept, and what they weigh.
     async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
         let cache = VerdictCache::new(config);
         for number in 0..20 {
-            let card = Some(Bytes::from(vec![b' '; card_bytes]));
-            let resolution = Resolution { card, ..resolution(State::Trusted, START, 0) };
+            let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
+            let resolution = live(verdict, Some(vec![b' '; card_bytes].into()));
             cache.insert(key(&format!("a{number}.eth")), &resolution, 0).await;
             cache.trusted.run_pending_tasks().await;
         }
@@ -491,6 +451,6 @@ mod tests {
         let cache = cache();
         cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
         cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0).await;
-        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict.state), Some(State::Untrusted));
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
     }
 }

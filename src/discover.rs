@@ -388,7 +388,7 @@ async fn bound(resolver: &Resolver, cards: &BTreeMap<Digest, Card>, discovery: &
     names.sort_unstable();
     for (name, sha256) in names.into_iter().take(MAX_NAMES) {
         let Ok(resolution) = resolver.ask(&resolve::Question::new(name)).await else { continue };
-        let verdict = &resolution.verdict;
+        let verdict = resolution.verdict();
         let proven = verdict.identity.as_ref().map(|identity| &identity.card);
         if verdict.state == State::Trusted && proven.is_some_and(|card| is_digest(&card.sha256, sha256)) {
             return Some(EnsBound {

@@ -6,8 +6,8 @@
 //!
 //! let resolver = Resolver::new(&Config::default()).await?;
 //! let resolution = resolver.resolve("summarizeagent.eth").await;
-//! if resolution.verdict.state == State::Trusted {
-//!     println!("{:?}", resolution.verdict.identity);
+//! if resolution.verdict().state == State::Trusted {
+//!     println!("{:?}", resolution.verdict().identity);
 //! }
 //! # Ok(())
 //! # }
@@ -36,7 +36,7 @@ pub use clresolve_bundle as bundle;
 pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
 pub use clresolve_core::{address, digest, name, reason, records, text};
 pub use clresolve_ipfs as cid;
-pub use clresolve_verdict::{check, evidence, manifest, profile, schema, seal};
+pub use clresolve_verdict::{build, check, evidence, manifest, profile, schema};
 
 /// The Agent-Card as a document.
 pub mod card {
@@ -54,6 +54,8 @@ pub mod chain {
 /// The verdict.
 pub mod verdict {
     pub use clresolve_core::state::*;
+    pub use clresolve_verdict::gate::*;
+    pub use clresolve_verdict::trust::*;
     pub use clresolve_verdict::verdict::*;
 }
 

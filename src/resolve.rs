@@ -30,7 +30,7 @@ pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
 use self::sources::ContentSources;
 use self::walk::Walker;
-use crate::bundle::Bundle;
+use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;
 use crate::cache::ContentCache;
 use crate::chain::Chain;
@@ -38,11 +38,12 @@ pub use crate::chain::{Answer, ChainError, Reading};
 use crate::check::Policy;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, RulesConfig};
 use crate::fetch::https::Body;
 use crate::fetch::{FetchError, Lookup, SystemLookup};
 use crate::name::EnsName;
 use crate::profile::Profiles;
+#[cfg(feature = "unstable")]
 use crate::reason::Code;
 use crate::signature::Root;
 pub use crate::verdict::Resolution;
@@ -117,13 +118,7 @@ impl Resolver {
             let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
             return Err(SetupError::Invalid { what: "profile".to_owned(), detail });
         }
-        let policy = Policy {
-            depth: config.rules.depth,
-            require_all_sources: config.rules.require_all_sources,
-            allowed_publishers: config.rules.allowed_publishers.clone(),
-            record_rest: config.memory.record_rest,
-            without: Vec::new(),
-        };
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
         Ok(Self::over(Walker { chain, sources, clock, profiles, history, config }, policy))
@@ -141,7 +136,7 @@ impl Resolver {
     }
 
     /// The same resolver, with an empty cache and `code` taken out of the registry.
-    #[doc(hidden)]
+    #[cfg(feature = "unstable")]
     #[must_use]
     pub fn without(&self, code: Code) -> Self {
         let mut policy = self.0.policy.clone();
@@ -215,7 +210,7 @@ impl Resolver {
     /// # Errors
     /// [`ExportError`]: for an invalid name or an unknown profile, and where the evidence does not give the verdict
     /// again.
-    pub async fn export(&self, question: &Question) -> Result<Bundle, ExportError> {
+    pub async fn export(&self, question: &Question) -> Result<Packed, ExportError> {
         let rules = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         export::export(&self.0.walker, name, &rules).await
@@ -249,6 +244,11 @@ impl Resolver {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }
 
+    /// What is asked of the evidence besides the rules.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+
     /// The rules that the resolver knows.
     pub fn profiles(&self) -> &Profiles {
         &self.0.walker.profiles
@@ -262,6 +262,15 @@ impl Resolver {
     /// The time by the resolver's clock.
     pub fn now(&self) -> Timestamp {
         self.0.walker.now()
+    }
+}
+
+fn policy(rules: &RulesConfig) -> Policy {
+    Policy {
+        depth: rules.depth,
+        require_all_sources: rules.require_all_sources,
+        allowed_publishers: rules.allowed_publishers.clone(),
+        ..Policy::default()
     }
 }
 

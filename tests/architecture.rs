@@ -114,6 +114,24 @@ fn only_the_egress_crate_opens_outbound_sockets() {
     assert_no_words(&others.collect::<Vec<_>>(), &words);
 }
 
+/// The compiler keeps a verdict that was read from becoming a live one. Who may call what makes trust is kept here.
+#[test]
+fn trust_is_made_in_few_places() {
+    let elsewhere = |is_place: fn(&str, &[String]) -> bool| -> Vec<Source> {
+        let others = |name: &'static str| sources(name).into_iter().filter(move |file| !is_place(name, &file.module));
+        CRATES.iter().flat_map(|(name, _)| others(name)).collect()
+    };
+    // The walk makes a live answer, and the export of a run the one that it may sign.
+    let makes_live = |name: &str, module: &[String]| match module {
+        [] => name == "bundle",
+        [first, ..] => name.is_empty() && first == "resolve",
+    };
+    assert_no_words(&elsewhere(makes_live), &["build :: resolution"]);
+    // Where the signature was verified.
+    let verifies = |name: &str, module: &[String]| name == "bundle" && module == ["signed"];
+    assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
+}
+
 /// A child may use what the file of its own module defines, and that file the child: they are one room with its door.
 #[test]
 fn no_files_import_each_other_in_a_circle() {

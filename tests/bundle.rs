@@ -9,13 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve::bundle::{Bundle, BundleError, MAX_BYTES};
+use clresolve::chain::Grade;
 use clresolve::cid::car::{CarLimits, CarReader};
 use clresolve::cid::{ContentId, build};
 use clresolve::config::ProofDemand;
 use clresolve::profile::Profiles;
+use clresolve::project::a2a_card;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::{Depth, State, canonical_digest};
+use clresolve::verdict::{Depth, GatePolicy, Origin, State, canonical_digest};
 use serde_json::{Value, json};
 
 /// Names of the sandbox whose bundles are tried, one of each kind.
@@ -40,7 +42,7 @@ fn exported(proof: Option<ProofDemand>) -> Vec<(String, State, Value)> {
             let mut question = Question::new(expected.name.as_str());
             question.depth = Some(Depth::Schemas).filter(|_| expected.name == GOOD);
             if let Ok(bundle) = resolver.export(&question).await {
-                exported.push((expected.name.clone(), expected.state, bundle.to_json()));
+                exported.push((expected.name.clone(), expected.state, bundle.bundle().to_json()));
             }
         }
         exported
@@ -65,7 +67,8 @@ fn profiles() -> &'static Profiles {
 /// The id of the verdict that a bundle replays to, and its state.
 fn replayed(bytes: &[u8]) -> Result<(String, State), BundleError> {
     let verified = Bundle::read(bytes)?.verify(profiles())?;
-    Ok((verified.resolution.verdict.id.clone(), verified.resolution.verdict.state))
+    let verdict = verified.replay.verdict();
+    Ok((verdict.id.clone(), verdict.state))
 }
 
 fn bytes(bundle: &Value) -> Vec<u8> {
@@ -87,7 +90,7 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
     for (name, state, bundle) in EXPORTED.iter() {
         let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let verdict = &verified.resolution.verdict;
+        let verdict = verified.replay.verdict();
         assert_eq!(
             (verdict.state, Some(verdict.conclusion.as_str())),
             (*state, bundle["verdict"]["conclusion"].as_str())
@@ -100,6 +103,24 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
     assert!(names > 90 && without_evidence < 10, "{names} bundles, {without_evidence} inputs that are no name");
 }
 
+/// The card of a replayed agent is made of the same bytes, and says that it is as of the block of the bundle.
+#[test]
+fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
+    let verified = Bundle::read(&bytes(good())).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+    let trusted = verified.replay.trusted().expect("it is trusted");
+    let block = verified.replay.verdict().anchor.as_ref().expect("a trusted verdict has an anchor").block.number;
+    assert_eq!(trusted.origin(), Origin::Replayed { block });
+    let card = a2a_card(&trusted, &GatePolicy::default()).expect("nothing is against it");
+    let said = card.pointer("/capabilities/extensions/0/params/origin");
+    assert_eq!(said, Some(&json!({"replayed": {"block": block}})));
+    let demanding = GatePolicy { min_proof: Some(Grade::Quorum), ..GatePolicy::default() };
+    assert_eq!(a2a_card(&trusted, &demanding), Err("proof-too-weak"));
+    for (name, _, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != State::Trusted) {
+        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+        assert!(verified.replay.trusted().is_none(), "{name}");
+    }
+}
+
 /// What was computed from proven state is computed again from the bundle, whatever the name's resolver is like.
 #[test]
 fn every_name_replays_from_its_proofs() {
@@ -107,7 +128,7 @@ fn every_name_replays_from_its_proofs() {
     for (name, state, bundle) in PROVEN.iter() {
         let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(verified.resolution.verdict.state, *state, "{name}");
+        assert_eq!(verified.replay.verdict().state, *state, "{name}");
         let is_proven = bundle.pointer("/reading/given/backing/proven").is_some();
         assert_eq!(is_proven, bundle.pointer("/reading/given").is_some(), "{name}");
         let says = |clauses: &[String], what: &str| clauses.iter().any(|clause| clause.starts_with(what));
@@ -454,7 +475,7 @@ fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
     let Ok(read) = Bundle::read(&resealed(mutated.clone())) else { return false };
     gives_nothing_better(bundle, &read, mutated);
     let Ok(verified) = read.verify(profiles()) else { return false };
-    let verdict = &verified.resolution.verdict;
+    let verdict = verified.replay.verdict();
     let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
     assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
     is_same
@@ -464,11 +485,11 @@ fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
 /// none about anything else.
 fn gives_nothing_better(bundle: &Value, read: &Bundle, mutated: &Value) {
     let Ok(judged) = read.judge(profiles()) else { return };
-    if judged.verdict.state != State::Trusted {
+    if judged.verdict().state != State::Trusted {
         return;
     }
     assert_eq!(bundle["verdict"]["state"], "trusted", "{}", first_change(bundle, mutated));
-    let identity = serde_json::to_value(&judged.verdict.identity).expect("JSON");
+    let identity = serde_json::to_value(&judged.verdict().identity).expect("JSON");
     for member in ["entry", "verbs", "card"] {
         assert_eq!(bundle["verdict"]["identity"][member], identity[member], "{}", first_change(bundle, mutated));
     }

@@ -15,8 +15,8 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade, Holding,
-    Proof, ProvenChain, RpcChain,
+    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade,
+    Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -350,7 +350,7 @@ async fn lookups_can_be_switched_off() {
 
     let error = reader.read(&name("off.eth"), FIRST).await.unwrap_err();
 
-    assert_eq!(error, ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
+    assert_eq!(error, ChainError::Ccip(CcipFault::SwitchedOff));
     assert_eq!(gateway.asked(), 0);
 }
 
@@ -375,7 +375,7 @@ async fn resolvers_that_misbehave_fail_the_reading() {
 async fn a_reverting_resolver_is_quoted() {
     let world = World::of(&[hostile(HostileMode::Revert, "")]).await;
     let error = world.answer("evil.eth").await.unwrap_err();
-    assert_eq!(error, ChainError::Resolver("it reverted: hostile resolver".to_owned()));
+    assert_eq!(error, ChainError::Resolver(ResolverFault::Reverted("hostile resolver".to_owned())));
 }
 
 #[tokio::test]
@@ -473,8 +473,8 @@ async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
 async fn a_reply_without_end_is_cut_off() {
     let world = World::of(&[agent()]).await;
     world.server.set_fault(RpcFault::HugeBody);
-    let expected = format!("the answer has more than {MAX_REPLY_BYTES} bytes");
-    assert_eq!(world.answer("summarizeagent.eth").await, Err(ChainError::Resolver(expected)));
+    let expected = ChainError::LocalLimit(LocalLimit::Reply(MAX_REPLY_BYTES));
+    assert_eq!(world.answer("summarizeagent.eth").await, Err(expected));
 }
 
 #[tokio::test]

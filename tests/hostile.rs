@@ -61,9 +61,9 @@ fn patient(world: &World) -> Config {
 async fn resolved(resolver: &Resolver, name: &str) -> Resolution {
     let ends = tokio::time::timeout(HANGS, resolver.resolve(name)).await;
     let resolution = ends.unwrap_or_else(|_| panic!("{name}: no end after {HANGS:?}"));
-    let trusted = resolution.verdict.state == State::Trusted;
-    assert_eq!(resolution.card.is_some(), trusted, "{name}: a card is handed out when it is trusted, and only then");
-    assert!(resolution.verdict.is_sealed(), "{name}");
+    let trusted = resolution.verdict().state == State::Trusted;
+    assert_eq!(resolution.card().is_some(), trusted, "{name}: a card is handed out when it is trusted, and only then");
+    assert!(resolution.verdict().has_right_digests(), "{name}");
     resolution
 }
 
@@ -73,7 +73,7 @@ async fn judged(config: &Config, name: &str) -> Value {
 }
 
 fn json(resolution: &Resolution) -> Value {
-    serde_json::to_value(&*resolution.verdict).expect("a verdict has a JSON form")
+    serde_json::to_value(&**resolution.verdict()).expect("a verdict has a JSON form")
 }
 
 /// Compares a verdict with its expected state and its exact codes, including warnings.

@@ -1017,7 +1017,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         assert_eq!(signed.header("vary"), "accept");
         let jws = std::str::from_utf8(&signed.body).expect("ASCII");
         let verified = verify(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
-        assert_eq!((verified.verdict.state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
+        assert_eq!((verified.verdict().state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
     }
     assert_eq!(second.body, third.body, "what is served from the cache is signed once");
     let plain = daemon.get(&verdict).await;

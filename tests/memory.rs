@@ -24,7 +24,7 @@ async fn world(patch: &str) -> World {
 /// What a resolver that starts now, with the memory in `folder`, says of the agent.
 async fn ask(world: &World, folder: &Path) -> Verdict {
     let resolver = Resolver::new(&config(world, folder)).await.expect("a good configuration");
-    Verdict::clone(&resolver.resolve(NAME).await.verdict)
+    Verdict::clone(resolver.resolve(NAME).await.verdict())
 }
 
 fn config(world: &World, folder: &Path) -> clresolve::Config {
@@ -69,7 +69,7 @@ async fn what_is_remembered_stays_out_of_the_conclusion() {
     let mut config = config(&world, folder.path());
     let plain = {
         config.memory.path = None;
-        Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict
+        Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict().clone()
     };
     let remembering = ask(&world, folder.path()).await;
     assert_eq!(plain.anchor.as_ref().map(|a| &a.block), remembering.anchor.as_ref().map(|a| &a.block));
@@ -87,7 +87,7 @@ async fn only_a_trusted_verdict_at_a_finalized_block_is_remembered() {
     let mut stranger = config(&good, folder.path());
     stranger.chain.endpoints.iter_mut().for_each(|endpoint| endpoint.own = false);
     for config in [latest, stranger] {
-        let verdict = Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict;
+        let verdict = Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict().clone();
         assert_eq!(verdict.state, State::Trusted);
     }
     let seen = ask(&good, folder.path()).await;

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use clresolve::chain::{Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Proof, Reading};
+use clresolve::chain::{
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Proof, Reading, ResolverFault,
+};
 use clresolve::check::{self, Policy};
 use clresolve::cid::build::{self, Blocks, Dag, Fanout, Layout};
 use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
@@ -239,7 +241,7 @@ fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<R
         AnswerKind::Records => (found(record_set(&world.records)), found(record_set(&world.latest))),
         AnswerKind::NoResolver => (Answer::NoResolver(None), Answer::NoResolver(None)),
         AnswerKind::Unregistered => (Answer::Unregistered, Answer::Unregistered),
-        AnswerKind::Failed => return Err(ChainError::Resolver("it reverted".to_owned())),
+        AnswerKind::Failed => return Err(ChainError::Resolver(ResolverFault::RevertedSilently)),
     };
     Ok(Reading {
         block: Block {

@@ -72,14 +72,14 @@ fn scenarios_replay_from_their_bundles() {
         for case in &cases {
             let resolver = stage.resolver(&case.ask.setting).await;
             let bundle = match resolver.export(&Question::new(case.ask.name.as_str())).await {
-                Ok(bundle) => serde_json::to_vec(&bundle.to_json()).expect("JSON"),
+                Ok(bundle) => serde_json::to_vec(&bundle.bundle().to_json()).expect("JSON"),
                 Err(error) => {
                     wrong.push(format!("{}\n    not exported: {error}", case.id));
                     continue;
                 }
             };
             match Bundle::read(&bundle).and_then(|bundle| bundle.verify(resolver.profiles())) {
-                Ok(verified) if library[&case.id]["conclusion"] == verified.resolution.verdict.conclusion => {}
+                Ok(verified) if library[&case.id]["conclusion"] == verified.replay.verdict().conclusion => {}
                 Ok(_) => wrong.push(format!("{}\n    library and bundle conclude differently", case.id)),
                 Err(error) => wrong.push(format!("{}\n    refused: {error}", case.id)),
             }
@@ -125,7 +125,7 @@ fn every_code_matters() {
                 continue;
             };
             let resolver: Resolver = stage.resolver(&case.ask.setting).await.without(**code);
-            let verdict = serde_json::to_value(&*resolver.resolve(&case.ask.name).await.verdict).expect("JSON");
+            let verdict = serde_json::to_value(&**resolver.resolve(&case.ask.name).await.verdict()).expect("JSON");
             if judge::problems(&case.ask, &verdict).is_empty() {
                 wrong.push(format!("{code}: {} passes without it", case.id));
             }
@@ -146,7 +146,7 @@ fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
         let mut wrong = Vec::new();
         let mut anchored = 0;
         for case in &cases {
-            let verdict = serde_json::to_value(&*resolver.resolve(&case.ask.name).await.verdict).expect("JSON");
+            let verdict = serde_json::to_value(&**resolver.resolve(&case.ask.name).await.verdict()).expect("JSON");
             let told = &library[&case.id];
             if verdict["conclusion"] != told["conclusion"] {
                 let codes = (judge::codes_of(told), judge::codes_of(&verdict));
@@ -200,8 +200,8 @@ fn the_sandbox_does_what_it_lists() {
         let mut wrong = Vec::new();
         for (row, verdict) in rows.iter().zip(by_program) {
             let name = row["name"].as_str().expect("a name");
-            let library = resolver.resolve(name).await.verdict;
-            let library = serde_json::to_value(&*library).expect("JSON");
+            let library = resolver.resolve(name).await;
+            let library = serde_json::to_value(&**library.verdict()).expect("JSON");
             for (face, verdict) in [("program", verdict), ("library", &library)] {
                 let codes: Vec<Value> = judge::codes_of(verdict).into_iter().map(Value::from).collect();
                 if verdict["state"] != row["state"] || Value::from(codes.clone()) != row["codes"] {

@@ -17,7 +17,8 @@ use clresolve::sign::{
     Expected, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TYPE,
     TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, verify,
 };
-use clresolve::verdict::{Depth, Verdict, canonical_digest};
+use clresolve::verdict::{Depth, Origin, Verdict, canonical_digest};
+use clresolve_verdict::sample::live;
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ fn verdict(now: i64) -> Verdict {
             "served": "fresh"},
         "tool": {"name": "clresolve", "version": "0.0.0"},
     });
-    serde_json::from_value::<Verdict>(verdict).expect("a verdict").sealed()
+    serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests()
 }
 
 fn expected() -> Expected {
@@ -91,7 +92,7 @@ fn expected() -> Expected {
 }
 
 fn signed(verdict: &Verdict, now: i64) -> String {
-    Signer::new(key(), ISSUER).sign(verdict, at(now)).expect("it is signed")
+    Signer::new(key(), ISSUER).sign(&live(verdict.clone(), None), at(now)).expect("it is signed")
 }
 
 /// A JWS over any header and payload, with a signature that holds.
@@ -119,8 +120,10 @@ fn refused(jws: &str) -> VerifyError {
 fn what_is_signed_is_verified_and_is_the_whole_verdict() {
     let jws = signed(&verdict(NOW), NOW);
     let verified = verify(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
-    assert_eq!((verified.verdict, verified.issuer.as_str()), (verdict(NOW), ISSUER));
+    assert_eq!((verified.verdict().as_ref(), verified.issuer.as_str()), (&verdict(NOW), ISSUER));
     assert_eq!((verified.key_id.as_str(), verified.expires), (THUMBPRINT, NOW + 300));
+    let trusted = verified.trusted().expect("its state is trusted");
+    assert_eq!((trusted.origin(), trusted.card()), (Origin::Signed { until: at(NOW + 300) }, None));
     let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
     assert_eq!(payload, claims());
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), header());
@@ -163,7 +166,7 @@ fn an_old_one_and_one_for_another_question_are_refused() {
 fn strangers_word(now: i64) -> Verdict {
     let mut verdict = verdict(now);
     verdict.reasons = vec![Reason::new(Code::SingleRpc)];
-    verdict.sealed()
+    verdict.with_digests()
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn one_strangers_word_is_enough_for_who_says_so() {
     let high = Expected { proof: Some(Grade::StateProof), ..expected() };
     let mut proven = strangers_word(NOW);
     proven.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
-    let proven = signed(&proven.sealed(), NOW);
+    let proven = signed(&proven.with_digests(), NOW);
     assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerifyError::OneStrangersWord));
     let enough = Expected { proof: Some(Grade::SingleRpc), ..expected() };
     assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
@@ -235,7 +238,7 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
     assert_eq!(with(&|c| c["iat"] = (NOW + 300).into()), VerifyError::Lifetime);
     assert_eq!(with(&|c| c["iat"] = (NOW + 299 - MAX_LIFETIME).into()), VerifyError::Lifetime);
     assert_eq!(with(&|c| c["iat"] = i64::MIN.into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerifyError::NotSealed);
+    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerifyError::WrongDigests);
     for change in [
         &|c: &mut Value| c["aud"] = "x".into(),
         &|c: &mut Value| drop(c.as_object_mut().map(|c| c.remove("exp"))),
@@ -247,11 +250,11 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
     }
     let mut sandbox = verdict(NOW);
     sandbox.anchor.as_mut().expect("an anchor").world = "sandbox".to_owned();
-    let sandbox = json!(sandbox.sealed());
+    let sandbox = json!(sandbox.with_digests());
     assert_eq!(with(&|c| c["verdict"] = sandbox.clone()), VerifyError::Sandbox);
     let mut nowhere = verdict(NOW);
     nowhere.anchor = None;
-    let nowhere = json!(nowhere.sealed());
+    let nowhere = json!(nowhere.with_digests());
     assert!(matches!(with(&|c| c["verdict"] = nowhere.clone()), VerifyError::Other { what: What::Chain, .. }));
 }
 
@@ -348,13 +351,13 @@ fn key_sets_are_read_strictly_and_foreign_kinds_passed_over() {
 
 #[test]
 fn what_is_stale_numbered_or_of_the_sandbox_is_not_signed() {
-    let sign = |verdict: Verdict, now| Signer::new(key(), ISSUER).sign(&verdict, at(now)).err();
+    let sign = |verdict: Verdict, now| Signer::new(key(), ISSUER).sign(&live(verdict, None), at(now)).err();
     assert_eq!(sign(verdict(NOW), NOW + 299), None);
     assert_eq!(sign(verdict(NOW), NOW + 300), Some(SignError::NotFresh));
     let anchored = |change: fn(&mut clresolve::verdict::Anchor)| {
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().map(change);
-        verdict.sealed()
+        verdict.with_digests()
     };
     assert_eq!(sign(anchored(|a| a.block.tag = "17".to_owned()), NOW), Some(SignError::NumberedBlock));
     assert_eq!(sign(anchored(|a| a.world = "sandbox".to_owned()), NOW), Some(SignError::Sandbox));
@@ -424,7 +427,7 @@ impl Desk {
 
     fn signed(&self, verdict: &Verdict, now: i64) -> String {
         let key = read_signing_key(Path::new(&self.path("k.pem"))).expect("a key");
-        Signer::new(key, ISSUER).sign(verdict, at(now)).expect("it is signed")
+        Signer::new(key, ISSUER).sign(&live(verdict.clone(), None), at(now)).expect("it is signed")
     }
 }
 
@@ -698,7 +701,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     assert_eq!((signature.issuer.as_str(), signature.is_expired), (ISSUER, false));
     let years_later = check(&bundle, &keys, None, now() + 100_000_000).expect("it still tells who said this");
     assert!(years_later.is_expired && years_later.expires == signature.expires);
-    assert_eq!(verified.resolution.verdict.freshness.fresh_until[..19], signature.expires.to_string()[..19]);
+    assert_eq!(verified.replay.verdict().freshness.fresh_until[..19], signature.expires.to_string()[..19]);
 
     let class = |result: Result<Signature, BundleError>| result.err().map(|error| error.class());
     assert_eq!(class(check(&read(&unsigned), &keys, None, now())), Some("bundle-unsigned"));

@@ -130,7 +130,7 @@ fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>>
 
 async fn judged(resolver: &Resolver, line: Result<Line, NamesError>) -> anyhow::Result<Row> {
     let row = match line? {
-        Line::Name { line, name } => Row::of(line, &resolver.resolve(&name).await.verdict),
+        Line::Name { line, name } => Row::of(line, resolver.resolve(&name).await.verdict()),
         Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
     };
     Ok(row)

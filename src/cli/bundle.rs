@@ -17,7 +17,7 @@ use super::render;
 use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
-use crate::bundle::{Bundle, BundleError, MAX_BYTES, Signature, Verified};
+use crate::bundle::{Bundle, BundleError, MAX_BYTES, Packed, Signature, Verified};
 use crate::chain::BlockSelector;
 use crate::config::Layer;
 use crate::name::EnsName;
@@ -46,10 +46,10 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let exported = world.resolver.export(&Question::new(args.name)).await;
     drop(progress);
     match exported {
-        Ok(bundle) => {
+        Ok(packed) => {
             let bundle = match &signer {
-                Some(signer) => signed(bundle, signer, world.resolver.now()),
-                None => bundle,
+                Some(signer) => signed(packed, signer, world.resolver.now()),
+                None => packed.into_bundle(),
             };
             output.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             Ok(Exit::Trusted)
@@ -63,10 +63,10 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
 }
 
 /// The bundle with a signature, or without one where it cannot be made: the evidence is the same.
-fn signed(bundle: Bundle, signer: &Signer, now: Timestamp) -> Bundle {
-    bundle.clone().signed(signer, now).unwrap_or_else(|error| {
+fn signed(packed: Packed, signer: &Signer, now: Timestamp) -> Bundle {
+    packed.signed(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
-        bundle
+        packed.into_bundle()
     })
 }
 
@@ -87,7 +87,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Untrusted);
         }
     };
-    let verdict = &verified.resolution.verdict;
+    let verdict = verified.replay.verdict();
     let unmet = args.expect.unmet(verdict);
     if args.output.form() != Format::Text {
         report_unmet(verdict, &unmet);
@@ -211,7 +211,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn for_programs(verified: &Verified, signed: &Signed) -> Value {
-    let verdict = &verified.resolution.verdict;
+    let verdict = verified.replay.verdict();
     let signature = match signed {
         Signed::Not => Value::Null,
         Signed::Unchecked => json!({"checked": false}),
@@ -238,7 +238,7 @@ fn for_programs(verified: &Verified, signed: &Signed) -> Value {
 }
 
 fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String {
-    let verdict = &verified.resolution.verdict;
+    let verdict = verified.replay.verdict();
     let mut text = render::short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
     if let Some(anchor) = &verdict.anchor {

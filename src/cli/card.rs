@@ -19,10 +19,10 @@ async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
     let world = World::open(&args.world).await?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
-    let verdict = &resolution.verdict;
+    let verdict = resolution.verdict();
     let unmet = args.expect.unmet(verdict);
     let exit = exit_of(verdict, &unmet);
-    match &resolution.card {
+    match resolution.card() {
         Some(card) if exit == Exit::Trusted => output.write(card)?,
         _ if verdict.state == State::Trusted => verify::report_unmet(verdict, &unmet),
         _ => anstream::eprint!("{}", render::walk(verdict, &unmet, &render::Palette::plain())),

@@ -37,15 +37,16 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
         bail!("--block: a gate decides about now; a numbered block is for `verify`");
     }
     world.config.check_gate()?;
-    let verdict = world.resolver.resolve(&args.name).await.verdict;
+    let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
-    let code = world.config.gate.policy().objection(&verdict, args.verb.as_deref());
+    let verdict = resolution.verdict();
+    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb) = (args.name.as_str(), args.verb.as_deref());
     let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };
     results.push(&said, |format| match (format, code) {
         (Format::Text, Some(code)) => {
-            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(because(&verdict, code)))
+            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(because(verdict, code)))
         }
         (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
         (Format::Text, None) => format!("allow\n{}\n", Foreign::new(&verdict.summary)),

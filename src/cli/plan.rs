@@ -51,15 +51,8 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     super::run_async(async move {
         let world = World::open(&WorldArgs::from(&args.offline)).await?;
         let profiles = world.resolver.profiles();
-        let rules = &world.config.rules;
-        let profile = profiles.get(&rules.profile).context("the profile in force is not there")?;
-        let policy = Policy {
-            depth: Depth::Identity,
-            require_all_sources: rules.require_all_sources,
-            allowed_publishers: rules.allowed_publishers.clone(),
-            record_rest: world.config.memory.record_rest,
-            without: Vec::new(),
-        };
+        let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
+        let policy = Policy { depth: Depth::Identity, ..world.resolver.policy().clone() };
         let rules = Rules { profile: &profile, profiles, policy: &policy, now: Timestamp::now() };
         let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
         notes(&publication, &reader.hidden);

@@ -38,13 +38,13 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
             output.write(lint::ordered(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
             Ok(Exit::Trusted)
         }
-        Err(code) if resolution.verdict.state == State::Trusted => {
+        Err(code) if resolution.verdict().state == State::Trusted => {
             anstream::eprintln!("clresolve: no card is written: {code}; `clresolve explain {code}` says more");
             Ok(Exit::Untrusted)
         }
         Err(_) => {
-            anstream::eprint!("{}", render::walk(&resolution.verdict, &[], &render::Palette::plain()));
-            Ok(if resolution.verdict.state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
+            anstream::eprint!("{}", render::walk(resolution.verdict(), &[], &render::Palette::plain()));
+            Ok(if resolution.verdict().state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
         }
     }
 }

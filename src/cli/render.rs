@@ -501,7 +501,7 @@ pub(super) mod tests {
             },
             tool: Tool::default(),
         }
-        .sealed()
+        .with_digests()
     }
 
     pub(in crate::cli) fn untrusted() -> Verdict {
@@ -512,7 +512,7 @@ pub(super) mod tests {
             Reason::new(Code::EntryVersionNoncompliant).at("/entry"),
         ];
         verdict.steps[3].status = Status::Fail;
-        verdict.sealed()
+        verdict.with_digests()
     }
 
     #[test]

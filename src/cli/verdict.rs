@@ -81,7 +81,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
-    let verdict = &verified.verdict;
+    let verdict = verified.verdict();
     let unmet = args.expect.unmet(verdict);
     let format = args.output.form();
     let output = Output::new(&args.output.out)?;

@@ -67,14 +67,15 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     let mut worst = Exit::Trusted;
     let mut first = true;
     while let Some(resolution) = verdicts.next().await {
-        let verdict = &resolution.verdict;
+        let verdict = resolution.verdict();
         let unmet = args.expect.unmet(verdict);
         worst = worst.max(exit_of(verdict, &unmet));
         progress.aside(|| {
             if format != Format::Text {
                 report_unmet(verdict, &unmet);
             }
-            let signed = match signer.as_ref().map(|signer| signer.sign(verdict, world.resolver.now())).transpose() {
+            let signed = match signer.as_ref().map(|signer| signer.sign(&resolution, world.resolver.now())).transpose()
+            {
                 Ok(signed) => signed,
                 Err(error) => {
                     report_unsigned(verdict, error);

@@ -29,7 +29,7 @@ pub(super) async fn card(
         Ok(answered) => answered,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let verdict = &answered.resolution.verdict;
+    let verdict = answered.resolution.verdict();
     let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
     let card = match signed_a2a_card(&answered.resolution, &state.gate.policy(), signer) {
         Ok(card) => card,

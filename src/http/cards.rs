@@ -32,8 +32,8 @@ pub(super) async fn one(
         Ok(answered) => answered,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let Some(card) = answered.resolution.card.clone() else {
-        return problem::not_trusted(&answered.resolution.verdict);
+    let Some(card) = answered.resolution.card().cloned() else {
+        return problem::not_trusted(answered.resolution.verdict());
     };
     let digest = Digest::of(&card);
     let tag = format!("\"{}\"", digest.hex());
@@ -46,10 +46,10 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    let lease = Lease::of(&answered.resolution.verdict.freshness);
+    let lease = Lease::of(&answered.resolution.verdict().freshness);
     lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(LogEntry::of_verdict(&answered.resolution.verdict));
+    response.extensions_mut().insert(LogEntry::of_verdict(answered.resolution.verdict()));
     response
 }
 

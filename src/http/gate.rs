@@ -40,7 +40,7 @@ async fn decide(state: &AppState, client: Client, name: &str, verb: Option<&str>
         return refused(Refusal::Draining, name);
     }
     match timeout(state.gate.deadline, state.admission.ask(client, Question::new(name))).await {
-        Ok(Ok(answered)) => gate_response::by_verdict(&state.gate, &answered.resolution.verdict, verb),
+        Ok(Ok(answered)) => gate_response::by_verdict(&state.gate, &answered.resolution, verb),
         Ok(Err(refusal)) => refused(refusal, name),
         Err(_) => refused(Refusal::DeadlinePassed, name),
     }

@@ -1,7 +1,5 @@
 //! What the gate answers: 200 or 403, without a body, with the reason in its headers.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -10,7 +8,7 @@ use axum::response::Response;
 use super::log::LogEntry;
 use crate::config::GateConfig;
 use crate::reason::Refusal;
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, Resolution};
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");
@@ -18,8 +16,9 @@ const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
 const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
 
 /// The answer by a verdict: 200 unless the configuration objects.
-pub(super) fn by_verdict(gate: &GateConfig, verdict: &Arc<Verdict>, verb: Option<&str>) -> Response {
-    let objection = gate.policy().objection(verdict, verb);
+pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, verb: Option<&str>) -> Response {
+    let objection = gate.policy().objection(resolution, verb);
+    let verdict = resolution.verdict();
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));

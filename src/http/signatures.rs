@@ -8,7 +8,7 @@ use super::caching::Lease;
 use super::rendered::{Rendered, RenderedCache};
 use crate::digest::Digest;
 use crate::sign::{SignError, Signer};
-use crate::verdict::Verdict;
+use crate::verdict::Resolution;
 
 /// The signer, and what it has signed.
 pub(super) struct Signatures {
@@ -34,12 +34,13 @@ impl Signatures {
     }
 
     /// The verdict, signed.
-    pub(super) async fn of(&self, verdict: &Verdict, now: Timestamp) -> Result<Rendered, SignError> {
-        self.signed.get_or_render(verdict, || self.sign(verdict, now)).await
+    pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
     }
 
-    fn sign(&self, verdict: &Verdict, now: Timestamp) -> Result<Rendered, SignError> {
-        let body = self.signer.sign(verdict, now)?.into();
+    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        let body = self.signer.sign(resolution, now)?.into();
+        let verdict = resolution.verdict();
         // With the key, since another key gives another signature.
         let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
         Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })

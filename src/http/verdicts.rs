@@ -26,7 +26,7 @@ use super::rendered::Rendered;
 use super::request::RequestPermit;
 use super::state::AppState;
 use crate::reason::Refusal;
-use crate::resolve::Question;
+use crate::resolve::{Question, Resolution};
 use crate::sign;
 use crate::text::Foreign;
 use crate::verdict::{Depth, Verdict};
@@ -109,7 +109,7 @@ pub(super) async fn batch(
 async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question).await {
-        Ok(answered) => serde_json::to_vec(&*answered.resolution.verdict).unwrap_or_default(),
+        Ok(answered) => serde_json::to_vec(&**answered.resolution.verdict()).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
             let mut problem = problem::document(refusal, None);
@@ -179,9 +179,9 @@ fn demands_run(headers: &HeaderMap) -> bool {
 
 /// The verdict, with all that a cache needs to know.
 async fn described(state: &AppState, answered: &Answered, request: &HeaderMap) -> Response {
-    let verdict = &answered.resolution.verdict;
+    let verdict = answered.resolution.verdict();
     let form = Form::asked(request);
-    let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, verdict, form).await {
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, &answered.resolution, form).await {
         Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
         Ok(None) => (json(state, verdict).await, "application/json"),
         Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
@@ -204,12 +204,12 @@ async fn described(state: &AppState, answered: &Answered, request: &HeaderMap) -
 }
 
 /// The signed form, where the request asks for it. `Ok(None)` where plain JSON will do.
-async fn signed_if_asked(state: &AppState, verdict: &Verdict, form: Form) -> Result<Option<Rendered>, String> {
+async fn signed_if_asked(state: &AppState, resolution: &Resolution, form: Form) -> Result<Option<Rendered>, String> {
     if form == Form::Plain {
         return Ok(None);
     }
     let signed = match &state.signatures {
-        Some(signatures) => signatures.of(verdict, state.resolver.now()).await.map_err(|error| error.to_string()),
+        Some(signatures) => signatures.of(resolution, state.resolver.now()).await.map_err(|error| error.to_string()),
         None => Err("this daemon has no key to sign with".to_owned()),
     };
     match signed {

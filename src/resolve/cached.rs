@@ -7,11 +7,11 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::question::RuleSet;
 use super::walk::Walker;
+use crate::build;
 use crate::cache::{CacheKey, CacheStatus, VerdictCache};
 use crate::config::Config;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
-use crate::seal;
 use crate::verdict::{Resolution, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
@@ -77,7 +77,7 @@ impl CachedWalker {
     }
 
     fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
-        seal::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
+        build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
     fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {

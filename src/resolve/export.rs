@@ -6,13 +6,13 @@ use super::question::RuleSet;
 use super::setup::SetupError;
 use super::sources::ContentSources;
 use super::walk::Walker;
-use crate::bundle::{Bundle, BundleError, OfChain};
+use crate::bundle::{Bundle, BundleError, OfChain, Packed};
 use crate::cache::ContentCache;
 use crate::cid::WalkedBlocks;
 use crate::name::{EnsName, NameError};
 
 /// The verdict of a run of its own, in a bundle. Nothing of an earlier run is used.
-pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Bundle, ExportError> {
+pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {
     let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
     let (chain, recording) = walker.chain.recording().unzip();
     let walker = Walker {

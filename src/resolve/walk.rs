@@ -14,19 +14,19 @@ use tokio::time::Instant;
 use super::continuity::History;
 use super::question::RuleSet;
 use super::sources::{ContentSources, elapsed};
+use crate::build::{self, Run};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
-use crate::evidence::{Evidence, OwnerEvidence, Source, Targets, Usable, Walked};
+use crate::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
 use crate::memory::MemoryError;
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::Step;
 use crate::records::Key;
-use crate::seal::{self, Run};
 use crate::telemetry;
 use crate::text::excerpt;
 use crate::verdict::{Depth, Resolution, Verdict};
@@ -60,19 +60,19 @@ impl Walker {
     pub(super) async fn run(&self, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
         let _running = telemetry::run_begins();
         let mut run = self.gather(name, &rules.policy).await;
-        let judged = |run: &Run| seal::resolution(&self.reporter(&rules.profile, &rules.policy), run, failures);
+        let judged = |run: &Run| build::resolution(&self.reporter(&rules.profile, &rules.policy), run, failures);
         let mut resolution = judged(&run);
-        if let Err(error) = self.remember(&run.evidence, &resolution.verdict).await {
+        if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
             resolution = judged(&run);
         }
-        telemetry::verdict(resolution.verdict.state.as_str());
-        log(&resolution.verdict);
+        telemetry::verdict(resolution.verdict().state.as_str());
+        log(resolution.verdict());
         resolution
     }
 
-    pub(super) fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> seal::Reporter<'a> {
-        seal::Reporter {
+    pub(super) fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> build::Reporter<'a> {
+        build::Reporter {
             world: &self.config.chain.world,
             chain_id: self.config.chain.id,
             profiles: &self.profiles,
@@ -146,8 +146,8 @@ impl Walker {
         };
         match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
-            Ok(Err(error)) => OwnerEvidence::Failed(error.to_string()),
-            Err(_) => OwnerEvidence::Failed("no answer in time".to_owned()),
+            Ok(Err(error)) => OwnerEvidence::Failed(error.into()),
+            Err(_) => OwnerEvidence::Failed(OwnerFault::Late),
         }
     }
 

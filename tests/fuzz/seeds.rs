@@ -498,7 +498,7 @@ fn signed_verdicts() -> Seeds {
         "freshness": {"checked_at": time(NOW), "fresh_until": time(NOW + 300), "retry_after": null, "served": "fresh"},
         "tool": {"name": "clresolve", "version": "0.0.0"},
     });
-    let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").sealed();
+    let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests();
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
     let kid = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").id().to_owned();
     let header = json!({"alg": "EdDSA", "kid": kid, "typ": "clresolve-verdict+jwt"});

@@ -42,7 +42,7 @@ impl Deep {
         expect("the honest world", &verdict, "trusted", &[]);
         let card = verdict["identity"]["card"].clone();
         let path = card["path"].as_str().unwrap().to_owned();
-        let bytes = resolution.card.unwrap();
+        let bytes = resolution.card().cloned().unwrap();
         let readme = Bytes::from_static(b"Agent-Cards of the sandbox.\n");
         let files = [("README.md".to_owned(), readme), (path.clone(), bytes.clone())].into();
         let (root, blocks) = tree(&files, Layout { chunk: CHUNK, ..Layout::default() });

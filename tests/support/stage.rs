@@ -321,10 +321,10 @@ pub(crate) fn exit_code(state: State) -> i32 {
 /// The verdict as JSON. Panics when a rule that holds for all verdicts is broken.
 pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
     let resolution = resolver.resolve(&ask.name).await;
-    let verdict = &resolution.verdict;
-    assert!(verdict.is_sealed(), "{}: id and conclusion are the hashes of the verdict", ask.name);
+    let verdict = resolution.verdict();
+    assert!(verdict.has_right_digests(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
-        resolution.card.is_some(),
+        resolution.card().is_some(),
         verdict.state == State::Trusted,
         "{}: a card is handed out with a trusted verdict, and with no other (CL-66)",
         ask.name

@@ -11,14 +11,15 @@ use alloy_primitives::Address;
 use super::{BundleError, OfChain, SCHEMA};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks, build};
+use clresolve_ipfs::build::car as write_car;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
 use clresolve_state::StateProof;
+use clresolve_verdict::build::Reporter;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{
     BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Walked,
 };
 use clresolve_verdict::profile::Profile;
-use clresolve_verdict::seal::Reporter;
 use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
 
 /// A bundle without its digest.
@@ -37,7 +38,7 @@ pub(super) struct Document {
     pub(super) liars: Vec<(String, String)>,
     pub(super) schemas: Option<SchemasForm>,
     pub(super) verdict: Verdict,
-    /// The verdict as a JWS, where whoever made the bundle signed it.
+    /// The verdict as a JWS, where the exporter signed it.
     pub(super) signed: Option<String>,
 }
 
@@ -91,7 +92,7 @@ impl<T, E> Outcome<T, E> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Backing {
-    /// The word of whoever made the bundle.
+    /// The exporter's word.
     Attested,
     /// Proofs of the state that it was computed from.
     Proven(Box<StateProof>),
@@ -310,7 +311,7 @@ fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &
             break;
         }
     }
-    let car = build::car(&root, order.iter().map(|(cid, block)| (cid, *block)));
+    let car = write_car(&root, order.iter().map(|(cid, block)| (cid, *block)));
     WalkForm::Blocks { by, car: Base64(car.into()) }
 }
 

@@ -5,8 +5,8 @@
 //! out. Pure: no I/O, no clock, no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`Verified::proven`] was shown here, [`Verified::attested`] is the word of whoever made the bundle: a stranger can make
-//! up the second kind together with a digest that fits. Whose word it is tells a signature ([`Bundle::check_signature`]).
+//! [`Verified::proven`] was shown here, [`Verified::attested`] is the exporter's word: a stranger can make that up
+//! together with a digest that fits. A signature says whose word it is ([`Bundle::check_signature`]).
 
 mod form;
 mod header;
@@ -27,10 +27,11 @@ use clresolve_core::text::excerpt;
 use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
 use clresolve_state::{StateProof, StateProofError};
+use clresolve_verdict::build;
+use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::seal;
-use clresolve_verdict::seal::{Reporter, Run};
-use clresolve_verdict::verdict::{Resolution, canonical_digest};
+use clresolve_verdict::trust::{Replay, Resolution};
+use clresolve_verdict::verdict::canonical_digest;
 
 /// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
 pub const SCHEMA: &str = "clresolve.bundle/1";
@@ -50,6 +51,13 @@ pub struct Bundle {
     digest: Digest,
 }
 
+/// A bundle of a live run, with the answer of that run. Only such a bundle can be signed: a stranger's is not.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    bundle: Bundle,
+    resolution: Resolution,
+}
+
 /// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
 #[derive(Clone, Debug, Default)]
 pub struct OfChain {
@@ -62,28 +70,28 @@ pub struct OfChain {
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// The verdict as it comes out of the evidence here, and the card when it is proven.
-    pub resolution: Resolution,
+    /// The verdict that the evidence leads to, and the card when it is proven.
+    pub replay: Replay,
     /// The digest of the bundle.
     pub digest: Digest,
     /// When the evidence was gathered, as the bundle says.
     pub made_at: Timestamp,
     /// What was shown here, from the bytes of the bundle alone; a clause each.
     pub proven: Vec<String>,
-    /// What rests on the word of whoever made the bundle; a clause each.
+    /// What rests on the exporter's word; a clause each.
     pub attested: Vec<String>,
 }
 
-/// Who signed the verdict of a bundle.
+/// The signature of a bundle's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Who issued it.
+    /// The issuer.
     pub issuer: String,
     /// Thumbprint of the key.
     pub key_id: String,
     /// From when on the verdict may not be relied on without asking again.
     pub expires: Timestamp,
-    /// Whether that time has come. A bundle is for audits, so it is told and not refused.
+    /// Whether that time has come. A bundle is for audits, so an expired signature is reported, not refused.
     pub is_expired: bool,
 }
 
@@ -202,13 +210,13 @@ impl Bundle {
         run: &Run,
         chain: OfChain,
         blocks: &WalkedBlocks,
-    ) -> Result<Self, BundleError> {
-        let verdict = seal::resolution(reporter, run, 0).verdict;
-        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
+    ) -> Result<Packed, BundleError> {
+        let resolution = build::resolution(reporter, run, 0);
+        let document = Document::of(reporter, &run.evidence, chain, blocks, resolution.verdict())?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
         bundle.verify(reporter.profiles)?;
-        Ok(bundle)
+        Ok(Packed { bundle, resolution })
     }
 
     /// Replays the bundle under the rules that it names, if they are among `profiles`.
@@ -217,18 +225,6 @@ impl Bundle {
     /// [`BundleError`]: what is wrong first.
     pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
-    }
-
-    /// The same bundle with its verdict signed, as of `now`. For a bundle that was made here: a stranger's verdict is not
-    /// signed.
-    ///
-    /// # Errors
-    /// [`SignError`]: what is not signed anywhere is not signed here.
-    pub fn signed(mut self, signer: &Signer, now: Timestamp) -> Result<Self, SignError> {
-        self.document.signed = Some(signer.sign(&self.document.verdict, now)?);
-        let digest = shape(&self.document).and_then(|value| digest_of(&value));
-        self.digest = digest.expect("what has a JSON form has one with a text more");
-        Ok(self)
     }
 
     /// Whether it holds a signature. [`Bundle::verify`] does not check it.
@@ -240,14 +236,14 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, profiles: &Profiles) -> Result<Resolution, BundleError> {
+    pub fn judge(&self, profiles: &Profiles) -> Result<Replay, BundleError> {
         Ok(replay::judge(&self.document, profiles)?.1)
     }
 
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
-    /// A signature that has expired by `now` holds and is marked so: it tells who said this and when. How old a bundle may
-    /// be is for its reader to say, by the time of the run ([`Verified::made_at`]), which is part of the signed verdict.
+    /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader
+    /// decides how old a bundle may be, by the time of the run ([`Verified::made_at`]), which the signature covers.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
@@ -263,7 +259,8 @@ impl Bundle {
         let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
         let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
         let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
-        if (&found.verdict.id, &found.verdict.conclusion) != (&verdict.id, &verdict.conclusion) {
+        let signed = found.verdict();
+        if (&signed.id, &signed.conclusion) != (&verdict.id, &verdict.conclusion) {
             return Err(BundleError::OtherSigned);
         }
         let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
@@ -275,7 +272,7 @@ impl Bundle {
         &self.document.question.name
     }
 
-    /// The height of the block, where the run was told which block to read.
+    /// The height of the block, where the question chose it by number.
     pub fn numbered_block(&self) -> Option<u64> {
         match self.document.question.block.parse() {
             Ok(BlockSelector::Number(height)) => Some(height),
@@ -293,6 +290,30 @@ impl Bundle {
         let mut value = shape(&self.document).unwrap_or_default();
         value["digest"] = self.digest.to_string().into();
         value
+    }
+}
+
+impl Packed {
+    /// The bundle with its verdict signed, as of `now`.
+    ///
+    /// # Errors
+    /// [`SignError`], as everywhere.
+    pub fn signed(&self, signer: &Signer, now: Timestamp) -> Result<Bundle, SignError> {
+        let mut document = self.bundle.document.clone();
+        document.signed = Some(signer.sign(&self.resolution, now)?);
+        let digest = shape(&document).and_then(|value| digest_of(&value));
+        let digest = digest.expect("a document that has a JSON form has one with another string in it");
+        Ok(Bundle { document, digest })
+    }
+
+    /// The bundle.
+    pub const fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// The bundle alone.
+    pub fn into_bundle(self) -> Bundle {
+        self.bundle
     }
 }
 

@@ -14,35 +14,37 @@ use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
+use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkOutcome, build};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkOutcome};
 use clresolve_state::{Contracts, StateProof, StateProofError};
+use clresolve_verdict::build;
+use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use clresolve_verdict::profile::{Profile, Profiles};
-use clresolve_verdict::seal;
-use clresolve_verdict::seal::{Reporter, Run};
-use clresolve_verdict::verdict::{Depth, Resolution, Verdict};
+use clresolve_verdict::trust::Replay;
+use clresolve_verdict::verdict::{Depth, Verdict};
 
 /// Replays `document`, and holds what comes out against the verdict in it.
 pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
-    let (evidence, resolution) = judge(document, profiles)?;
-    if let Some(at) = difference(&document.verdict, &resolution.verdict) {
+    let (evidence, replay) = judge(document, profiles)?;
+    if let Some(at) = difference(&document.verdict, replay.verdict()) {
         return Err(BundleError::Verdict { at });
     }
     Ok(Verified {
-        proven: proven(document, &evidence, &resolution.verdict),
+        proven: proven(document, &evidence, replay.verdict()),
         attested: attested(document, &evidence),
         made_at: document.run.at,
         digest,
-        resolution,
+        replay,
     })
 }
 
 /// Proves again what `document` proves and judges its evidence, whatever its verdict says.
-pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Resolution), BundleError> {
+pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Replay), BundleError> {
     let (profile, policy) = rules(&document.question, profiles)?;
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
@@ -69,8 +71,8 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
         profile: &profile,
         policy: &policy,
     };
-    let resolution = seal::resolution(&reporter, &run, 0);
-    Ok((run.evidence, resolution))
+    let replay = build::replay(&reporter, &run);
+    Ok((run.evidence, replay))
 }
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
@@ -80,7 +82,7 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
         (Backing::Attested, Grade::StateProof) => return Err(StateProofError::Missing.into()),
         (Backing::Attested, _) => return Ok(()),
         (Backing::Proven(state_proof), Grade::StateProof) => state_proof,
-        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that needs none")),
+        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that has none")),
     };
     let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
     let replay = state_proof.open(&header.0, document.run.chain_id)?;
@@ -129,7 +131,7 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
 fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
     let selector: Option<BlockSelector> = question.block.parse().ok();
     let selector = selector.filter(|selector| selector.to_string() == question.block);
-    selector.ok_or(BundleError::Inconsistent("no block is selected"))
+    selector.ok_or(BundleError::Inconsistent("the block is not a selector in its one form"))
 }
 
 /// The evidence, with everything that blocks decide found out anew.
@@ -184,7 +186,7 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
         walking.supply(section.block.clone()).map_err(|error| refused(error.to_string()))?;
         used.push((section.cid, section.block));
     }
-    if build::car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
+    if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not written in the one form".to_owned()));
     }
     match WalkOutcome::of(walking.finish()) {
@@ -198,11 +200,11 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     let inconsistent = |what| Err(BundleError::Inconsistent(what));
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
-        return inconsistent("what https gave is not what the records ask for");
+        return inconsistent("the https source does not match the records");
     }
     let asks_latest = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Safe);
     if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest) {
-        return inconsistent("what the newest block held is not there where it is asked for, or there where it is not");
+        return inconsistent("the reading of the newest block is missing, or is there without being asked for");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     let fits = match (owner.map(EnsName::parse), &evidence.owner) {
@@ -212,15 +214,15 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
         _ => false,
     };
     if !fits {
-        return inconsistent("what was read of the owner is not what cl.owner asks for");
+        return inconsistent("the reading of the owner does not match cl.owner");
     }
     let has_card = evidence.card_bytes().is_some_and(|bytes| Card::parse(bytes).is_ok());
     if evidence.schemas.is_some() != (policy.depth == Depth::Schemas && has_card) {
-        return inconsistent("the schemas are not those of the depth");
+        return inconsistent("the schemas do not match the depth");
     }
     let earlier = |walked: &Walked| matches!(walked, Walked::Proven { by: ProvenBy::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
-        return inconsistent("blocks of another run");
+        return inconsistent("blocks that an earlier run proved");
     }
     Ok(())
 }
@@ -234,7 +236,7 @@ fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     if bundled.tool == found.tool {
         return first_difference(&whole(bundled), &whole(found));
     }
-    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().sealed()));
+    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().with_digests()));
     sealed.or_else(|| first_difference(&concluded(bundled), &concluded(found)))
 }
 
@@ -344,7 +346,7 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
     if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. }))
         || !state_proof.owner_look_ups.is_empty()
     {
-        beside.push("off-chain records: what gateways answered, as far as the resolver does not check it".to_owned());
+        beside.push("off-chain records: what gateways answered, where the resolver does not check it".to_owned());
     }
     if reading.latest.is_some() {
         beside.push("newest block: what the records were in it".to_owned());

@@ -1,4 +1,4 @@
-//! Signed verdicts: a verdict that whoever holds the signer's public key can check without asking again.
+//! Signed verdicts: a verdict that is checked with the signer's public key, without asking again.
 //!
 //! A signed verdict is a JWS in compact form (RFC 7515) with Ed25519 (RFC 8037). Its protected header has three members and
 //! no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ` ([`TYPE`], RFC 8725 section 3.11). Its
@@ -6,10 +6,11 @@
 //! `schemas/verdict.schema.json` describes, no claim can take the place of one of its members, and a library that knows
 //! nothing of verdicts still checks the claims.
 //!
-//! `exp` is the verdict's `fresh_until`. What is no longer fresh, is about a numbered block, or comes from the embedded
-//! world is not signed at all. [`verify`] is pure: time is an argument.
+//! `exp` is the verdict's `fresh_until`. A verdict that is no longer fresh, is about a numbered block, or comes from the
+//! embedded world is not signed. [`verify`] is pure: time is an argument.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,10 @@ use clresolve_core::reading::Grade;
 use clresolve_core::reason::Code;
 use clresolve_core::world::SANDBOX;
 use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_compact};
+use clresolve_verdict::trust::{Resolution, Trusted};
 use clresolve_verdict::verdict::{Depth, SCHEMA, Verdict};
 
-/// `typ` of the protected header: what is signed for another purpose is no verdict, and a verdict is nothing else.
+/// `typ` of the protected header. It keeps a JWS that was signed for another purpose from passing for a verdict.
 pub const TYPE: &str = "clresolve-verdict+jwt";
 
 /// Media type of a JWS in compact form (RFC 7515, 9.2.1).
@@ -63,11 +65,12 @@ impl Signer {
         self
     }
 
-    /// The verdict as a JWS in compact form, issued at `now`.
+    /// The verdict of a live run as a JWS in compact form, issued at `now`.
     ///
     /// # Errors
     /// When such a verdict is not signed; see [`SignError`].
-    pub fn sign(&self, verdict: &Verdict, now: Timestamp) -> Result<String, SignError> {
+    pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
+        let verdict = resolution.verdict();
         let anchor = verdict.anchor.as_ref();
         if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
             return Err(SignError::Sandbox);
@@ -108,11 +111,11 @@ impl fmt::Debug for Signer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// It may no longer be relied on, or never might (a name that is none).
-    #[error("the verdict is not fresh, and what is not fresh is not signed")]
+    /// It is no longer fresh, or never was (the input is not a name).
+    #[error("the verdict is not fresh; only a fresh verdict is signed")]
     NotFresh,
-    /// It is about a block that was chosen by its number: its `exp` would make the past look like the present.
-    #[error("the verdict is about a numbered block, and the past is not signed")]
+    /// It is about a block that was chosen by number: its `exp` would make the past look like the present.
+    #[error("the verdict is about a numbered block; only the present is signed")]
     NumberedBlock,
     /// It comes from the embedded world.
     #[error("the sandbox signs nothing: its verdicts prove nothing")]
@@ -161,14 +164,25 @@ pub struct Expected {
 /// A signed verdict that was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Who issued it.
+    verdict: Arc<Verdict>,
+    /// The issuer.
     pub issuer: String,
     /// Thumbprint of the key.
     pub key_id: String,
     /// From when on it may not be relied on, in seconds since 1970.
     pub expires: i64,
+}
+
+impl Verified {
+    /// The verdict.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.verdict
+    }
+
+    /// The agent as long as the signature holds, if the verdict is trusted.
+    pub fn trusted(&self) -> Option<Trusted> {
+        Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until.parse().ok()?)
+    }
 }
 
 /// Checks a signed verdict: form, header, signature, time, and that it answers the question that was asked.
@@ -189,7 +203,7 @@ pub fn verify(jws: &str, keys: &TrustedKeys, expected: &Expected, now: Timestamp
         return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
     check_verdict(&verdict, expected)?;
-    Ok(Verified { verdict, issuer, key_id, expires })
+    Ok(Verified { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
 fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
@@ -208,8 +222,8 @@ fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
 }
 
 fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyError> {
-    if verdict.schema != SCHEMA || !verdict.is_sealed() {
-        return Err(VerifyError::NotSealed);
+    if verdict.schema != SCHEMA || !verdict.has_right_digests() {
+        return Err(VerifyError::WrongDigests);
     }
     let same = |what: What, expected: &str, observed: Option<&str>| {
         if observed == Some(expected) {
@@ -247,7 +261,7 @@ fn fresh_until(verdict: &Verdict) -> Option<i64> {
     verdict.freshness.fresh_until.parse().ok().map(Timestamp::as_second)
 }
 
-/// What of a verdict is not what was asked for.
+/// The part of a verdict that differs from what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The chain.
@@ -279,7 +293,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Jws(#[from] JwsError),
     /// The payload is not the four members that it should be.
-    #[error("the payload is no signed verdict: {detail}")]
+    #[error("the payload is not a signed verdict: {detail}")]
     Claims {
         /// What is wrong.
         detail: String,
@@ -296,17 +310,17 @@ pub enum VerifyError {
     /// Another issuer than the one expected.
     #[error("issued by `{observed}`, not by `{expected}`")]
     Issuer {
-        /// Who was expected.
+        /// The expected issuer.
         expected: String,
-        /// Who it is.
+        /// The issuer in the claims.
         observed: String,
     },
     /// `exp` is not `fresh_until`, or not within [`MAX_LIFETIME`] after `iat`.
     #[error("iat and exp do not fit the verdict")]
     Lifetime,
-    /// The verdict's `id` and `conclusion` are not the hashes of what it says.
-    #[error("the verdict is not as its maker sealed it")]
-    NotSealed,
+    /// The verdict's `id` and `conclusion` are not the digests of what it says.
+    #[error("the verdict's id and conclusion are not the digests of what it says")]
+    WrongDigests,
     /// The verdict answers another question.
     #[error("the {what} is `{observed}`, not `{expected}`")]
     Other {
@@ -317,19 +331,19 @@ pub enum VerifyError {
         /// What the verdict has; empty where it has none.
         observed: String,
     },
-    /// One endpoint of somebody else's said so, and nobody else was asked.
-    #[error("one stranger's word (single-rpc) is behind it; where that is enough, ask for proof single-rpc")]
+    /// A single endpoint that is not the operator's own stands behind it.
+    #[error("it rests on one stranger's word (single-rpc); to accept that, ask for proof single-rpc")]
     OneStrangersWord,
     /// The payload is not strict JSON.
     #[error("the payload is not strict JSON: {0}")]
     Payload(JsonError),
-    /// It is vouched for less than was asked for.
-    #[error("it is vouched for by less than was asked for")]
+    /// Its grade of proof is lower than was asked for.
+    #[error("its grade of proof is lower than was asked for")]
     ProofTooWeak,
     /// It comes from the embedded world.
     #[error("it comes from the sandbox, whose verdicts prove nothing")]
     Sandbox,
-    /// The walk did not go as deep as was asked for.
+    /// The verdict is of a lower depth than was asked for.
     #[error("the depth is `identity`, not `schemas`")]
     Shallow,
 }

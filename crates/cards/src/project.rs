@@ -14,7 +14,8 @@ use clresolve_core::world::SANDBOX;
 use clresolve_jose::SigningKey;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::verdict::{Identity, Resolution, Verdict};
+use clresolve_verdict::trust::{Origin, Resolution, Trusted};
+use clresolve_verdict::verdict::{Identity, Verdict};
 
 /// Identifier of the extension that carries the verdict.
 pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
@@ -25,16 +26,16 @@ pub const PROTOCOL_VERSION: &str = "1.0";
 /// Requests and receipts of CommandLayer are JSON by their schemas, even if a card names other types.
 const JSON: &str = "application/json";
 
-/// The A2A 1.0 card of a trusted verdict, unsigned.
+/// The A2A 1.0 card of a trusted verdict, unsigned. Where the trust does not come from a live run, the card says so.
 ///
 /// # Errors
 /// The code for which the gate would deny the agent. A caller that uses this card does not ask the gate.
-pub fn a2a_card(resolution: &Resolution, gate: &GatePolicy) -> Result<Value, &'static str> {
-    let verdict = &*resolution.verdict;
-    if let Some(code) = gate.objection(verdict, None) {
+pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'static str> {
+    let verdict = trusted.verdict();
+    if let Some(code) = policy.reservation(trusted) {
         return Err(code);
     }
-    let card = resolution.card.as_ref().and_then(|bytes| Card::parse(bytes).ok());
+    let card = trusted.card().and_then(|bytes| Card::parse(bytes).ok());
     let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
     let entry = identity.entry.as_deref().unwrap_or_default();
     let (Some(name), Some(binding)) = (name(&card, verdict), binding(entry)) else {
@@ -50,24 +51,25 @@ pub fn a2a_card(resolution: &Resolution, gate: &GatePolicy) -> Result<Value, &'s
             "protocolVersion": PROTOCOL_VERSION,
         }],
         "version": identity.version,
-        "capabilities": {"extensions": [extension(verdict, identity)]},
+        "capabilities": {"extensions": [extension(verdict, identity, trusted.origin())]},
         "defaultInputModes": media_types(&card, "/capabilities/input_types"),
         "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
         "skills": identity.verbs.iter().map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
 
-/// As [`a2a_card`], signed if there is a key. Cards of the sandbox are never signed: they must not pass for real ones.
+/// The card of a live run as [`a2a_card`] makes it, signed if there is a key. Cards of the sandbox are never signed: they
+/// must not pass for real ones.
 ///
 /// # Errors
-/// As [`a2a_card`].
+/// The code for which the gate would deny the agent.
 pub fn signed_a2a_card(
     resolution: &Resolution,
-    gate: &GatePolicy,
+    policy: &GatePolicy,
     key: Option<&SigningKey>,
 ) -> Result<Value, &'static str> {
-    let card = a2a_card(resolution, gate)?;
-    let world = resolution.verdict.anchor.as_ref().map(|anchor| anchor.world.as_str());
+    let card = a2a_card(&resolution.trusted()?, policy)?;
+    let world = resolution.verdict().anchor.as_ref().map(|anchor| anchor.world.as_str());
     match key.filter(|_| world != Some(SANDBOX)) {
         Some(key) => signature::sign(&card, key).map_err(|_| Refusal::InternalError.slug()),
         None => Ok(card),
@@ -93,11 +95,14 @@ fn binding(entry: &str) -> Option<&str> {
 
 /// What was proven, so that users of clresolve can ask again, or compare. The reasons of a trusted verdict are
 /// warnings. A reader of the card alone must see that there are some.
-fn extension(verdict: &Verdict, identity: &Identity) -> Value {
+fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
+    if origin != Origin::Live {
+        say("origin", json!(origin));
+    }
     say("conclusion", verdict.conclusion.as_str().into());
     let warnings: BTreeSet<&str> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
     if !warnings.is_empty() {

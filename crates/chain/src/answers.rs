@@ -5,6 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
+use clresolve_core::cause::CcipFault;
 use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Record;
 use clresolve_state::answer;
@@ -91,7 +92,7 @@ impl Answers {
 
     async fn look_up(&self, rpc: &RpcClient, query: &Query, block: BlockId) -> Result<Bytes, ChainError> {
         let Some(lookups) = &self.lookups else {
-            return Err(ChainError::Ccip("look-ups off the chain are switched off".to_owned()));
+            return Err(ChainError::Ccip(CcipFault::SwitchedOff));
         };
         lookups.follow(rpc, self.universal_resolver, query.resolve.clone(), block).await
     }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 
+use clresolve_core::cause::CcipFault;
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Resolved;
@@ -62,7 +63,7 @@ impl Lookups {
         let lookup = self.client.call_at(&provider, eth_call(resolver, call), block);
         match timeout(self.patience, lookup).await {
             Ok(result) => result.map_err(|error| failed(&error)),
-            Err(_) => Err(ChainError::Ccip(format!("the look-up took more than {} s", self.patience.as_secs_f32()))),
+            Err(_) => Err(ChainError::Ccip(CcipFault::Late(self.patience))),
         }
     }
 }
@@ -72,22 +73,24 @@ fn failed(error: &CcipReadError) -> ChainError {
         match Failure::of(error, excerpt) {
             Failure::Divided(responses) => return ChainError::Disagree(responses),
             Failure::Unproven(causes) => return ChainError::Unproven(causes),
+            Failure::LocalLimit(limit) => return ChainError::LocalLimit(limit),
             _ => {}
         }
     }
     ChainError::Ccip(explain(error))
 }
 
-fn explain(error: &CcipReadError) -> String {
+fn explain(error: &CcipReadError) -> CcipFault {
     if let CcipReadError::Transport(error) = error
         && let Some(data) = revert_data(error)
     {
         return match Resolved::reverted(&data) {
-            Resolved::Failed(cause) | Resolved::Gateway(cause) => cause,
-            _ => "the callback rejects the gateway's response".to_owned(),
+            Resolved::Failed(fault) => CcipFault::Callback(fault),
+            Resolved::Gateway(fault) => fault,
+            _ => CcipFault::NotTaken,
         };
     }
-    excerpt(&error.to_string())
+    CcipFault::Client(excerpt(&error.to_string()))
 }
 
 /// The injected client, as a type that alloy accepts.

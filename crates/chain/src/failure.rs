@@ -5,6 +5,7 @@ use std::fmt;
 use alloy_json_rpc::RpcError;
 use alloy_primitives::B256;
 use alloy_transport::{TransportError, TransportErrorKind};
+use clresolve_core::cause::{LocalLimit, ResolverFault};
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 
@@ -22,8 +23,10 @@ pub(crate) enum Failure {
     WrongGenesis(B256),
     /// The endpoint does not have the block.
     NoBlock(String),
-    /// The call ran and failed: too much gas, time or data. The resolver is at fault, as a rule.
-    CallFailed(String),
+    /// The call ran and failed: too much gas, or time. The resolver is at fault, as a rule.
+    CallFailed(ResolverFault),
+    /// A bound of this program was reached.
+    LocalLimit(LocalLimit),
     /// Several endpoints got the same request, and too few responses match: each response, by label.
     Divided(Vec<(String, String)>),
     /// No endpoint gave a proof that holds: the cause of each, by label.
@@ -41,15 +44,14 @@ impl Failure {
                     Self::NoBlock(message)
                 } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|phrase| lower.contains(phrase))
                 {
-                    Self::CallFailed(message)
+                    Self::CallFailed(ResolverFault::Halted(message))
                 } else {
                     Self::Unusable(format!("error {}: {message}", payload.code))
                 }
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
-                Some(TransportFault::Post(PostError::TooLarge(cap))) => {
-                    Self::CallFailed(format!("the answer has more than {cap} bytes"))
-                }
+                Some(TransportFault::Post(PostError::TooLarge(cap))) => Self::LocalLimit(LocalLimit::Reply(*cap)),
+                Some(TransportFault::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
                 Some(TransportFault::Divided(responses)) => Self::Divided(responses.clone()),
                 Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
                 _ => Self::Unusable(redact(&cause.to_string())),
@@ -79,6 +81,7 @@ impl Failure {
             Self::WrongGenesis(observed) => ChainError::WrongGenesis { endpoint: label.to_owned(), observed },
             Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
             Self::CallFailed(cause) => ChainError::Resolver(cause),
+            Self::LocalLimit(limit) => ChainError::LocalLimit(limit),
             Self::Divided(responses) => ChainError::Disagree(responses),
             Self::Unproven(causes) => ChainError::Unproven(causes),
         }
@@ -102,6 +105,7 @@ impl fmt::Display for Failure {
             Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
+            Self::LocalLimit(limit) => limit.fmt(f),
             Self::Divided(_) => f.write_str("the endpoints contradict each other"),
             Self::Unproven(_) => f.write_str("no endpoint gave a proof that holds"),
         }

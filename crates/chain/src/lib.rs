@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
+use clresolve_core::cause::LocalLimit;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
 use clresolve_core::records::{Key, Record};
@@ -76,7 +77,7 @@ pub trait Chain: Send + Sync {
         _endpoints: &[String],
         _keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
-        Err(ChainError::Resolver("this chain reads no further records".to_owned()))
+        Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
     }
 
     /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels). `None` where none of them

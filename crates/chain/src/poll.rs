@@ -254,7 +254,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let failures = &self.count.failures;
         let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
         let decisive = failures.iter().find(|(_, failure)| match failure {
-            Failure::CallFailed(_) => true,
+            Failure::CallFailed(_) | Failure::LocalLimit(_) => true,
             failure => all_wrong && failure.is_wrong_chain(),
         });
         let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));

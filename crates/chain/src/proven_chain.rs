@@ -8,6 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_eth::{AccessList, BlockId};
 use async_trait::async_trait;
+use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
@@ -115,8 +116,8 @@ impl ProvenChain {
     ) -> Result<Findings, ChainError> {
         let data = match transport.call(&self.call_of(query), hint).await? {
             CallOutcome::Returned(data) => data,
-            CallOutcome::Reverted(_) => return Err(ChainError::Resolver("the call reverted".to_owned())),
-            CallOutcome::Halted(cause) => return Err(ChainError::Resolver(cause)),
+            CallOutcome::Reverted(_) => return Err(ChainError::Resolver(ResolverFault::CallReverted)),
+            CallOutcome::Halted(cause) => return Err(ChainError::Resolver(ResolverFault::Halted(cause))),
         };
         let explain = |failure: Failure| failure.into_error("proven state", &block.number.to_string(), 0);
         query.decode_at(block, &data).map_err(explain)

@@ -60,7 +60,7 @@ impl ProvenTransport {
     /// The outcome of the call, over the proofs of an endpoint whose proofs hold.
     ///
     /// # Errors
-    /// [`ChainError::Resolver`] where the call cannot be computed, [`ChainError::Unreachable`] or
+    /// [`ChainError::LocalLimit`] where the call cannot be computed here, [`ChainError::Unreachable`] or
     /// [`ChainError::Unproven`] where no endpoint proves what it reads.
     pub(crate) async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<CallOutcome, ChainError> {
         let Inner { prover, source, .. } = &*self.0;
@@ -73,12 +73,14 @@ impl ProvenTransport {
             };
             match error {
                 ProverError::Endpoint(_) => break,
-                error if !error.is_lie() => return Err(ChainError::Resolver(error.to_string())),
-                lie => {
+                ProverError::Proof(error) => {
+                    if let Some(limit) = error.local_limit() {
+                        return Err(ChainError::LocalLimit(limit));
+                    }
                     let Some(liar) = source.remove_latest() else { break };
-                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {lie}");
+                    tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {error}");
                     crate::rpc_lied(&liar.label);
-                    lies.push((liar.label.clone(), lie.to_string()));
+                    lies.push((liar.label.clone(), error.to_string()));
                 }
             }
         }
@@ -110,6 +112,9 @@ impl ProvenTransport {
             Ok(CallOutcome::Returned(data)) => ResponsePayload::Success(json(&data)?),
             Ok(CallOutcome::Reverted(data)) => failure(3, "execution reverted".to_owned(), Some(json(&data)?)),
             Ok(CallOutcome::Halted(cause)) => failure(-32000, cause, None),
+            Err(ChainError::LocalLimit(limit)) => {
+                return Err(TransportErrorKind::custom(TransportFault::LocalLimit(limit)));
+            }
             Err(ChainError::Unproven(causes)) => {
                 return Err(TransportErrorKind::custom(TransportFault::Unproven(causes)));
             }

@@ -55,16 +55,6 @@ pub(crate) enum ProverError {
     Endpoint(Failure),
 }
 
-impl ProverError {
-    /// Whether the endpoint lied, rather than that something is impossible or missing.
-    pub(crate) const fn is_lie(&self) -> bool {
-        match self {
-            Self::Proof(error) => error.is_lie(),
-            Self::Endpoint(_) => false,
-        }
-    }
-}
-
 impl Prover {
     pub(super) fn new(chain_id: u64) -> Self {
         Self { chain_id, codes: CodeCache::new(), hints: HintCache::new() }

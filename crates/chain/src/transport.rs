@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 use tower::Service;
 use url::Url;
 
+use clresolve_core::cause::LocalLimit;
 use clresolve_core::text::excerpt;
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
@@ -91,6 +92,9 @@ pub(super) enum TransportFault {
     /// Too few of several endpoints gave the same response: each response, by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
+    /// A call over proven state reached a bound of this program.
+    #[error("{0}")]
+    LocalLimit(LocalLimit),
     /// No endpoint gave a proof that holds for a call over proven state: the cause of each, by label.
     #[error("no endpoint gave a proof that holds")]
     Unproven(Vec<(String, String)>),

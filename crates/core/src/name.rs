@@ -59,7 +59,7 @@ impl EnsName {
     }
 
     /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`], as the Universal Resolver's
-    /// `findResolver` reports it; `None` for offset 0 (the name itself) and for an offset that is no label border.
+    /// `findResolver` reports it; `None` for offset 0 (the name itself) and for an offset that is not a label border.
     pub fn ancestor_at(&self, offset: usize) -> Option<Self> {
         let mut at = 0;
         let mut rest = self.0.as_str();

@@ -1,4 +1,4 @@
-//! What one block of the chain says about a name, and how far that is vouched for.
+//! What one block of the chain says about a name, and the proof of it.
 //!
 //! Absence that is proven at the block ([`Answer::Unregistered`], [`Answer::NoResolver`],
 //! [`Record::Absent`](crate::records::Record::Absent)) and "could not ask" ([`ChainError`]) are different types.
@@ -9,6 +9,7 @@ use std::str::FromStr;
 use alloy_primitives::{Address, B256};
 use jiff::Timestamp;
 
+pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
 use crate::name::EnsName;
 use crate::records::RecordSet;
 
@@ -52,7 +53,7 @@ impl FromStr for BlockSelector {
     }
 }
 
-/// The header of the block that was read, as far as the walk needs it.
+/// The block that was read: what the walk needs of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Block {
     /// Height.
@@ -73,16 +74,16 @@ pub struct Reading {
     /// What it says at the newest block. `None` where the block was chosen by number or is itself the newest.
     pub latest: Option<Result<Answer, ChainError>>,
     /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
-    /// `None` where nobody does (a wildcard or off-chain subname) or the name's registry cannot be asked.
+    /// `None` for a name without a holder (a wildcard or off-chain subname), and where the registry cannot be asked.
     pub holder: Option<Address>,
     /// Expiry of the registration, where it can be read (second-level `.eth` and wrapped names).
     pub expiry: Option<Timestamp>,
-    /// How far the answer is vouched for.
+    /// The proof of the answer.
     pub proof: Proof,
     /// Labels of the endpoints that gave the reading.
     pub endpoints: Vec<String>,
-    /// Labels of those that contradicted them by then, with what they said. Who is slower than the answer is not among
-    /// them, so nothing is concluded from this list.
+    /// Labels of those that had contradicted them by then, with their answers. An endpoint that is slower than the
+    /// agreement is missing here, so nothing is concluded from this list.
     pub contradicted_by: Vec<(String, String)>,
     /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
     pub failed_endpoints: Vec<(String, String)>,
@@ -92,7 +93,7 @@ pub struct Reading {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Proven: nobody owns the name and no ancestor's resolver answers for it.
+    /// Proven: the name has no owner, and no ancestor's resolver answers for it.
     Unregistered,
     /// Proven: the name is owned, but has no resolver, or one without code (its address).
     NoResolver(Option<Address>),
@@ -122,7 +123,7 @@ pub struct Holding {
     pub holder: Option<Address>,
 }
 
-/// How far the chain's answer is vouched for.
+/// The proof behind the chain's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Proof {
     /// The grade.
@@ -137,8 +138,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether a single endpoint, and none of the operator's own, stands behind the reading: behind its words or, where
-    /// they are computed, behind the header that they are proven against. Who makes up a header makes up a state with it.
+    /// Whether a single endpoint that is not the operator's own stands behind the reading: behind the answer or, where
+    /// the answer is computed, behind the header that it is proven against. A forged header comes with a forged state.
     pub fn is_one_strangers_word(&self) -> bool {
         let alone = match self.grade {
             Grade::SingleRpc => true,
@@ -162,23 +163,23 @@ pub enum Grade {
     StateProof,
 }
 
-/// How far the chain's answer must be vouched for.
+/// The proof that the chain's answer must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Demand {
     /// One endpoint's word is enough.
     SingleRpc,
-    /// So many endpoints of different operators must say the same.
+    /// This many endpoints of different operators must give the same answer.
     Quorum(usize),
-    /// The answer is computed here from proven state, under a header that so many endpoints of different operators
+    /// The answer is computed here from proven state, under a header that this many endpoints of different operators
     /// have.
     StateProof(usize),
 }
 
-/// Why nothing is known about a name. None of these means that something is absent.
+/// Why a name could not be read. None of these means that something is absent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainError {
-    /// No endpoint gave a usable answer; the cause of each, by label.
+    /// No endpoint gave a usable answer: the cause of each, by label.
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
     /// Too few endpoints gave an answer that others could agree with.
@@ -191,10 +192,10 @@ pub enum ChainError {
         /// Labels of the others, with the cause.
         failed: Vec<(String, String)>,
     },
-    /// The endpoints contradict each other, and too few of them say the same: what each said, by label.
+    /// The endpoints contradict each other, and too few of them agree: the answer of each, by label.
     #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
     Disagree(Vec<(String, String)>),
-    /// No endpoint gave a proof of the state that holds, and at least one lied: what became of each, by label.
+    /// No endpoint gave a valid proof of the state, and at least one lied: the result of each, by label.
     #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
     Unproven(Vec<(String, String)>),
     /// The endpoint (label) serves chain `observed`.
@@ -220,15 +221,18 @@ pub enum ChainError {
     BlockUnavailable {
         /// The selector, in words.
         block: String,
-        /// What the endpoint said, cut short.
+        /// The endpoint's words, cut short.
         detail: String,
     },
     /// The resolver contract reverted, ran out of gas, or answered garbage.
     #[error("the resolver failed: {0}")]
-    Resolver(String),
+    Resolver(ResolverFault),
     /// A CCIP-Read gateway could not be asked, or its answer was refused.
     #[error("CCIP-Read failed: {0}")]
-    Ccip(String),
+    Ccip(CcipFault),
+    /// The reading met a bound of this program.
+    #[error("a bound of this resolver was reached: {0}")]
+    LocalLimit(LocalLimit),
 }
 
 fn endpoints(count: usize) -> String {

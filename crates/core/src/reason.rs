@@ -19,7 +19,7 @@ const URI_PREFIX: &str = "urn:clresolve:reason:";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// A value in hand contradicts the rules, or absence was proven: the state is `untrusted`.
+    /// A value that was read contradicts the rules, or absence was proven: the state is `untrusted`.
     Fail,
     /// A required step could not be decided: the state is `indeterminate`, unless something fails.
     Unknown,
@@ -108,11 +108,11 @@ impl fmt::Display for Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fixer {
-    /// Whoever asks: another name, another option.
+    /// The asker: another name, another option.
     Asker,
-    /// Whoever publishes the card and its records.
+    /// The publisher of the card and its records.
     Publisher,
-    /// Whoever runs this resolver: endpoints, gateways, configuration.
+    /// The operator of this resolver: endpoints, gateways, configuration.
     Operator,
 }
 
@@ -178,10 +178,10 @@ registry! {
     // records: the chain
     RpcUnreachable "rpc-unreachable" Unknown Records "" Operator true
         "Too few RPC endpoints gave a usable answer."
-        "The RPC endpoints timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for: all of them or, where several must agree (--quorum), so many that too few are left. Nothing is known about the name. Add endpoints with --rpc, or try again.";
+        "The RPC endpoints timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for: all of them or, where several must agree (--quorum), too many of them. Nothing is known about the name. Add endpoints with --rpc, or try again.";
     RpcDisagree "rpc-disagree" Unknown Records "X-7" Operator true
         "The RPC endpoints contradict each other."
-        "Endpoints were asked about the same block at the same time, and too few of them, counted by operator, say the same: another block at that height, or other records in it. One of them lies or is broken, and nothing tells which. The evidence names what each said. Add endpoints of further operators, or leave the liar out.";
+        "Endpoints were asked about the same block at the same time, and too few of them, counted by operator, say the same: another block at that height, or other records in it. One of them lies or is broken; which one is not known. The evidence names what each said. Add endpoints of further operators, or leave the liar out.";
     ProofRefused "proof-refused" Unknown Records "X-7" Operator true
         "No RPC endpoint proved the state of the chain."
         "With --proof state-proof the records are computed here, from accounts, storage and code that an endpoint proves against the block's header. At least one endpoint gave a proof that does not hold: it lies or is broken. The others gave none or did the same, so nothing is known about the name. The evidence names what each did. Leave the liar out, and add endpoints that serve eth_getProof for finalized blocks.";
@@ -206,15 +206,18 @@ registry! {
     ResolverFailed "resolver-failed" Unknown Records "" Publisher true
         "The name's resolver contract failed."
         "The resolver reverts, uses up its gas, or answers with bytes that are not the ABI of a text record. That is not the same as a missing record, so nothing is concluded from it. The publisher should set a working resolver.";
+    LocalLimit "local-limit" Unknown Records "" Operator true
+        "The reading met a bound of this resolver."
+        "This resolver bounds what one name may cost it: the bytes of an endpoint's reply and, with --proof state-proof, the runs, gas, accounts and storage slots of a call that is computed here. The name needs more, or a block that cannot be computed here. Nothing is known about the records, and nothing is said against the publisher. The evidence names the bound. An endpoint that floods causes the same: ask another one, or demand a grade of proof that computes nothing here (--proof quorum).";
     ResolverMissing "resolver-missing" Fail Records "" Publisher false
         "The name has no resolver."
         "The name is registered, but no resolver contract is set for it, or none has code at that address; so it has no records. This absence is proven at the block. The publisher must set a resolver and the six cl.* records.";
     NameUnregistered "name-unregistered" Fail Records "" Asker false
         "The name is not registered."
-        "Nobody owns the name at the block, and no ancestor answers for it with a wildcard resolver. Check the spelling: an unregistered look-alike can be bought by anyone.";
+        "The name has no owner at the block, and no ancestor answers for it with a wildcard resolver. Check the spelling: an unregistered look-alike can be bought by anyone.";
     NameWildcard "name-wildcard" Warn Records "X-5" Publisher false
         "An ancestor's resolver answers for the name."
-        "The name has no resolver of its own: the resolver of an ancestor answers for every name below it (ENSIP-10). Whoever controls the ancestor controls this name.";
+        "The name has no resolver of its own: the resolver of an ancestor answers for every name below it (ENSIP-10). The holder of the ancestor controls this name.";
     RecordOffchain "record-offchain" Warn Records "X-5" Publisher false
         "The records come from an off-chain gateway."
         "The resolver fetched the records from a gateway through CCIP-Read and accepted them by its own rule, often a signature. They are as good as that signer, not as good as the chain.";
@@ -266,10 +269,10 @@ registry! {
         "The CID, or one on the way to the card, uses sha1, a shortened digest, an identity hash over 128 bytes or an unknown function. Use sha2-256 (the default of every tool), sha2-512, blake2b-256 or blake3.";
     CidUnproven "cid-unproven" Unknown Integrity "CL-45" Operator true
         "No gateway gave the blocks that prove the card."
-        "The card's bytes are in hand, but the blocks that link them to cl.cid.agentcard could not be had from any gateway, so the CID is neither confirmed nor refuted. Add gateways, or ask again.";
+        "The card's bytes were fetched, but the blocks that link them to cl.cid.agentcard could not be had from any gateway, so the CID is neither confirmed nor refuted. Add gateways, or ask again.";
     CidMismatch "cid-mismatch" Fail Integrity "CL-45" Publisher false
         "The card's bytes are not the content of cl.cid.agentcard."
-        "The bytes of this source differ from the bytes that the CID names. Either the card was changed without changing the record, or somebody replaced it. Restore the released bytes, or release a new card with its new CID.";
+        "The bytes of this source differ from the bytes that the CID names. Either the card was changed without changing the record, or it was replaced. Restore the released bytes, or release a new card with its new CID.";
     CidPathMissing "cid-path-missing" Fail Integrity "CL-45" Publisher false
         "The path of the mirror record does not exist under the CID."
         "The directory that the CID names was walked block by block and has no such entry. Correct the path in cl.agentcard.mirror.ipfs, or the CID.";
@@ -277,7 +280,7 @@ registry! {
         "The path under the CID is not a file."
         "The CID and path lead to a directory. cl.agentcard.mirror.ipfs must hold the path of the card below the directory CID.";
     CidDagInvalid "cid-dag-invalid" Fail Integrity "CL-45" Publisher false
-        "What the CID names is not a well-formed UnixFS file."
+        "The content under the CID is not a well-formed UnixFS file."
         "The blocks have the right hashes, but what they say is malformed, ambiguous, of an unsupported kind, or beyond the limits of depth and size. Add the card again with a common IPFS tool.";
     MirrorMalformed "mirror-malformed" Fail Integrity "CL-46" Publisher false
         "cl.agentcard.mirror.ipfs holds no CID and path."
@@ -293,7 +296,7 @@ registry! {
         "The record must be 64 hex digits, with or without the prefix sha256:.";
     ChecksumMismatch "checksum-mismatch" Fail Integrity "CL-50" Publisher false
         "The SHA-256 of the card is not the one in cl.checksum.agentcard."
-        "The checksum is taken over the exact bytes received, without any clean-up of line ends or JSON. Either the card was changed without changing the record, or somebody replaced it.";
+        "The checksum is taken over the exact bytes received, without any clean-up of line ends or JSON. Either the card was changed without changing the record, or it was replaced.";
 
     // card
     CardNotUtf8 "card-not-utf8" Fail Card "CL-43" Publisher false
@@ -402,10 +405,10 @@ registry! {
 
     // verbs, class, schema locations
     VerbUnknown "verb-unknown" Fail Verbs "CL-12" Publisher false
-        "The card implements a verb that no layer knows."
+        "The card implements a verb that no layer defines."
         "Every verb must exist in the manifest of the layer that the card's class names.";
     VerbAlias "verb-alias" Fail Verbs "CL-13" Publisher false
-        "A verb is spelt in another way."
+        "A verb is misspelt."
         "Verbs equal the names of their schema folders byte for byte; aliases and other cases are not accepted.";
     CommonsVerbForeign "commons-verb-foreign" Fail Verbs "CL-56" Publisher false
         "A commons card implements a verb of another layer."
@@ -417,7 +420,7 @@ registry! {
         "A schema location is not the canonical one of the verb."
         "schemas.request and schemas.receipt must be the locations that the manifest of the layer gives for the primary verb.";
     SchemaManifestMismatch "schema-manifest-mismatch" Fail Verbs "CL-16" Publisher false
-        "A schema location disagrees with the manifest."
+        "A schema location differs from the manifest."
         "The location has the right shape, but names another CID or version than the manifest, or the mirror names another verb.";
     SchemaMirrorPlaceholder "schema-mirror-placeholder" Fail Verbs "CL-18" Publisher false
         "A schema mirror holds a placeholder in place of a CID."
@@ -460,13 +463,13 @@ registry! {
 
     // continuity: what this resolver remembers
     CardChangedSilently "card-changed-silently" Warn Continuity "CL-29" Publisher false
-        "The card has changed, and its version has not."
-        "This resolver remembers a trusted card of the same name and version with other bytes; build metadata makes no other version. Whoever pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";
+        "The card has changed without a new version."
+        "This resolver remembers a trusted card of the same name and version with other bytes; build metadata makes no other version. An agent that pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";
     VersionRollback "version-rollback" Warn Continuity "X-9" Publisher false
         "The card's version is lower than one that was seen before."
         "This resolver remembers a trusted card of the same name with a higher version. Going back may be meant, or may bring back a card with a known fault. Ask the publisher; once you accept it, `clresolve memory forget NAME` starts anew. The key gate.deny makes the gate refuse on this warning.";
     RecordRecent "record-recent" Warn Continuity "X-9" Asker true
-        "A record has changed a short time ago."
+        "A record changed a short time ago."
         "One of the six cl.* records had another value not long ago: within the last blocks that memory.record-rest names. A stolen key shows as a fresh change, and its owner may not have noticed yet. Wait, or compare with what the publisher announced. A name that is seen for the first time gives no such warning. The key gate.deny makes the gate refuse on this warning.";
     MemoryUnavailable "memory-unavailable" Warn Continuity "" Operator true
         "The memory of names could not be used."
@@ -474,13 +477,13 @@ registry! {
 
     // cards of every system, judged by themselves
     FlavourUnknown "flavour-unknown" Fail Document "" Publisher false
-        "The document is of no known card system."
+        "The card system of the document is not known."
         "No member tells which card system the document belongs to: CommandLayer, Aevum, Orloj, MA²D or A2A. It is not guessed. Name the system with --as, and its rules say what is missing.";
     FlavourAmbiguous "flavour-ambiguous" Fail Document "" Publisher false
         "The document has members of several card systems."
         "Two readers could take the document for cards of two different systems and understand it differently. It is not guessed which is meant. Publish a card for each system, or name the one that you mean with --as.";
     DocumentSchemaInvalid "document-schema-invalid" Fail Document "" Publisher false
-        "A member has not the shape that the card system gives it."
+        "A member has the wrong type or form for its card system."
         "The system's schema objects to the member, and no rule with a code of its own speaks of it: most often it is of another type. The place in the document is named.";
 
     // Orloj
@@ -488,7 +491,7 @@ registry! {
         "The Orloj card has no name."
         "name is the name of the AgentSystem, a string with something in it.";
     OrUrlMalformed "or-url-malformed" Fail Document "OR-2" Publisher false
-        "The Orloj card's url is missing or no URI."
+        "The Orloj card's url is missing or is not a URI."
         "url is the A2A endpoint of the AgentSystem, an absolute URI. The server makes it from its public base URL: set that.";
     OrUrlNameMismatch "or-url-name-mismatch" Warn Document "OR-3" Publisher false
         "The Orloj card's url is not that of the system that it names."
@@ -509,10 +512,10 @@ registry! {
         "The authentication of the Orloj card is malformed."
         "authentication.schemes is a list of strings; where nothing is asked of callers the member is left out.";
     OrProviderUrlMalformed "or-provider-url-malformed" Fail Document "OR-13" Publisher false
-        "The provider's url in the Orloj card is no URI."
+        "The provider's url in the Orloj card is not a URI."
         "provider.url is an absolute URI where it is there.";
     OrVersionType "or-version-type" Fail Document "OR-14" Publisher false
-        "A version in the Orloj card is no string."
+        "A version in the Orloj card is not a string."
         "version and protocolVersion are strings where they are there; none of them is required.";
 
     // A2A
@@ -523,7 +526,7 @@ registry! {
         "An interface of the A2A card is malformed."
         "An interface of 1.0 has url, protocolBinding and protocolVersion; one of additionalInterfaces in 0.2 and 0.3 has url and transport. All are strings.";
     A2aUrlMalformed "a2a-url-malformed" Fail Document "" Publisher false
-        "A URL of the A2A card is no absolute URI."
+        "A URL of the A2A card is not an absolute URI."
         "The endpoint, and the addresses of documentation, icon and provider, are absolute URIs.";
     A2aProviderIncomplete "a2a-provider-incomplete" Fail Document "" Publisher false
         "The provider of the A2A card lacks its name or its address."
@@ -538,7 +541,7 @@ registry! {
         "An extension of the A2A card is malformed."
         "An extension has a uri that identifies it (required before 1.0) and may have description, required and params; params is an object.";
     A2aModeNotMediaType "a2a-mode-not-media-type" Warn Document "" Publisher false
-        "A mode of the A2A card is no media type."
+        "A mode of the A2A card is not a media type."
         "Input and output modes are media types such as text/plain or application/json. Many published cards say text; clients that compare media types find nothing in common with them.";
     A2aSecurityUnknown "a2a-security-unknown" Fail Document "" Publisher false
         "The A2A card demands a security scheme that it does not declare."
@@ -550,7 +553,7 @@ registry! {
         "The A2A card of 1.0 has members of older versions."
         "The card has supportedInterfaces, so it is judged as one of 1.0. Older members beside them are read by older clients alone: make sure that both say the same.";
     A2aProtocolVersionUnknown "a2a-protocol-version-unknown" Warn Document "" Publisher false
-        "The A2A card claims a version that its shape is not of."
+        "The A2A card claims a version whose form it does not have."
         "protocolVersion is 0.2 or 0.3, or a patch of these, in a card of this shape; it is judged as one of 0.3. A card of 1.0 lists its interfaces in supportedInterfaces.";
 
     // Aevum
@@ -564,7 +567,7 @@ registry! {
         "agent_id is more than 128 bits."
         "26 characters of Base32 hold 130 bits and a ULID has 128, so its first character is 0 to 7. The text admits any 26 characters, but ULID libraries refuse or truncate this one.";
     AeNameLength "ae-name-length" Fail Document "AE-4" Publisher false
-        "name has not 1 to 128 characters."
+        "name does not have 1 to 128 characters."
         "name is what people are shown: a text of 1 to 128 characters.";
     AeVersionNotSemver "ae-version-not-semver" Fail Document "AE-5" Publisher false
         "The Aevum card's version is not a semantic version."
@@ -579,22 +582,22 @@ registry! {
         "A capability's id is not machine-readable."
         "The id holds lower-case letters, digits, dots, hyphens and underscores, begins with a letter or digit and has at most 128 characters. A namespace before a dot (text.generate) is the custom; an id without one is only a warning.";
     AeDescriptionLength "ae-description-length" Fail Document "AE-9" Publisher false
-        "A capability's description has not 1 to 512 characters."
+        "A capability's description does not have 1 to 512 characters."
         "The description is a text for people of at most 512 characters.";
     AeTagsType "ae-tags-type" Fail Document "AE-10" Publisher false
         "A capability's tags are not a list of strings."
         "tags is a list of strings, each of them once.";
     AeIoSchemaInvalid "ae-io-schema-invalid" Fail Document "AE-11" Publisher false
-        "A capability's input or output schema is no JSON Schema."
+        "A capability's input or output schema is not a JSON Schema."
         "input_schema and output_schema are each a JSON Schema (an object) or null. The object is held against the meta-schema of JSON Schema 2020-12, unless it names another dialect in $schema. What it refers to is never fetched.";
     AeProtocolUnknown "ae-protocol-unknown" Fail Document "AE-12" Publisher false
-        "endpoint.protocol is none that Aevum 1.0 knows."
+        "endpoint.protocol is not one that Aevum 1.0 defines."
         "The protocol is one of http, websocket, sse, grpc, mcp, google_a2a and native. Later drafts of the same project list others; a reader of 1.0 does not know them.";
     AeUrlMalformed "ae-url-malformed" Fail Document "AE-13" Publisher false
         "A URL of the endpoint is not a URI."
         "endpoint.url, and health_url where present, are absolute URIs (RFC 3986).";
     AeAuthUnknown "ae-auth-unknown" Fail Document "AE-14" Publisher false
-        "endpoint.auth names no scheme that Aevum 1.0 knows."
+        "endpoint.auth does not name a scheme that Aevum 1.0 defines."
         "auth is null, or an object whose scheme is none, bearer, api_key, oauth2 or mtls.";
     AeCostBelowLandauer "ae-cost-below-landauer" Fail Document "AE-15" Publisher false
         "base_cost_joules is below the Landauer floor."
@@ -609,7 +612,7 @@ registry! {
         "pacr:reputation_score is not between 0 and 1."
         "The score is a number from 0 to 1.";
     AeUnknownMember "ae-unknown-member" Warn Document "AE-22" Publisher false
-        "Aevum 1.0 knows no such member."
+        "Aevum 1.0 does not define this member."
         "The schema is append-only: a later version may have added the member, so it is kept and does not change what the known ones mean. It may as well be a misspelling. A strict reader of 1.0 refuses the card.";
     AeCardUnreachable "ae-card-unreachable" Unknown Discovery "AE-20" Publisher true
         "The host has no Aevum card at its well-known path."
@@ -623,7 +626,7 @@ registry! {
         "The MA²D card's version is not a semantic version."
         "version is X.Y.Z after Semantic Versioning, with a pre-release part where there is one.";
     AnDescriptionLength "an-description-length" Fail Document "AN-3" Publisher false
-        "The description has not 200 to 2000 characters."
+        "The description does not have 200 to 2000 characters."
         "Other agents choose by the description, so it has at least 200 and at most 2000 characters (not bytes).";
     AnSkillsEmpty "an-skills-empty" Fail Document "AN-4" Publisher false
         "The MA²D card has no skill."
@@ -638,7 +641,7 @@ registry! {
         "invocation.protocol is missing or unknown."
         "The protocol is one of mcp, rest, grpc, graphql and websocket.";
     AnEndpointMalformed "an-endpoint-malformed" Fail Document "AN-8" Publisher false
-        "invocation.endpoint is missing or no HTTP(S) URL."
+        "invocation.endpoint is missing or is not an HTTP(S) URL."
         "The endpoint is a URL that begins with http:// or https:// and names a host; by the letter also where the protocol is websocket.";
     AnAuthUnknown "an-auth-unknown" Fail Document "AN-9" Publisher false
         "invocation.authentication is of an unknown form."
@@ -647,7 +650,7 @@ registry! {
         "invocation.format or invocation.method is of an unknown form."
         "The format is json-rpc, rest or graphql; the method is a string (POST when absent).";
     AnLanguageUnknown "an-language-unknown" Fail Document "AN-11" Publisher false
-        "A language is no ISO 639-1 code."
+        "A language is not an ISO 639-1 code."
         "capabilities.languages holds codes of the list ISO 639-1, two lower-case letters without region: en, not EN or en-US.";
     AnInputModeUnknown "an-input-mode-unknown" Fail Document "AN-12" Publisher false
         "An input mode is unknown."
@@ -659,7 +662,7 @@ registry! {
         "A capability that is yes or no is not a boolean."
         "capabilities.streaming, async and state_management are booleans, false when absent.";
     AnUrlMalformed "an-url-malformed" Fail Document "AN-15" Publisher false
-        "homepage or repository is no HTTP(S) URL."
+        "homepage or repository is not an HTTP(S) URL."
         "Both are optional URLs that begin with http:// or https:// and name a host.";
     AnTimestampMalformed "an-timestamp-malformed" Fail Document "AN-16" Publisher false
         "A timestamp of the metadata is not ISO 8601."
@@ -668,11 +671,11 @@ registry! {
         "An example lacks its skill, input or output."
         "Each example has skill (a string), input and output (objects).";
     AnExampleSkillUnknown "an-example-skill-unknown" Warn Document "AN-18" Publisher false
-        "An example is of a skill that the card does not have."
+        "An example names a skill that the card does not have."
         "examples[].skill is the name of one of the card's skills. Correct the example, or add the skill.";
     AnVersionNotRaised "an-version-not-raised" Warn Document "AN-21" Publisher false
-        "Skills or invocation have changed, and the major version has not."
-        "Compared with the earlier card a skill is gone, its parameters, result or MCP tool differ, or the invocation does. That breaks whoever calls the agent, and the major version says so. While it is 0 any higher version will do. Raise the version.";
+        "Skills or invocation have changed without a new major version."
+        "Compared with the earlier card a skill is gone, its parameters, result or MCP tool differ, or the invocation does. That breaks the agent's callers, which a new major version announces. While it is 0 any higher version will do. Raise the version.";
     AnCardUnreachable "an-card-unreachable" Unknown Discovery "AN-20" Publisher true
         "The host has no MA²D card where one was looked for."
         "An MA²D card is served at /.well-known/agent-card.json, or under a URL of its own that ends in .json. Nothing usable came from there: no answer, an error, a redirect, or no JSON.";
@@ -695,9 +698,9 @@ registry! {
         "The answer's Age is beyond its max-age, so a cache between here and the host served it too long. The card is computed on request and may be another by now. Nothing is concluded from a change.";
     DiscoveryAbsent "discovery-absent" Warn Discovery "" Publisher false
         "There is nothing at this path."
-        "The host answered 404 or 410. No host has a card at every path, so this alone is no defect.";
+        "The host answered 404 or 410. No host has a card at every path, so this alone is not a defect.";
     DiscoveryContentType "discovery-content-type" Warn Discovery "" Publisher false
-        "What the host serves there is not JSON."
+        "The host serves something other than JSON there."
         "The body is announced as something else and does not parse, as the page that many hosts give for any path. It was not judged.";
     DiscoveryCardsDiffer "discovery-cards-differ" Warn Discovery "" Publisher false
         "The host serves different cards at different paths."
@@ -712,7 +715,7 @@ registry! {
     // the signatures of a card, and the roots that a verifier names
     SignatureMissing "signature-missing" Fail Signature "" Publisher false
         "The card is not signed."
-        "The card has no member signatures, or an empty one. An unsigned card may be honest; nothing shows who made it. The publisher can sign it, for instance with `clresolve sign`.";
+        "The card has no member signatures, or an empty one. An unsigned card may be honest, but its origin is not shown. The publisher can sign it, for instance with `clresolve sign`.";
     SignatureMalformed "signature-malformed" Fail Signature "" Publisher false
         "A signature does not have the form of one."
         "An entry of signatures must be an object with the texts protected and signature in base64url, and perhaps an object header; the protected header is one strict JSON object that names alg. No member stands in both headers (RFC 7515, 7.2.1). A card has at most 16 signatures.";
@@ -724,7 +727,7 @@ registry! {
         "crit and b64 change how a signature is checked, and no extension is known here that a card needs. A typ that is neither JOSE nor a card's own (agent-card+jws) belongs to a signature that was made for another purpose. Sign again without them.";
     SignatureKeyUnknown "signature-key-unknown" Fail Signature "" Publisher false
         "No named root has the key of a signature."
-        "kid of the protected header names a key, and no root that the verifier named holds a key of that name. Where the card itself says its keys are (jku, jwk, x5u, x5c) is never looked at: whoever makes a card up makes that up with it. Name the root that vouches for the key, or ask the publisher which key signed.";
+        "kid of the protected header names a key, and no root that the verifier named holds a key of that name. Where the card itself says its keys are (jku, jwk, x5u, x5c) is never looked at: a forger of the card writes that with it. Name the root that vouches for the key, or ask the publisher which key signed.";
     SignatureKeyUnfit "signature-key-unfit" Fail Signature "" Publisher false
         "The key of a signature is not one for its algorithm."
         "The root has the key that kid names, but it is of another kind than alg demands, or is marked for another algorithm or use. To go on would let the header choose how a key is read.";
@@ -742,7 +745,7 @@ registry! {
         "The JWKS URL, the DID document or the chain gave no answer that can be relied on, so nothing is known about its keys. For a key on ENS that is also so where one stranger's endpoint alone vouches for the record: name endpoints of several operators, or your own node. Ask again.";
     SignatureRootUnusable "signature-root-unusable" Fail Signature "" Operator false
         "A trust root holds no keys that can be used."
-        "What the root gave is no JSON Web Key Set, no DID document of that DID, or no cl.sig.pub record of the form ed25519:BASE64; it holds a private key; or the record is proven not to be set. Name another root, or tell whoever keeps this one.";
+        "What the root gave is no JSON Web Key Set, no DID document of that DID, or no cl.sig.pub record of the form ed25519:BASE64; it holds a private key; or the record is proven not to be set. Name another root, or tell its operator.";
 }
 
 impl Code {

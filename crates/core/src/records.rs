@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for RecordSet {
         let named = BTreeMap::<String, Record>::deserialize(deserializer)?;
         let known = named.into_iter().map(|(name, record)| match Key::from_name(&name) {
             Some(key) => Ok((key, record)),
-            None => Err(serde::de::Error::custom(format_args!("{name} is no record of ours"))),
+            None => Err(serde::de::Error::custom(format_args!("{name} is not a known record"))),
         });
         known.collect()
     }

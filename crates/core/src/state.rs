@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum State {
     /// Every required step passed.
     Trusted,
-    /// A value in hand contradicts the rules, or absence was proven.
+    /// A value that was read contradicts the rules, or absence was proven.
     Untrusted,
     /// Nothing failed, but a required step could not be decided.
     #[default]

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Characters of foreign text that are shown unless told otherwise.
+/// Characters of foreign text that are shown by default.
 ///
 /// Long enough for any URL, CID or digest that an honest record holds; short enough that a hostile value cannot push
 /// the rest of the answer off the screen or fill a log.

@@ -3,6 +3,7 @@
 use alloy_primitives::Bytes;
 
 use crate::contracts::{BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_records, decode_texts};
+use clresolve_core::cause::{CcipFault, ResolverFault};
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
@@ -27,7 +28,7 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
         Resolved::NoResolver if findings.registered => Response::Complete(Answer::NoResolver(None)),
         Resolved::NoResolver => Response::Complete(Answer::Unregistered),
         Resolved::NotContract(resolver) => Response::Complete(Answer::NoResolver(Some(*resolver))),
-        Resolved::Unsupported => return Err(ChainError::Resolver("it does not support text records".to_owned())),
+        Resolved::Unsupported => return Err(ChainError::Resolver(ResolverFault::NoTextRecords)),
         Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
         Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
@@ -40,14 +41,12 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
 pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -> Result<Answer, ChainError> {
     let (resolver, records) = decode_texts(data, keys).map_err(|bad| bad_answer(bad, offchain))?;
     if resolver != findings.source.resolver {
-        return Err(ChainError::Resolver("the Universal Resolver names two resolvers".to_owned()));
+        return Err(ChainError::Resolver(ResolverFault::TwoResolvers));
     }
     let wildcard = match &findings.source.name {
         ResolverName::Own => None,
         ResolverName::Ancestor(ancestor) => Some(ancestor.clone()),
-        ResolverName::Invalid => {
-            return Err(ChainError::Resolver("the resolver belongs to no ancestor of the name".to_owned()));
-        }
+        ResolverName::Invalid => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
     };
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
 }
@@ -89,7 +88,7 @@ pub fn holding(findings: &Findings, data: &[u8], offchain: bool) -> Result<Holdi
 fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
     match bad {
         BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(cause),
+        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(CcipFault::Callback(cause)),
         BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
     }
 }

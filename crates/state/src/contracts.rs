@@ -7,6 +7,7 @@ use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
 
 use super::abi::{self, AbiError, Shape};
+use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
@@ -274,9 +275,9 @@ pub enum Resolved {
     /// Proven: the resolver does not support the requested records.
     Unsupported,
     /// A CCIP-Read gateway failed.
-    Gateway(String),
+    Gateway(CcipFault),
     /// The resolver failed.
-    Failed(String),
+    Failed(ResolverFault),
 }
 
 impl Resolved {
@@ -290,9 +291,9 @@ impl Resolved {
             Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
             Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
             Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
-            Some(HttpError::SELECTOR) => Self::Gateway(explain(data)),
+            Some(HttpError::SELECTOR) => Self::Gateway(CcipFault::Gateway(gateway_status(&data[SELECTOR_BYTES..]))),
             Some(ResolverError::SELECTOR) if refuses_look_up(&data[SELECTOR_BYTES..]) => {
-                Self::Gateway(REFUSED_LOOK_UP.to_owned())
+                Self::Gateway(CcipFault::Sender)
             }
             Some(ResolverNotContract::SELECTOR) => {
                 not_contract(&data[SELECTOR_BYTES..]).map_or_else(|| Self::Failed(explain(data)), Self::NotContract)
@@ -327,18 +328,18 @@ pub enum Garbled {
 pub enum BadAnswer {
     /// A gateway failed.
     #[error("{0}")]
-    Gateway(String),
+    Gateway(CcipFault),
     /// The resolver reverted, or the callback that checks a gateway's response did.
     #[error("{0}")]
-    Reverted(String),
+    Reverted(ResolverFault),
     /// The response does not match the request, or is malformed.
     #[error("{0}")]
-    Garbage(String),
+    Garbage(ResolverFault),
 }
 
 impl From<AbiError> for BadAnswer {
     fn from(error: AbiError) -> Self {
-        Self::Garbage(error.to_string())
+        Self::Garbage(ResolverFault::Malformed(error.to_string()))
     }
 }
 
@@ -360,7 +361,7 @@ pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<
     abi::check(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     if elements.len() != count {
-        return Err(BadAnswer::Garbage(format!("{} answers to {count} questions", elements.len())));
+        return Err(BadAnswer::Garbage(ResolverFault::Count { answers: elements.len(), questions: count }));
     }
     let records = elements.iter().map(|element| decode_text(element));
     Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
@@ -405,11 +406,11 @@ fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
 fn element_error(element: &[u8]) -> BadAnswer {
     let is_error = element.len() % WORD == SELECTOR_BYTES;
     match selector(element) {
-        Some(HttpError::SELECTOR) => BadAnswer::Gateway(explain(element)),
-        Some(OffchainLookup::SELECTOR) => BadAnswer::Gateway(REFUSED_LOOK_UP.to_owned()),
+        Some(HttpError::SELECTOR) => BadAnswer::Gateway(CcipFault::Gateway(gateway_status(&element[SELECTOR_BYTES..]))),
+        Some(OffchainLookup::SELECTOR) => BadAnswer::Gateway(CcipFault::Sender),
         Some(UnsupportedResolverProfile::SELECTOR) => BadAnswer::Garbage(explain(element)),
         Some(_) if is_error => BadAnswer::Reverted(explain(element)),
-        _ => BadAnswer::Garbage(format!("{} bytes that are neither a text nor an error", element.len())),
+        _ => BadAnswer::Garbage(ResolverFault::NotText(element.len())),
     }
 }
 
@@ -423,29 +424,26 @@ fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
 }
 
 /// Describes revert data. Foreign text in it is shortened.
-fn explain(data: &[u8]) -> String {
+fn explain(data: &[u8]) -> ResolverFault {
     let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
     match selector(data) {
-        None => "it reverted without a reason, or ran out of gas".to_owned(),
-        Some(UnsupportedResolverProfile::SELECTOR) => "it does not support the requested records".to_owned(),
+        None => ResolverFault::RevertedSilently,
+        Some(UnsupportedResolverProfile::SELECTOR) => ResolverFault::UnknownRecords,
         Some(Revert::SELECTOR) => {
             let reason = bytes_argument(arguments).unwrap_or_default();
-            format!("it reverted: {}", excerpt(&String::from_utf8_lossy(&reason)))
+            ResolverFault::Reverted(excerpt(&String::from_utf8_lossy(&reason)))
         }
         Some(ResolverError::SELECTOR) => match bytes_argument(arguments).as_deref() {
             Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => explain(inner),
-            _ => "it reverted with a malformed error".to_owned(),
+            _ => ResolverFault::MalformedError,
         },
-        Some(HttpError::SELECTOR) => http_error(arguments),
-        Some(other) => format!("it reverted with the error 0x{}", alloy_primitives::hex::encode(other)),
+        Some(HttpError::SELECTOR) => ResolverFault::Gateway(gateway_status(arguments)),
+        Some(other) => ResolverFault::CustomError(other),
     }
 }
 
-/// Why the Universal Resolver returns a look-up instead of following it.
-const REFUSED_LOOK_UP: &str = "the look-up was refused: its sender is not the contract that was called";
-
 /// Whether a `ResolverError` stands for a look-up with a wrong sender, which EIP-3668 refuses. Universal Resolvers put the
-/// look-up itself, or this message, into the error.
+/// look-up itself, or a message, into the error.
 fn refuses_look_up(arguments: &[u8]) -> bool {
     bytes_argument(arguments)
         .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
@@ -456,15 +454,15 @@ fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {
     Bytes::abi_decode_validate(arguments).ok()
 }
 
-fn http_error(arguments: &[u8]) -> String {
+fn gateway_status(arguments: &[u8]) -> GatewayStatus {
     let decoded = abi::check(arguments, HTTP_ERROR)
         .ok()
         .and_then(|()| <(U256, Bytes)>::abi_decode_params_validate(arguments).ok());
     match decoded {
         Some((status, message)) => {
-            format!("the gateway answered status {status}: {}", excerpt(&String::from_utf8_lossy(&message)))
+            GatewayStatus::Status { status, message: excerpt(&String::from_utf8_lossy(&message)) }
         }
-        None => "the gateway failed".to_owned(),
+        None => GatewayStatus::Unreadable,
     }
 }
 
@@ -521,17 +519,21 @@ mod tests {
     #[test]
     fn another_number_of_answers_is_refused() {
         let one = resolved(vec![String::new().abi_encode().into()]);
-        assert_eq!(decode_texts(&one, &Key::ALL), Err(BadAnswer::Garbage("1 answers to 16 questions".to_owned())));
+        assert_eq!(
+            decode_texts(&one, &Key::ALL),
+            Err(BadAnswer::Garbage(ResolverFault::Count { answers: 1, questions: 16 }))
+        );
     }
 
     #[test]
     fn errors_in_place_of_texts_are_told_apart() {
         let http = HttpError { status: 502, message: "bad gateway".to_owned() }.abi_encode();
-        assert_eq!(error(http), BadAnswer::Gateway("the gateway answered status 502: bad gateway".to_owned()));
+        let status = GatewayStatus::Status { status: U256::from(502), message: "bad gateway".to_owned() };
+        assert_eq!(error(http), BadAnswer::Gateway(CcipFault::Gateway(status)));
         let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
         assert!(matches!(error(unsupported), BadAnswer::Garbage(_)));
         let revert = Revert::from("no".repeat(500)).abi_encode();
-        assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.len() < 300));
+        assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.to_string().len() < 300));
         assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
         assert!(matches!(error(vec![0; 33]), BadAnswer::Garbage(_)));
         assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
@@ -542,8 +544,8 @@ mod tests {
         let inner = Revert::from("why").abi_encode();
         let once = ResolverError { errorData: inner.clone().into() }.abi_encode();
         let twice = ResolverError { errorData: once.clone().into() }.abi_encode();
-        assert_eq!(Resolved::reverted(&once), Resolved::Failed("it reverted: why".to_owned()));
-        assert_eq!(Resolved::reverted(&twice), Resolved::Failed("it reverted with a malformed error".to_owned()));
+        assert_eq!(Resolved::reverted(&once), Resolved::Failed(ResolverFault::Reverted("why".to_owned())));
+        assert_eq!(Resolved::reverted(&twice), Resolved::Failed(ResolverFault::MalformedError));
     }
 
     #[test]

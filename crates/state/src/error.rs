@@ -1,6 +1,7 @@
 //! Why a call over proven state could not be computed, and the bounds of one.
 
 use alloy_primitives::{Address, B256, U256};
+use clresolve_core::cause::LocalLimit;
 
 /// Most runs of one call. Each run gets at least one read further; a name whose resolver is a proxy takes ten runs without
 /// a hint.
@@ -99,6 +100,22 @@ pub enum ProofError {
 }
 
 impl ProofError {
+    /// The bound of this program that the call reached, if the error is one.
+    pub fn local_limit(&self) -> Option<LocalLimit> {
+        Some(match self {
+            Self::CodeTooLong { address, bytes } => LocalLimit::Code { address: *address, bytes: *bytes },
+            Self::TooManyRounds => LocalLimit::Runs(MAX_ROUNDS),
+            Self::TooMuchGas => LocalLimit::Gas(MAX_GAS),
+            Self::TooManyAccounts => LocalLimit::Accounts(MAX_ACCOUNTS),
+            Self::TooManySlots => LocalLimit::Slots(MAX_SLOTS),
+            Self::BlockHash(number) => LocalLimit::BlockHash(*number),
+            Self::TooOld => LocalLimit::BeforeTheMerge,
+            Self::Evm(words) => LocalLimit::Evm(words.clone()),
+            Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => return None,
+            Self::Node(_) | Self::LeftOver | Self::NotProven => return None,
+        })
+    }
+
     /// Whether the endpoint lied, rather than that something is impossible or missing.
     pub const fn is_lie(&self) -> bool {
         matches!(self, Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. })

@@ -17,6 +17,7 @@ use super::error::ProofError;
 use super::evm::{Call, CallOutcome};
 use super::header::HashedHeader;
 use super::proof_nodes::{ProofNodes, ProvenState};
+use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Key;
@@ -83,14 +84,8 @@ pub enum StateProofError {
     #[error("the proofs of the state are missing")]
     Missing,
     /// The proofs do not prove the state: why.
-    #[error("{0}")]
-    State(String),
-}
-
-impl From<ProofError> for StateProofError {
-    fn from(error: ProofError) -> Self {
-        Self::State(error.to_string())
-    }
+    #[error(transparent)]
+    State(#[from] ProofError),
 }
 
 impl StateProof {
@@ -135,17 +130,18 @@ impl ReplayContext<'_> {
     }
 
     fn findings(&self, subject: &Subject, resolve: &Bytes) -> Result<Findings, StateProofError> {
-        let failed = |cause: String| StateProofError::Call(ChainError::Resolver(cause));
+        let failed = |fault| StateProofError::Call(ChainError::Resolver(fault));
         let data = match self.call(self.proof.contracts.multicall3, subject.aggregate(resolve.clone()))? {
             CallOutcome::Returned(data) => data,
-            CallOutcome::Reverted(_) => return Err(failed("the call reverted".to_owned())),
-            CallOutcome::Halted(cause) => return Err(failed(cause)),
+            CallOutcome::Reverted(_) => return Err(failed(ResolverFault::CallReverted)),
+            CallOutcome::Halted(cause) => return Err(failed(ResolverFault::Halted(cause))),
         };
-        let findings = subject.decode(&data).map_err(|garbled| failed(garbled.to_string()))?;
+        let findings =
+            subject.decode(&data).map_err(|garbled| failed(ResolverFault::Malformed(garbled.to_string())))?;
         if findings.block == self.state.number() {
             Ok(findings)
         } else {
-            Err(failed("Multicall3 names another block".to_owned()))
+            Err(failed(ResolverFault::Malformed("Multicall3 names another block".to_owned())))
         }
     }
 

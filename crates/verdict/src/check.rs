@@ -34,9 +34,23 @@ pub struct Policy {
     pub allowed_publishers: Vec<String>,
     /// For how many blocks a record must not have changed, or `record-recent` is reported; 0 reports none.
     pub record_rest: u64,
-    /// Codes taken out of the registry: their findings are dropped. For tests that show that each code matters.
-    #[doc(hidden)]
+    /// Codes whose findings are dropped: for tests that show that each code matters.
+    #[cfg(feature = "unstable")]
     pub without: Vec<Code>,
+}
+
+impl Policy {
+    /// Whether findings of this code are dropped.
+    #[cfg(feature = "unstable")]
+    pub(crate) fn drops(&self, code: Code) -> bool {
+        self.without.contains(&code)
+    }
+
+    /// Whether findings of this code are dropped: never.
+    #[cfg(not(feature = "unstable"))]
+    pub(crate) const fn drops(&self, _: Code) -> bool {
+        false
+    }
 }
 
 /// What the checks found.
@@ -82,7 +96,7 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
         reasons.extend(schema_reasons(evidence, card, profile));
     }
     reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
-    reasons.retain(|reason| !policy.without.contains(&reason.code));
+    reasons.retain(|reason| !policy.drops(reason.code));
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
     reason::sort(&mut reasons);
     reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));

@@ -10,7 +10,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
@@ -78,7 +78,33 @@ pub enum OwnerEvidence {
     /// Read at the pinned block.
     Read(Holding),
     /// Could not be read.
-    Failed(String),
+    Failed(OwnerFault),
+}
+
+/// Why the holder of the name in `cl.owner` could not be read. In JSON one string.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerFault {
+    /// The time ran out.
+    #[error("no answer in time")]
+    Late,
+    /// The chain gave no answer.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// What an earlier run recorded.
+    #[error("{0}")]
+    Recorded(String),
+}
+
+impl Serialize for OwnerFault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for OwnerFault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Recorded)
+    }
 }
 
 /// What the card's URL gave.
@@ -271,7 +297,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Those in `records`, as far as they are usable.
+    /// Those in `records` that are usable.
     pub fn of(records: &RecordSet) -> Self {
         let text = |key| Usable::of(records, key).text();
         let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());

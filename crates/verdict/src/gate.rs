@@ -2,11 +2,10 @@
 
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Refusal, Step};
-use clresolve_core::state::State;
 
-use crate::verdict::Verdict;
+use crate::trust::{Resolution, Trusted};
 
-/// What the gate demands of a verdict.
+/// What the gate demands beyond a trusted verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatePolicy {
     /// Warnings on which it refuses, although the verdict is trusted.
@@ -16,16 +15,29 @@ pub struct GatePolicy {
 }
 
 impl GatePolicy {
-    /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it.
+    /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it pass.
     ///
-    /// A verdict that is not trusted, one stranger's word, too weak a proof, a warning among [`GatePolicy::deny`] and a
-    /// verb that the card does not implement are refused, in this order; so is a memory that could not be asked where
-    /// what only it knows is to be denied. The verdict itself stays what it is.
-    pub fn objection(&self, verdict: &Verdict, verb: Option<&str>) -> Option<&'static str> {
-        if verdict.state != State::Trusted {
-            let first = verdict.reasons.first().map(|reason| reason.code.slug());
-            return Some(first.unwrap_or(Refusal::InternalError.slug()));
-        }
+    /// The verdict must be trusted, the policy must have no [reservation](Self::reservation), and the card must implement
+    /// the verb; the first that does not hold is named. The decision is about now, so the verdict of a live run is needed.
+    pub fn objection(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+        let trusted = match resolution.trusted() {
+            Ok(trusted) => trusted,
+            Err(code) => return Some(code),
+        };
+        self.reservation(&trusted).or_else(|| {
+            let agent = trusted.verdict().identity.as_ref();
+            let verbs = agent.map(|agent| agent.verbs.as_slice()).unwrap_or_default();
+            let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
+            (!implemented).then_some(Refusal::VerbNotImplemented.slug())
+        })
+    }
+
+    /// What the policy has against a trusted agent: one stranger's word, too weak a proof, or a warning in
+    /// [`GatePolicy::deny`], in this order.
+    ///
+    /// Where something is denied that only the memory knows, a memory that could not be asked is denied too.
+    pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
+        let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
         if anchor.proof.is_one_strangers_word() {
             return Some(Code::SingleRpc.slug());
@@ -35,12 +47,7 @@ impl GatePolicy {
         }
         let is_denied =
             |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
-        if let Some(denied) = verdict.reasons.iter().find(|reason| is_denied(reason.code)) {
-            return Some(denied.code.slug());
-        }
-        let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
-        let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
-        (!implemented).then_some(Refusal::VerbNotImplemented.slug())
+        verdict.reasons.iter().find(|reason| is_denied(reason.code)).map(|denied| denied.code.slug())
     }
 
     /// Whether something is denied that only a memory of earlier verdicts can tell.

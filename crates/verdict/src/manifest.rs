@@ -104,7 +104,7 @@ pub struct Verb {
     /// The publisher's category, when there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Spellings that people use for it; never accepted, only told apart from unknown verbs.
+    /// Spellings that people use for it. They are not accepted, only distinguished from unknown verbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The request schema.

@@ -20,7 +20,7 @@ use clresolve_core::text::excerpt;
 /// Version of the profile format that this crate reads.
 pub const FORMAT: &str = "clresolve.profile/1";
 
-/// The profile that is in force when nobody chooses one: the letter of the specification.
+/// The default profile: the letter of the specification.
 pub const DEFAULT: &str = "agent-cards/1.0.0";
 
 const MANIFESTS: [&[u8]; 4] = [
@@ -249,7 +249,7 @@ impl Profiles {
     /// Adds a profile. Manifests and base schema that it names must be there.
     ///
     /// # Errors
-    /// [`ProfileError`] when the bytes are no profile, or name what is not there, or the name is taken.
+    /// [`ProfileError`] when the bytes are not a profile, name something unknown, or reuse an identifier.
     pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<Profile>, ProfileError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
         let file: ProfileFile =
@@ -267,7 +267,7 @@ impl Profiles {
     /// digest with the configured one first, by [`Digest::check`].
     ///
     /// # Errors
-    /// [`ProfileError`] when the bytes are no manifest, or no profile uses the id.
+    /// [`ProfileError`] when the bytes are not a manifest, or no profile uses the identifier.
     pub fn replace_manifest(&mut self, bytes: &[u8]) -> Result<(), ProfileError> {
         let observed = self.add_manifest(bytes)?;
         let id = self.manifests[&observed].id().to_owned();

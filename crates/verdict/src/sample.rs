@@ -1,7 +1,6 @@
 //! Cards and verdicts without a defect, for tests of this crate and of those above it.
 
-use std::sync::Arc;
-
+use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::NameError;
 use clresolve_core::reason::Reason;
@@ -10,12 +9,13 @@ use clresolve_core::state::State;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::build;
 use crate::card::Card;
 use crate::check::Policy;
 use crate::evidence::continuity::Sighting;
 use crate::profile::{DEFAULT, Profile, Profiles};
-use crate::seal;
-use crate::verdict::Resolution;
+use crate::trust::Resolution;
+use crate::verdict::Verdict;
 
 const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
 
@@ -98,9 +98,14 @@ pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
 pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
     let profiles = Profiles::builtin();
     let profile = profiles.iter().next().expect("a built-in profile");
-    let bare = seal::invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
-    let mut verdict = bare.verdict.as_ref().clone();
+    let bare = build::invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
+    let mut verdict = bare.verdict().as_ref().clone();
     verdict.state = state;
-    verdict.freshness = seal::freshness(state, now, failures);
-    Resolution { verdict: Arc::new(verdict), card: None }
+    verdict.freshness = build::freshness(state, now, failures);
+    live(verdict, None)
+}
+
+/// Any verdict as that of a live run, with any bytes as its card.
+pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
+    Resolution::new(verdict, card)
 }

@@ -3,9 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use std::sync::Arc;
-
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,33 +42,8 @@ pub struct Verdict {
     pub steps: Vec<StepReport>,
     /// How long the verdict may be relied on.
     pub freshness: Freshness,
-    /// Who says so.
+    /// The program that made it.
     pub tool: Tool,
-}
-
-/// A verdict, and the card when it was proven.
-#[derive(Clone, Debug)]
-pub struct Resolution {
-    /// The verdict.
-    pub verdict: Arc<Verdict>,
-    /// The exact bytes of the card; only of a trusted verdict (CL-66).
-    pub card: Option<Bytes>,
-}
-
-impl Resolution {
-    /// The same answer to a question that was typed as `input`: a cached one may have been typed in another way.
-    #[must_use]
-    pub fn asked_as(mut self, input: &str) -> Self {
-        if self.verdict.name.input != input {
-            let mut verdict = (*self.verdict).clone();
-            input.clone_into(&mut verdict.name.input);
-            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
-                step.evidence["input"] = input.into();
-            }
-            self.verdict = Arc::new(verdict.sealed());
-        }
-        self
-    }
 }
 
 /// The name that was asked for.
@@ -85,7 +57,7 @@ pub struct Name {
     pub node: Option<String>,
 }
 
-/// What the card says about the agent, as far as it was read.
+/// The agent, by its card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// The card's `ens`.
@@ -145,7 +117,7 @@ pub struct Anchor {
     pub wildcard: Option<String>,
     /// Whether the records came through CCIP-Read.
     pub offchain: bool,
-    /// How far the reading is vouched for.
+    /// The proof of the reading.
     pub proof: Proof,
     /// SHA-256 over the RFC 8785 form of all records that were read.
     pub records_digest: Option<String>,
@@ -283,9 +255,9 @@ impl Default for Tool {
 }
 
 impl Verdict {
-    /// Sorts the reasons and sets `conclusion` and `id` from everything else.
+    /// Sorts the reasons, and sets `conclusion` and `id`, which are digests of everything else.
     #[must_use]
-    pub fn sealed(mut self) -> Self {
+    pub fn with_digests(mut self) -> Self {
         reason::sort(&mut self.reasons);
         self.conclusion = self.conclude();
         self.id = self.identify();
@@ -323,8 +295,8 @@ impl Verdict {
         canonical_digest(&value)
     }
 
-    /// Whether `id` and `conclusion` are the hashes of what the verdict says.
-    pub fn is_sealed(&self) -> bool {
+    /// Whether `id` and `conclusion` are the digests of what the verdict says.
+    pub fn has_right_digests(&self) -> bool {
         self.conclusion == self.conclude() && self.id == self.identify()
     }
 }

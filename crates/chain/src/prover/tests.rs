@@ -253,9 +253,9 @@ async fn absent_accounts_and_slots_are_proven_absent() {
 /// Why the pointer's call is refused when an endpoint lies in this way.
 async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
     let ledger = pointer();
-    let error = run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err();
-    assert!(error.is_lie(), "{error}");
-    refused(error)
+    let error = refused(run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err());
+    assert!(error.is_lie() && error.local_limit().is_none(), "{error}");
+    error
 }
 
 /// The refused proof.
@@ -378,7 +378,9 @@ async fn reverts_and_halts_are_outcomes() {
 async fn what_reads_on_and_on_is_stopped() {
     let stopped = async |code: &[u8], slots: &[(u64, u64)]| {
         let ledger = Ledger::of([(CONTRACT, Account::contract(code, slots))]);
-        refused(run(&Endpoint::honest(&ledger), &mut ledger.session()).await.unwrap_err())
+        let error = refused(run(&Endpoint::honest(&ledger), &mut ledger.session()).await.unwrap_err());
+        assert_eq!(error.local_limit().map(|limit| limit.to_string()), Some(error.to_string()));
+        error
     };
     // Each slot leads to the next one, until one is zero.
     let chain: Vec<(u64, u64)> = (0..40).map(|slot| (slot, slot + 1)).collect();
@@ -482,7 +484,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(run(&endpoint, &mut ledger.session())) {
             Ok(outcome) => prop_assert_eq!(outcome, CallOutcome::Returned(words(&[5, 77, 5]))),
-            Err(error) => prop_assert!(error.is_lie(), "{}", error),
+            Err(error) => prop_assert!(refused(error.clone()).is_lie(), "{}", error),
         }
     }
 
@@ -698,6 +700,5 @@ mod wire {
         .await;
         let error = world.computed("public.eth").await.0.unwrap_err();
         assert!(matches!(&error, ProverError::Endpoint(Failure::Unusable(cause)) if cause.contains("proof window")));
-        assert!(!error.is_lie());
     }
 }

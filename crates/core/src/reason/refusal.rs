@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::URI_PREFIX;
 
-/// Why a request got no verdict, or no leave to pass. As stable as [`super::Code`], and never equal to one.
+/// Why a request got no verdict, or may not pass. As stable as [`super::Code`], and never equal to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The request is not what its route expects.
+    /// The request does not have the form that its route expects.
     RequestMalformed,
     /// The request did not arrive in time.
     RequestTimeout,
@@ -19,7 +19,7 @@ pub enum Refusal {
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
     MediaTypeUnsupported,
-    /// There is no answer in the form that the request accepts.
+    /// There is no answer in a media type that the request accepts.
     NotAcceptable,
     /// No route has this path.
     RouteUnknown,
@@ -37,13 +37,13 @@ pub enum Refusal {
     DeadlinePassed,
     /// The run did not end in time.
     RunOverdue,
-    /// The binding is real, but the configuration demands a stronger proof of it.
+    /// The verdict is trusted, but the configuration demands a stronger proof.
     ProofTooWeak,
-    /// The binding is real, but the agent does not implement the verb.
+    /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
     /// There is no card under this path.
     CardAbsent,
-    /// What cards are made of cannot be read.
+    /// The resources that cards are generated from cannot be read.
     ResourcesUnreadable,
     /// A bug in the daemon.
     InternalError,
@@ -90,12 +90,14 @@ impl Refusal {
 
     const fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::RequestMalformed => ("request-malformed", "The request is not what the route expects."),
+            Self::RequestMalformed => {
+                ("request-malformed", "The request does not have the form that the route expects.")
+            }
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
             Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
-            Self::NotAcceptable => ("not-acceptable", "There is no answer in the form that is asked for."),
+            Self::NotAcceptable => ("not-acceptable", "There is no answer in a media type that the request accepts."),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
@@ -107,7 +109,9 @@ impl Refusal {
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
-            Self::ResourcesUnreadable => ("resources-unreadable", "What cards are made of cannot be read."),
+            Self::ResourcesUnreadable => {
+                ("resources-unreadable", "The resources that cards are generated from cannot be read.")
+            }
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }
     }

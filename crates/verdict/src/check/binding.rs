@@ -47,7 +47,8 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
     let reason = Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str());
     // An owner on the list whose proof could not be read is not refused: nothing is known.
     if let (true, OwnerEvidence::Failed(cause)) = (listed, &evidence.owner) {
-        let reason = reason.message("Whether the chain proves the owner could not be read.").observed(cause.as_str());
+        let reason =
+            reason.message("Whether the chain proves the owner could not be read.").observed(cause.to_string());
         return Some(Reason { effect: Effect::Unknown, retryable: true, ..reason });
     }
     Some(reason.observed(owner.unwrap_or("no owner")))

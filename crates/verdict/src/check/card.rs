@@ -113,7 +113,7 @@ fn implements(card: &Card, found: &mut Findings) {
     found.add(differs(Code::ImplementsEmpty, "/implements", "at least one string", seen));
 }
 
-/// CL-24, CL-25. An entry that is no string is a matter of type, and so of the base schema.
+/// CL-24, CL-25. The base schema reports an entry that is not a string.
 fn networks(card: &Card, found: &mut Findings) {
     let Some(networks) = card.get("networks").and_then(Value::as_array) else {
         return;

@@ -39,7 +39,7 @@ pub(super) const fn status(continuity: &Continuity) -> Status {
 
 fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> Vec<Reason> {
     let (Some(bytes), Some(version)) = (evidence.card_bytes(), card.version()) else { return Vec::new() };
-    // What was first seen after the block in question is no past of it.
+    // What was first seen after the block in question is not part of its past.
     let past: Vec<&SeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
     let digest = Digest::of(bytes).to_string();
     let Some(now) = as_version(version) else { return Vec::new() };

@@ -12,8 +12,8 @@ use clresolve_core::text::excerpt;
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";
 
-/// Everything that is wrong with the card's entry. A missing or blank entry, one that is no text, and a class that no
-/// rule is known for, are matters of [`super::card`].
+/// Everything that is wrong with the card's entry. A missing or blank entry, one that is not a string, and a class that
+/// no rule is known for, are matters of [`super::card`].
 pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     if let (Some(entry), Some(rule)) = (card.entry(), profile.entry(card.class())) {

@@ -16,7 +16,7 @@ use clresolve_ipfs::{CidError, ContentId};
 const HTTPS: &str = "https";
 const IPFS: &str = "ipfs";
 
-/// What is to be said of the sources and the proof of the content.
+/// The findings on the sources and on the proof of the content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Integrity {
     /// Everything that is wrong.
@@ -47,7 +47,7 @@ fn proven<'a>(evidence: &'a Evidence, claims: &Claims) -> Option<&'a Bytes> {
     evidence.ipfs.bytes().or_else(in_hand)
 }
 
-/// What the records claim about the content, as far as each can be used.
+/// What the records claim about the content: each claim that can be used.
 struct Claims {
     cid: Option<ContentId>,
     mirror: Option<Mirror>,
@@ -140,7 +140,7 @@ fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
     Some(reason.at(HTTPS))
 }
 
-/// Whether IPFS said nothing either: it was not asked, or no gateway gave the blocks.
+/// Whether IPFS gave nothing either: it was not asked, or no gateway gave the blocks.
 fn nothing_else_is_known(evidence: &Evidence, claims: &Claims) -> bool {
     match &evidence.ipfs {
         Walked::NotAsked | Walked::Unproven(_) => true,
@@ -173,7 +173,7 @@ fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
     Some(reason.at(IPFS))
 }
 
-/// No gateway gave the blocks: `cid-unproven` when the card is in hand, `card-unreachable` when nothing is.
+/// No gateway gave the blocks: `cid-unproven` when the card was fetched, `card-unreachable` when it was not.
 fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -> Option<Reason> {
     let causes = || causes.iter().map(|(gateway, cause)| format!("{gateway}: {cause}")).collect::<Vec<_>>().join("; ");
     match &evidence.https {
@@ -184,7 +184,7 @@ fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -
         // Refuted by them, nothing is left undecided.
         Source::Body { .. } if claims.cid.as_ref().is_some_and(ContentId::is_raw) => None,
         Source::Body { .. } => Some(Reason::new(Code::CidUnproven).at(IPFS).observed(causes())),
-        // Said once, by the https source.
+        // Reported once, by the https source.
         Source::Unavailable(_) => None,
         Source::NotAsked | Source::Forbidden(_) | Source::Oversize(_) => {
             Some(Reason::new(Code::CardUnreachable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))

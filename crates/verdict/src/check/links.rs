@@ -1,4 +1,4 @@
-//! Whether what links back to a card agrees with it. Only told: no state, reason or conclusion depends on it.
+//! Whether what links back to a card agrees with it. For information: no state, reason or conclusion depends on it.
 
 use serde::Serialize;
 

@@ -55,6 +55,7 @@ pub fn chain_error(error: &ChainError) -> Reason {
         ChainError::BlockUnavailable { .. } => Code::BlockUnavailable,
         ChainError::Resolver(_) => Code::ResolverFailed,
         ChainError::Ccip(_) => Code::CcipFailed,
+        ChainError::LocalLimit(_) => Code::LocalLimit,
     };
     Reason::new(code).observed(error.to_string())
 }
@@ -185,8 +186,8 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
     }
     let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
     let observed = match (&evidence.owner, holder) {
-        (_, None) => "nobody holds the name in the registry".to_owned(),
-        (OwnerEvidence::Failed(cause), _) => cause.clone(),
+        (_, None) => "the registry names no holder".to_owned(),
+        (OwnerEvidence::Failed(cause), _) => cause.to_string(),
         (OwnerEvidence::NotAName(cause), _) => cause.clone(),
         (_, Some(holder)) => format!("the holder is {holder}"),
     };

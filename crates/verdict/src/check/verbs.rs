@@ -227,7 +227,7 @@ pub fn holds_placeholder(mirror: &str) -> bool {
     Ipfs::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
 }
 
-/// Whether `text` stands in for a CID that nobody put in: no CID, and no attempt at one either.
+/// Whether `text` is a placeholder for a CID: neither a CID nor an attempt at one.
 ///
 /// A word such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...` is; a CID with a slip in it is not.
 fn is_placeholder(text: &str) -> bool {

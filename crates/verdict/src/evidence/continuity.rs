@@ -151,7 +151,7 @@ impl History {
         self.versions.is_empty() && self.records.is_empty()
     }
 
-    /// For how many blocks the name has been known. Who wants to be known for longer has to wait.
+    /// For how many blocks the name has been known.
     pub const fn span(&self) -> u64 {
         self.last_block.saturating_sub(self.first_block)
     }

@@ -28,7 +28,7 @@ pub const MAX_SERVICES: usize = 32;
 /// Most registrations of a file that are read, since each costs one more text record.
 pub const MAX_REGISTRATIONS: usize = 4;
 
-/// What was read of the links of a name. Why something could not be read is said in words.
+/// What was read of the links of a name, or the cause in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links {
     /// Text records of [`KEYS`].
@@ -46,7 +46,7 @@ pub struct RegistrationFile {
     pub name: Option<String>,
     /// Name and endpoint of each of its `services` (`endpoints` in older files).
     pub services: Vec<(String, String)>,
-    /// Its `registrations`, as far as they are well formed.
+    /// Its `registrations` that are well formed.
     pub registrations: Vec<Registration>,
 }
 

@@ -1,9 +1,9 @@
-//! From evidence to a sealed verdict. Pure.
+//! Builds the verdict from the evidence. Pure.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use alloy_primitives::hex;
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -14,9 +14,10 @@ use crate::check::{Judgement, Policy};
 use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use crate::manifest::Side;
 use crate::profile::{Profile, Profiles};
+use crate::trust::{Replay, Resolution};
 use crate::verdict::{
-    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, Resolution, SCHEMA, Served,
-    Status, StepReport, Tool, Verdict, canonical_digest,
+    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Status,
+    StepReport, Tool, Verdict, canonical_digest,
 };
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::fresh_for;
@@ -29,10 +30,10 @@ use clresolve_core::state::{NearMiss, State};
 /// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
 const MAX_RECORD_BYTES: usize = 2048;
 
-/// Evidence, and how long each step took.
+/// What one run gathered, and how long each step took.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Everything that it found out.
+    /// What it gathered.
     pub evidence: Evidence,
     /// How long each step took, in milliseconds.
     pub milliseconds: BTreeMap<Step, u64>,
@@ -52,8 +53,23 @@ pub struct Reporter<'a> {
     pub policy: &'a Policy,
 }
 
-/// The verdict on a run, for a name typed in normal form; `failures` failures in a row came before it.
+/// The verdict of a live run, for a name typed in normal form, after `failures` failures in a row.
+///
+/// The run must be this process's own and have just ended: what comes out may open a gate. The evidence of an earlier run
+/// goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
+    let (verdict, card) = verdict(reporter, run, failures);
+    Resolution::new(verdict, card)
+}
+
+/// The verdict that the evidence of an earlier run leads to. It may open no gate.
+pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
+    let (verdict, card) = verdict(reporter, run, 0);
+    Replay::new(verdict, card)
+}
+
+/// The verdict, and the card when it was proven.
+fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let judgement = check::judge(evidence, reporter.profile, reporter.policy);
     let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
@@ -76,13 +92,13 @@ pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resoluti
         tool: Tool::default(),
         reasons: judgement.reasons,
     };
-    Resolution { verdict: Arc::new(verdict.sealed()), card }
+    (verdict.with_digests(), card)
 }
 
-/// The verdict on an input that is no name: never cached, nothing was asked.
+/// The verdict on an input that is not a name. Nothing was asked, and it is never cached.
 pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &Policy, now: Timestamp) -> Resolution {
     let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
-    let reasons: Vec<Reason> = if policy.without.contains(&reason.code) { Vec::new() } else { vec![reason] };
+    let reasons: Vec<Reason> = if policy.drops(reason.code) { Vec::new() } else { vec![reason] };
     let state = if reasons.is_empty() { State::Indeterminate } else { State::Untrusted };
     let steps = Step::WALK
         .into_iter()
@@ -113,7 +129,7 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         },
         tool: Tool::default(),
     };
-    Resolution { verdict: Arc::new(verdict.sealed()), card: None }
+    Resolution::new(verdict.with_digests(), None)
 }
 
 /// The other profiles under which the same evidence would be trusted.
@@ -395,7 +411,8 @@ fn ipfs_evidence(evidence: &Evidence) -> Value {
 fn owner_evidence(evidence: &Evidence) -> Value {
     match &evidence.owner {
         OwnerEvidence::NotAsked => json!({"asked": false}),
-        OwnerEvidence::NotAName(cause) | OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
+        OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
         OwnerEvidence::Read(holding) => json!({
             "proven": owner_is_proven(evidence),
             "address": holding.address.map(|address| address.to_string()),

@@ -1,0 +1,218 @@
+//! Which verdicts may be acted on. A [`Verdict`] is data that anyone can write; these types are made from evidence.
+//!
+//! | type | made by | may be used for |
+//! |---|---|---|
+//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live run | the gate's decision, signing, and all below |
+//! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
+//! | [`Trusted`] | either of them, or a signature that was verified | projection, the card's bytes |
+//!
+//! None of them implements `Deserialize`, and none has a public field, so JSON cannot become one:
+//!
+//! ```compile_fail
+//! use clresolve_verdict::trust::Resolution;
+//!
+//! fn read(json: &str) -> Resolution {
+//!     serde_json::from_str(json).unwrap()
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
+//!
+//! fn claim(verdict: Verdict) -> Resolution {
+//!     Resolution { verdict: verdict.into(), card: None }
+//! }
+//! ```
+//!
+//! The [gate](crate::gate::GatePolicy::objection) takes a [`Resolution`] alone:
+//!
+//! ```
+//! use clresolve_verdict::{gate::GatePolicy, trust::Resolution};
+//!
+//! fn may_pass(policy: &GatePolicy, live: &Resolution) -> bool {
+//!     policy.objection(live, Some("summarize")).is_none()
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use clresolve_verdict::{gate::GatePolicy, trust::Replay};
+//!
+//! fn may_pass(policy: &GatePolicy, replay: &Replay) -> bool {
+//!     policy.objection(replay, Some("summarize")).is_none()
+//! }
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::verdict::{Served, Verdict};
+use clresolve_core::reason::{Refusal, Step};
+use clresolve_core::state::State;
+
+/// The verdict of a live run, and the card when it was proven.
+#[derive(Clone, Debug)]
+pub struct Resolution {
+    verdict: Arc<Verdict>,
+    card: Option<Bytes>,
+}
+
+impl Resolution {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>) -> Self {
+        Self { verdict: Arc::new(verdict), card }
+    }
+
+    /// The verdict.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.verdict
+    }
+
+    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    pub const fn card(&self) -> Option<&Bytes> {
+        self.card.as_ref()
+    }
+
+    /// The agent, if the verdict is trusted.
+    ///
+    /// # Errors
+    /// The code of the first reason why it is not.
+    pub fn trusted(&self) -> Result<Trusted, &'static str> {
+        Trusted::of(&self.verdict, self.card.as_ref(), Origin::Live).ok_or_else(|| {
+            let first = self.verdict.reasons.first().map(|reason| reason.code.slug());
+            first.unwrap_or(Refusal::InternalError.slug())
+        })
+    }
+
+    /// The same answer to a question that was typed as `input`: a cached answer may have been typed in another way.
+    #[must_use]
+    pub fn asked_as(mut self, input: &str) -> Self {
+        if self.verdict.name.input != input {
+            let mut verdict = (*self.verdict).clone();
+            input.clone_into(&mut verdict.name.input);
+            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
+                step.evidence["input"] = input.into();
+            }
+            self.verdict = Arc::new(verdict.with_digests());
+        }
+        self
+    }
+
+    /// The same answer as the cache serves it.
+    #[must_use]
+    pub fn from_cache(&self) -> Self {
+        let mut verdict = (*self.verdict).clone();
+        verdict.freshness.served = Served::Cached;
+        Self { verdict: Arc::new(verdict), card: self.card.clone() }
+    }
+}
+
+/// The verdict that the evidence of an earlier run leads to, and the card when it was proven. It says nothing of now.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    verdict: Arc<Verdict>,
+    card: Option<Bytes>,
+}
+
+impl Replay {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>) -> Self {
+        Self { verdict: Arc::new(verdict), card }
+    }
+
+    /// The verdict.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.verdict
+    }
+
+    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    pub const fn card(&self) -> Option<&Bytes> {
+        self.card.as_ref()
+    }
+
+    /// The agent as of the block of the run, if the verdict is trusted.
+    pub fn trusted(&self) -> Option<Trusted> {
+        let block = self.verdict.anchor.as_ref()?.block.number;
+        Trusted::of(&self.verdict, self.card.as_ref(), Origin::Replayed { block })
+    }
+}
+
+/// A trusted verdict, the card when its bytes are at hand, and where the trust comes from.
+#[derive(Clone, Debug)]
+pub struct Trusted {
+    verdict: Arc<Verdict>,
+    card: Option<Bytes>,
+    origin: Origin,
+}
+
+/// Where the trust in a verdict comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A run of this process: it holds now.
+    Live,
+    /// A bundle that was verified: it held at that block.
+    Replayed {
+        /// Height of the block.
+        block: u64,
+    },
+    /// A signature that was verified: the signer vouches for it.
+    Signed {
+        /// Until when.
+        until: Timestamp,
+    },
+}
+
+impl Trusted {
+    fn of(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: Origin) -> Option<Self> {
+        let is_trusted = verdict.state == State::Trusted;
+        is_trusted.then(|| Self { verdict: Arc::clone(verdict), card: card.cloned(), origin })
+    }
+
+    /// The agent in a verdict whose signature the caller has verified, if the verdict is trusted.
+    ///
+    /// The signature is checked by `clresolve-bundle`, which alone calls this. What comes out opens no gate.
+    pub fn signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
+        Self::of(verdict, None, Origin::Signed { until })
+    }
+
+    /// The verdict.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.verdict
+    }
+
+    /// The exact bytes of the card (CL-66). A signed verdict comes without them.
+    pub const fn card(&self) -> Option<&Bytes> {
+        self.card.as_ref()
+    }
+
+    /// Where the trust comes from.
+    pub const fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[test]
+    fn a_live_verdict_that_is_not_trusted_says_why() {
+        let trusted = sample::empty(State::Trusted, NOW, 0).trusted().expect("its state is trusted");
+        assert_eq!((trusted.origin(), trusted.card()), (Origin::Live, None));
+        for state in [State::Untrusted, State::Indeterminate] {
+            assert_eq!(sample::empty(state, NOW, 0).trusted().err(), Some("name-invalid"));
+        }
+    }
+
+    #[test]
+    fn a_signed_verdict_is_trusted_until_it_expires() {
+        let verdict = |state| Arc::clone(sample::empty(state, NOW, 0).verdict());
+        let origin = |state| Trusted::signed(&verdict(state), NOW).map(|trusted| trusted.origin());
+        assert_eq!(origin(State::Trusted), Some(Origin::Signed { until: NOW }));
+        assert_eq!((origin(State::Untrusted), origin(State::Indeterminate)), (None, None));
+    }
+}
