@@ -47,15 +47,15 @@ pub mod car;
 mod dagpb;
 mod hamt;
 mod id;
-mod outcome;
 mod path;
 mod protobuf;
+mod refutation;
 mod unixfs;
 mod varint;
 mod walk;
 
 pub use car::{CarFeed, Progress, cat_car};
 pub use id::{CODEC_DAG_PB, CODEC_RAW, CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
-pub use outcome::Outcome;
 pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
+pub use refutation::Refutation;
 pub use walk::{Bound, Budget, Proven, Walk, WalkError, WalkedBlocks};
