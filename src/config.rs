@@ -38,8 +38,6 @@ pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse
 /// Chain id of Ethereum mainnet, the only chain that the default endpoints serve.
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 
-/// Chain id of the embedded world; no real network uses it.
-
 /// The profile in force unless another is chosen: the letter of the specification.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 

@@ -381,7 +381,7 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
         assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
         return;
     }
-    assert_eq!(refuted(&got), None, "{name}");
+    assert_eq!(refuted(got), None, "{name}");
     let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
     assert_eq!(label, "first", "{name}");
     let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
