@@ -22,7 +22,7 @@ async fn every_name_is_concluded_to_be_what_it_was() {
         for depth in [Depth::Identity, Depth::Schemas] {
             let mut question = Question::new(&agent.name);
             question.depth = Some(depth);
-            let verdict = without_block_hash(&resolver.ask(&question).await.expect("the question is good").verdict());
+            let verdict = without_block_hash(resolver.ask(&question).await.expect("the question is good").verdict());
 
             let [state, depth] = [serde_json::to_value(verdict.state), serde_json::to_value(depth)]
                 .map(|word| word.expect("it is a word"));

@@ -283,12 +283,7 @@ fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Bloc
         }
         taken.insert(wanted);
     }
-    let walked = match walk.finish() {
-        Ok(proven) => Walked::Proven { bytes: proven.bytes, by: ProvenBy::Gateway, blocks: proven.blocks },
-        Err(error) if error.is_final() => Walked::Invalid { class: error.class(), detail: error.to_string() },
-        Err(error) => Walked::Unproven(vec![("gateway".to_owned(), error.to_string())]),
-    };
-    (walked, taken)
+    (Walked::of(walk.finish(), ProvenBy::Gateway, Vec::new()), taken)
 }
 
 /// Whether a changed world of a good agent still means the same: every record does, the newest block knows no other

@@ -33,8 +33,7 @@ pub use self::score::Hedging;
 use self::score::Scores;
 use super::egress::{Egress, deadline_in};
 use super::{Cause, EgressViolation, FetchError};
-pub use crate::cid::WalkOutcome;
-use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::cid::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
 
 /// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
 /// enough that a repaired one comes back within the hour.
@@ -147,8 +146,8 @@ pub struct Want<'a> {
 /// What came of a [`Want`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrieval {
-    /// The result.
-    pub outcome: WalkOutcome,
+    /// How the walk ended.
+    pub ended: Result<Proven, WalkError>,
     /// Gateways (labels) that sent a wrong block before the walk was over, and the block that was asked for.
     pub liars: Vec<(String, ContentId)>,
     /// Gateways (labels) that gave up or were not asked, in the order of the configuration. The liars are among them;

@@ -76,5 +76,5 @@ fn source(document: Result<Body, FetchError>) -> Source {
 fn walked(retrieval: Retrieval) -> (Walked, WalkedBlocks) {
     let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
     let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
-    (Walked::of(retrieval.outcome, by, causes.collect()), retrieval.blocks)
+    (Walked::of(retrieval.ended, by, causes.collect()), retrieval.blocks)
 }

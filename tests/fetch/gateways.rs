@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clresolve::cid::build::car;
-use clresolve::cid::{Budget, ContentId, ContentPath};
-use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, WalkOutcome, Want};
+use clresolve::cid::{Budget, ContentId, ContentPath, Refutation, WalkError};
+use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
 
 use tokio::net::TcpListener;
@@ -53,10 +53,15 @@ async fn card_from(servers: &[&Server]) -> Retrieval {
 }
 
 fn proven(retrieval: &Retrieval) -> Bytes {
-    match &retrieval.outcome {
-        WalkOutcome::Proven(proven) => proven.bytes.clone(),
+    match &retrieval.ended {
+        Ok(proven) => proven.bytes.clone(),
         other => panic!("{other:?}, {:?}", retrieval.failures),
     }
+}
+
+/// What a retrieval without a file proves; `None` where blocks were missing.
+fn refuted(retrieval: &Retrieval) -> Option<Refutation> {
+    retrieval.ended.as_ref().expect_err("there is no file").refutation()
 }
 
 /// More than an answer takes: a rest counts from it.
@@ -158,7 +163,7 @@ async fn a_page_in_place_of_a_block_is_no_lie() {
         || Answer::Whole(answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", b"<html>please log in</html>"));
     let server = Server::plain(move |_| page()).await;
     let got = card_from(&[&server]).await;
-    assert_eq!((got.outcome, got.liars), (WalkOutcome::Unproven, vec![]));
+    assert_eq!((refuted(&got), got.liars), (None, vec![]));
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
 }
 
@@ -227,7 +232,7 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     assert_eq!(got.failures, vec![]);
 
     let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], Instant::now()).await;
-    assert_eq!(got.outcome, WalkOutcome::Unproven);
+    assert_eq!(refuted(&got), None);
 
     let path = ContentPath::default();
     let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
@@ -239,18 +244,18 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
 async fn the_end_of_the_path_is_told() {
     let server = Server::plain(honest).await;
     let client = ipfs(&[&server]);
-    let end = async |path: &str| retrieve(&client, path, &[], Instant::now()).await.outcome;
-    assert!(matches!(end("agents/b.json").await, WalkOutcome::PathMissing(_)));
-    assert!(matches!(end("agents/a b.json/x").await, WalkOutcome::PathMissing(_)));
-    assert_eq!(end("agents").await, WalkOutcome::NotFile);
-    assert_eq!(end("").await, WalkOutcome::NotFile);
-    assert!(matches!(end("long").await, WalkOutcome::Proven(_)));
+    let end = async |path: &str| refuted(&retrieve(&client, path, &[], Instant::now()).await);
+    assert_eq!(end("agents/b.json").await, Some(Refutation::PathMissing));
+    assert_eq!(end("agents/a b.json/x").await, Some(Refutation::PathMissing));
+    assert_eq!(end("agents").await, Some(Refutation::NotFile));
+    assert_eq!(end("").await, Some(Refutation::NotFile));
+    assert!(retrieve(&client, "long", &[], Instant::now()).await.ended.is_ok());
 
     let path = ContentPath::literal("long").unwrap();
     let budget = Budget { total_bytes: 15_999, ..Budget::card() };
     let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
-    let got = client.retrieve(&want, Instant::now()).await.outcome;
-    assert_eq!(got, WalkOutcome::Oversize { size: 16_000, limit: 15_999 });
+    let got = client.retrieve(&want, Instant::now()).await.ended;
+    assert_eq!(got, Err(WalkError::TooLarge { size: 16_000, limit: 15_999 }));
 }
 
 #[tokio::test]
@@ -314,7 +319,7 @@ async fn whoever_wins_proves_the_same() {
             for liar_first in [true, false] {
                 let (bad, good) = (Server::plain(lying).await, Server::plain(honest).await);
                 let pair = if liar_first { [&bad, &good] } else { [&good, &bad] };
-                ends.push(retrieve(&hedged(&pair, hedging), path, &[], Instant::now()).await.outcome);
+                ends.push(retrieve(&hedged(&pair, hedging), path, &[], Instant::now()).await.ended);
             }
         }
         ends
@@ -322,7 +327,7 @@ async fn whoever_wins_proves_the_same() {
     for path in ["agents/a b.json", "long", "agents", "nothing", "agents/a b.json/x"] {
         let ends = ends(path).await;
         assert!(ends.iter().all(|end| *end == ends[0]), "{path}: {ends:?}");
-        assert_ne!(ends[0], WalkOutcome::Unproven, "{path}");
+        assert!(!matches!(&ends[0], Err(error) if !error.is_final()), "{path}");
     }
 }
 
@@ -364,7 +369,7 @@ async fn the_bounds_hold_for_all_gateways_together() {
     .await;
     let oversize = GatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
     let expected = ["first", "second", "third"].map(|label| (label.to_owned(), oversize.clone()));
-    assert_eq!((got.outcome, got.failures), (WalkOutcome::Unproven, expected.to_vec()));
+    assert_eq!((refuted(&got), got.failures), (None, expected.to_vec()));
     assert_eq!(got.requests, 6, "a CAR and a block of each");
 }
 
@@ -376,7 +381,7 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
         assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
         return;
     }
-    assert_eq!(got.outcome, WalkOutcome::Unproven, "{name}");
+    assert_eq!(refuted(got), None, "{name}");
     let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
     assert_eq!(label, "first", "{name}");
     let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
@@ -436,7 +441,7 @@ async fn no_redirect_of_a_gateway_is_followed() {
                 Server::plain(move |_| Answer::Whole(answer(&format!("{code} Away"), &headers, b"<html>"))).await;
             let got = card_from(&[&server]).await;
             let fault = GatewayFault::Fetch(unavailable(Cause::Status(code)));
-            assert_eq!((got.outcome, got.failures), (WalkOutcome::Unproven, vec![("first".to_owned(), fault)]), "{to}");
+            assert_eq!((refuted(&got), got.failures), (None, vec![("first".to_owned(), fault)]), "{to}");
             assert_eq!(server.heads().len(), 2, "{code} {to}: a CAR and a block, and nothing else");
         }
     }

@@ -30,7 +30,7 @@ pub(super) struct Document {
     pub(super) run: RunOf,
     /// RLP.
     pub(super) header: Option<Base64>,
-    pub(super) reading: Outcome<ReadingForm, ChainError>,
+    pub(super) reading: ResultForm<ReadingForm, ChainError>,
     pub(super) owner: OwnerEvidence,
     pub(super) https: SourceForm,
     pub(super) ipfs: WalkForm,
@@ -62,15 +62,15 @@ pub(super) struct RunOf {
     pub(super) chain_id: u64,
 }
 
-/// Something, or why not.
+/// A `Result`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Outcome<T, E> {
+pub(super) enum ResultForm<T, E> {
     Given(T),
     Failed(E),
 }
 
-impl<T, E> From<Result<T, E>> for Outcome<T, E> {
+impl<T, E> From<Result<T, E>> for ResultForm<T, E> {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(given) => Self::Given(given),
@@ -79,7 +79,7 @@ impl<T, E> From<Result<T, E>> for Outcome<T, E> {
     }
 }
 
-impl<T, E> Outcome<T, E> {
+impl<T, E> ResultForm<T, E> {
     pub(super) fn into_result(self) -> Result<T, E> {
         match self {
             Self::Given(given) => Ok(given),
@@ -104,7 +104,7 @@ pub(super) struct ReadingForm {
     pub(super) backing: Backing,
     pub(super) block: Block,
     answer: Answer,
-    latest: Option<Outcome<Answer, ChainError>>,
+    latest: Option<ResultForm<Answer, ChainError>>,
     holder: Option<Address>,
     expiry: Option<Timestamp>,
     proof: Proof,
@@ -120,7 +120,7 @@ impl ReadingForm {
             backing: state_proof.map_or(Backing::Attested, |state_proof| Backing::Proven(Box::new(state_proof))),
             block: reading.block,
             answer: reading.answer,
-            latest: reading.latest.map(Outcome::from),
+            latest: reading.latest.map(ResultForm::from),
             holder: reading.holder,
             expiry: reading.expiry,
             proof: reading.proof,
@@ -137,7 +137,7 @@ impl From<ReadingForm> for Reading {
         Self {
             block: form.block,
             answer: form.answer,
-            latest: form.latest.map(Outcome::into_result),
+            latest: form.latest.map(ResultForm::into_result),
             holder: form.holder,
             expiry: form.expiry,
             proof: Proof { own: form.own, ..form.proof },
@@ -207,8 +207,8 @@ pub(super) struct SchemasForm {
 /// A [`BoundSchema`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BoundForm {
-    canonical: Outcome<Base64, String>,
-    mirror: Option<Outcome<Base64, String>>,
+    canonical: ResultForm<Base64, String>,
+    mirror: Option<ResultForm<Base64, String>>,
 }
 
 impl From<BoundSchema> for BoundForm {
@@ -220,7 +220,7 @@ impl From<BoundSchema> for BoundForm {
 
 impl From<BoundForm> for BoundSchema {
     fn from(form: BoundForm) -> Self {
-        let bytes = |form: Outcome<Base64, String>| form.into_result().map(|bytes| bytes.0);
+        let bytes = |form: ResultForm<Base64, String>| form.into_result().map(|bytes| bytes.0);
         Self { canonical: bytes(form.canonical), mirror: form.mirror.map(bytes) }
     }
 }
@@ -271,7 +271,7 @@ impl Document {
     /// What proves the reading, if something does.
     pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
-            Outcome::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
+            ResultForm::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
             _ => None,
         }
     }

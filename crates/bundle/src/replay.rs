@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::form::{Backing, Document, Outcome as FormOutcome, Question, WalkForm};
+use super::form::{Backing, Document, Question, ResultForm, WalkForm};
 use super::{BundleError, Verified, header};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -16,7 +16,7 @@ use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
 use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkOutcome};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
 use clresolve_state::{Contracts, StateProof, StateProofError};
 use clresolve_verdict::build;
 use clresolve_verdict::build::{Reporter, Run};
@@ -77,7 +77,7 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
 fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
-    let (FormOutcome::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+    let (ResultForm::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
         (Backing::Attested, Grade::StateProof) => return Err(StateProofError::Missing.into()),
         (Backing::Attested, _) => return Ok(()),
@@ -189,9 +189,9 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not written in the one form".to_owned()));
     }
-    match WalkOutcome::of(walking.finish()) {
-        WalkOutcome::Unproven => Err(refused("one of the walk is missing".to_owned())),
-        outcome => Ok(Walked::of(outcome, by, Vec::new())),
+    match Walked::of(walking.finish(), by, Vec::new()) {
+        Walked::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
+        walked => Ok(walked),
     }
 }
 

@@ -107,8 +107,8 @@ impl WalkError {
 
     /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
     /// blocks. Other errors are the fault of one source, and the next source may succeed.
-    pub fn is_final(&self) -> bool {
-        !matches!(self, Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. })
+    pub const fn is_final(&self) -> bool {
+        self.refutation().is_some()
     }
 }
 

@@ -26,6 +26,7 @@ use clresolve_core::reading::{Answer, ChainError, Grade, Reading};
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::{NearMiss, State};
+use clresolve_ipfs::Refutation;
 
 /// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
 const MAX_RECORD_BYTES: usize = 2048;
@@ -393,11 +394,13 @@ fn ipfs_evidence(evidence: &Evidence) -> Value {
                 ProvenBy::EarlierRun => "blocks of an earlier run",
             },
         }),
-        Walked::PathMissing(detail) => json!({"path_missing": detail}),
-        Walked::NotFile => json!({"not_a_file": true}),
-        Walked::Invalid { class, detail } => json!({"invalid": class, "detail": detail}),
-        Walked::HashForbidden(detail) => json!({"hash_forbidden": detail}),
-        Walked::Oversize(limit) => json!({"limit": limit}),
+        Walked::Refuted(refuted) => match refuted.proves() {
+            Refutation::PathMissing => json!({"path_missing": refuted.to_string()}),
+            Refutation::NotFile => json!({"not_a_file": true}),
+            Refutation::Invalid => json!({"invalid": refuted.class(), "detail": refuted.to_string()}),
+            Refutation::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
+            Refutation::Oversize { limit } => json!({"limit": limit}),
+        },
         Walked::Unproven(causes) => {
             json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
         }

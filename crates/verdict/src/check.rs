@@ -196,11 +196,7 @@ fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
         Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
         Walked::Proven { .. } => Status::Pass,
         Walked::Unproven(_) => Status::Unknown,
-        Walked::PathMissing(_)
-        | Walked::NotFile
-        | Walked::Invalid { .. }
-        | Walked::HashForbidden(_)
-        | Walked::Oversize(_) => Status::Fail,
+        Walked::Refuted(_) => Status::Fail,
     }
 }
 

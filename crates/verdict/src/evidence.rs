@@ -16,7 +16,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text;
-use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, WalkOutcome};
+use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, Proven, Refutation, WalkError};
 use continuity::Continuity;
 use links::Links;
 
@@ -151,21 +151,8 @@ pub enum Walked {
         /// Blocks that were verified.
         blocks: usize,
     },
-    /// Proven: the path does not exist under the CID.
-    PathMissing(String),
-    /// Proven: CID and path lead to a directory.
-    NotFile,
-    /// Proven: the blocks are not a well-formed UnixFS file; error class and detail.
-    Invalid {
-        /// The stable error class.
-        class: &'static str,
-        /// What is wrong.
-        detail: String,
-    },
-    /// A CID on the way uses a hash that proves nothing.
-    HashForbidden(String),
-    /// The file is larger than a card may be.
-    Oversize(u64),
+    /// Proven: there is no such file. The error is one that every honest source leads to.
+    Refuted(Refuted),
     /// The blocks could not be had; cause by gateway label.
     Unproven(Vec<(String, String)>),
 }
@@ -182,17 +169,44 @@ pub enum ProvenBy {
     EarlierRun,
 }
 
+/// An error of a walk that proves something about the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refuted {
+    error: Box<WalkError>,
+    proves: Refutation,
+}
+
+impl Refuted {
+    /// What it proves.
+    pub const fn proves(&self) -> Refutation {
+        self.proves
+    }
+
+    /// The stable error class of what is malformed.
+    pub fn class(&self) -> &'static str {
+        self.error.class()
+    }
+}
+
+impl fmt::Display for Refuted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.proves {
+            Refutation::NotFile => f.write_str("CID and path lead to a directory"),
+            Refutation::Oversize { limit } => write!(f, "the file has more than {limit} bytes"),
+            Refutation::PathMissing | Refutation::HashForbidden | Refutation::Invalid => self.error.fmt(f),
+        }
+    }
+}
+
 impl Walked {
-    /// What the end of a walk says. `causes` say why blocks were not to be had, by gateway label.
-    pub fn of(outcome: WalkOutcome, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
-        match outcome {
-            WalkOutcome::Proven(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
-            WalkOutcome::PathMissing(detail) => Self::PathMissing(detail),
-            WalkOutcome::NotFile => Self::NotFile,
-            WalkOutcome::Invalid { class, detail } => Self::Invalid { class, detail },
-            WalkOutcome::HashForbidden(detail) => Self::HashForbidden(detail),
-            WalkOutcome::Oversize { limit, .. } => Self::Oversize(limit as u64),
-            WalkOutcome::Unproven => Self::Unproven(causes),
+    /// What the end of a walk says. `causes` say why blocks could not be had, by gateway label.
+    pub fn of(ended: Result<Proven, WalkError>, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
+        match ended {
+            Ok(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
+            Err(error) => match error.refutation() {
+                Some(proves) => Self::Refuted(Refuted { error: Box::new(error), proves }),
+                None => Self::Unproven(causes),
+            },
         }
     }
 
@@ -200,11 +214,13 @@ impl Walked {
     pub fn class(&self) -> Option<&'static str> {
         match self {
             Self::Proven { .. } => None,
-            Self::PathMissing(_) => Some("not-found"),
-            Self::NotFile => Some("is-a-directory"),
-            Self::Invalid { class, .. } => Some(class),
-            Self::HashForbidden(_) => Some("hash-not-allowed"),
-            Self::Oversize(_) => Some("limit"),
+            Self::Refuted(refuted) => Some(match refuted.proves {
+                Refutation::PathMissing => "not-found",
+                Refutation::NotFile => "is-a-directory",
+                Refutation::HashForbidden => "hash-not-allowed",
+                Refutation::Oversize { .. } => "limit",
+                Refutation::Invalid => refuted.class(),
+            }),
             Self::NotAsked | Self::Unproven(_) => Some("incomplete"),
         }
     }
@@ -223,11 +239,7 @@ impl fmt::Display for Walked {
         match self {
             Self::NotAsked => f.write_str("not asked"),
             Self::Proven { bytes, .. } => write!(f, "{} bytes proven", bytes.len()),
-            Self::PathMissing(detail) | Self::Invalid { detail, .. } | Self::HashForbidden(detail) => {
-                f.write_str(detail)
-            }
-            Self::NotFile => f.write_str("CID and path lead to a directory"),
-            Self::Oversize(limit) => write!(f, "the file has more than {limit} bytes"),
+            Self::Refuted(refuted) => refuted.fmt(f),
             Self::Unproven(causes) => {
                 f.write_str("no gateway gave the blocks")?;
                 causes.iter().try_for_each(|(gateway, cause)| write!(f, "; {gateway}: {cause}"))

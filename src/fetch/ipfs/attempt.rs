@@ -10,7 +10,7 @@ use super::hedge::{AT_ONCE, Race};
 use super::room::{Part, Room};
 use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
-use super::{BAN, GatewayFault, Retrieval, WalkOutcome, Want};
+use super::{BAN, GatewayFault, Retrieval, Want};
 use crate::cid::car::CarFeed;
 use crate::cid::{ContentId, Progress, Walk, WalkError};
 use crate::fetch::egress::{Reply, deadline_in};
@@ -82,7 +82,7 @@ impl<'a> Retrieving<'a> {
         Retrieval {
             liars: liars.collect(),
             blocks: shared.walk.take_blocks(),
-            outcome: WalkOutcome::of(shared.walk.finish()),
+            ended: shared.walk.finish(),
             requests: shared.requests,
             failures: shared.failures.into_iter().map(|(gateway, fault)| (label(gateway), fault)).collect(),
         }

@@ -6,11 +6,11 @@
 use bytes::Bytes;
 
 use crate::evidence;
-use crate::evidence::{Evidence, Mirror, MirrorError, Source, Usable, Walked};
+use crate::evidence::{Evidence, Mirror, MirrorError, Refuted, Source, Usable, Walked};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason, Step};
 use clresolve_core::records::{Key, RecordSet};
-use clresolve_ipfs::{CidError, ContentId};
+use clresolve_ipfs::{CidError, ContentId, Refutation};
 
 /// Where a source's bytes came from, as named in reasons.
 const HTTPS: &str = "https";
@@ -144,9 +144,14 @@ fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
 fn nothing_else_is_known(evidence: &Evidence, claims: &Claims) -> bool {
     match &evidence.ipfs {
         Walked::NotAsked | Walked::Unproven(_) => true,
-        Walked::PathMissing(_) | Walked::NotFile => !claims.path_is_meant(),
-        _ => false,
+        Walked::Refuted(refuted) => is_about_path(refuted) && !claims.path_is_meant(),
+        Walked::Proven { .. } => false,
     }
+}
+
+/// Whether the path is at fault, and not what lies under the CID.
+const fn is_about_path(refuted: &Refuted) -> bool {
+    matches!(refuted.proves(), Refutation::PathMissing | Refutation::NotFile)
 }
 
 fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
@@ -160,14 +165,16 @@ fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
 fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
     let reason = match &evidence.ipfs {
         Walked::NotAsked | Walked::Proven { .. } => return None,
-        Walked::PathMissing(_) | Walked::NotFile if !claims.path_is_meant() => return None,
-        Walked::PathMissing(detail) => Reason::new(Code::CidPathMissing).observed(detail.as_str()),
-        Walked::NotFile => Reason::new(Code::CidPathNotFile),
-        Walked::Invalid { class, detail } => Reason::new(Code::CidDagInvalid).observed(format!("{class}: {detail}")),
-        Walked::HashForbidden(detail) => Reason::new(Code::CidHashForbidden).observed(detail.as_str()),
-        Walked::Oversize(limit) => {
-            Reason::new(Code::SourceOversize).in_step(Step::FetchIpfs).expected(format!("at most {limit} bytes"))
-        }
+        Walked::Refuted(refuted) if is_about_path(refuted) && !claims.path_is_meant() => return None,
+        Walked::Refuted(refuted) => match refuted.proves() {
+            Refutation::PathMissing => Reason::new(Code::CidPathMissing).observed(refuted.to_string()),
+            Refutation::NotFile => Reason::new(Code::CidPathNotFile),
+            Refutation::Invalid => Reason::new(Code::CidDagInvalid).observed(format!("{}: {refuted}", refuted.class())),
+            Refutation::HashForbidden => Reason::new(Code::CidHashForbidden).observed(refuted.to_string()),
+            Refutation::Oversize { limit } => {
+                Reason::new(Code::SourceOversize).in_step(Step::FetchIpfs).expected(format!("at most {limit} bytes"))
+            }
+        },
         Walked::Unproven(causes) => return unproven(evidence, claims, causes),
     };
     Some(reason.at(IPFS))
