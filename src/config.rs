@@ -29,7 +29,7 @@ mod serve;
 mod sign;
 mod value;
 
-pub use crate::generate::BaseUrl;
+pub use clresolve_core::base_url::BaseUrl;
 use keys::table;
 pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};

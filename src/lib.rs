@@ -17,41 +17,56 @@
 //! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. [`guide`] shows how to use them, task
 //! by task; `ARCHITECTURE.md` has the map.
 
-pub mod cache;
+// The build with `unstable` and every feature, which the lints and the tests use, is held to these; in any other one
+// they only say what that build leaves out.
+#![cfg_attr(
+    not(all(feature = "unstable", feature = "cli")),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "what other features, or the tests, use")
+)]
+
+/// A module that is open to the tests of this repository alone, under the feature `unstable`.
+macro_rules! internal {
+    ($($(#[$attribute:meta])* $module:ident),* $(,)?) => {$(
+        $(#[$attribute])*
+        #[cfg(feature = "unstable")]
+        pub mod $module;
+        $(#[$attribute])*
+        #[cfg(not(feature = "unstable"))]
+        mod $module;
+    )*};
+}
+
+internal! {
+    cache,
+    clock,
+    #[cfg(feature = "cards")]
+    discover,
+    fetch,
+    #[cfg(feature = "memory")]
+    memory,
+    #[cfg(feature = "cli")]
+    plan,
+    #[cfg(feature = "cli")]
+    report,
+    resolve,
+    telemetry,
+}
+
+#[cfg(feature = "cli")]
 pub mod cli;
-pub mod clock;
 pub mod config;
-pub mod discover;
-pub mod fetch;
+#[cfg(feature = "daemon")]
 pub mod http;
-pub mod memory;
-pub mod plan;
-pub mod report;
-pub mod resolve;
+#[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod sign;
-pub mod telemetry;
 
 pub use clresolve_bundle as bundle;
-pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
-pub use clresolve_core::{address, digest, name, reason, records, text};
-pub use clresolve_ipfs as cid;
-pub use clresolve_verdict::{build, check, evidence, manifest, profile, schema};
+#[cfg(feature = "cards")]
+pub use clresolve_cards as cards;
+pub use clresolve_core::reason;
 
-/// The Agent-Card as a document.
-pub mod card {
-    pub use clresolve_core::json::{self, JsonError, Limits, locate, pointer};
-    pub use clresolve_verdict::card::{Card, Side};
-}
-
-/// Reading the chain.
-pub mod chain {
-    pub use clresolve_chain::*;
-    pub use clresolve_core::reading::*;
-    pub use clresolve_state::*;
-}
-
-/// The verdict.
+/// A verdict, whom it is to be trusted by, and the policy of a gate.
 pub mod verdict {
     pub use clresolve_core::state::*;
     pub use clresolve_verdict::gate::*;
@@ -62,7 +77,36 @@ pub mod verdict {
 #[doc = include_str!("../docs/library.md")]
 pub mod guide {}
 
+pub use clock::Clock;
+pub use clresolve_verdict::profile::{Profile, Profiles};
 pub use config::Config;
-pub use profile::Profile;
-pub use resolve::{Question, Resolution, Resolver};
-pub use verdict::{State, Verdict};
+pub use resolve::{Question, Resolver, SetupError};
+pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
+
+/// The crates below, under the names that this crate's modules have for them.
+#[allow(unreachable_pub, unused_imports, reason = "open under `unstable`; few features use few of them")]
+mod below {
+    #[cfg(feature = "cards")]
+    pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
+    pub use clresolve_core::{address, digest, name, records, text};
+    pub use clresolve_ipfs as cid;
+    pub use clresolve_verdict::{build, check, evidence, manifest, profile, schema};
+
+    /// The Agent-Card as a document.
+    pub mod card {
+        pub use clresolve_core::json::{self, JsonError, Limits, locate, pointer};
+        pub use clresolve_verdict::card::{Card, Side};
+    }
+
+    /// Reading the chain.
+    pub mod chain {
+        pub use clresolve_chain::*;
+        pub use clresolve_core::reading::*;
+        pub use clresolve_state::*;
+    }
+}
+#[cfg(feature = "unstable")]
+pub use below::*;
+#[cfg(not(feature = "unstable"))]
+#[allow(unused_imports, reason = "a build with few features uses few of them")]
+use below::*;

@@ -5,11 +5,17 @@
 
 mod cached;
 mod content;
+#[cfg(feature = "memory")]
 mod continuity;
+#[cfg(not(feature = "memory"))]
+#[path = "resolve/continuity/absent.rs"]
+mod continuity;
+#[cfg(feature = "cli")]
 pub mod doctor;
 mod export;
 mod network;
 mod question;
+#[cfg(feature = "cards")]
 mod roots;
 mod setup;
 mod sources;
@@ -26,6 +32,7 @@ pub use self::content::{Content, Liars, Walk};
 pub use self::export::ExportError;
 pub use self::question::Question;
 use self::question::RuleSet;
+#[cfg(feature = "cards")]
 pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
 use self::sources::ContentSources;
@@ -45,6 +52,7 @@ use crate::name::EnsName;
 use crate::profile::Profiles;
 #[cfg(feature = "unstable")]
 use crate::reason::Code;
+#[cfg(feature = "cards")]
 use crate::signature::Root;
 pub use crate::verdict::Resolution;
 
@@ -232,6 +240,7 @@ impl Resolver {
     /// The keys of a trust root; a root without usable keys says why. Web pages are read through the foreign door, and
     /// only from the origin that is named: a redirect to another one makes the root unusable. A record must stand at a
     /// settled block, and more than one endpoint, or the operator's own, must vouch for it.
+    #[cfg(feature = "cards")]
     pub async fn trust_root(&self, source: &RootSource) -> Root {
         roots::read(&self.0.walker, source).await
     }
@@ -240,6 +249,7 @@ impl Resolver {
     ///
     /// # Errors
     /// As [`crate::fetch::https::get`].
+    #[cfg(feature = "cards")]
     pub(crate) async fn document(&self, url: &str) -> Result<Body, FetchError> {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }

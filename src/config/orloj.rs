@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::generate::BaseUrl;
+use super::BaseUrl;
 
 use super::keys::{OrNone, table};
 use super::value::Base;

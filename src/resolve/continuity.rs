@@ -1,10 +1,13 @@
 //! The walk and the memory: read before a judgement, written after a trusted one.
 
+use std::path::Path;
+
 use crate::chain::BlockSelector;
 use crate::config::Config;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::{Continuity, Sighting};
-use crate::memory::{HistoryKey, Memory, MemoryError};
+pub(super) use crate::memory::MemoryError;
+use crate::memory::{HistoryKey, Memory};
 use crate::name::EnsName;
 use crate::verdict::{State, Verdict};
 
@@ -19,9 +22,11 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(memory: Memory, config: &Config) -> Self {
+    /// Opens the memory in this file.
+    pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
+        let memory = Memory::open(path, config.memory.names)?;
         let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
-        Self { memory, world, chain_id, profile: config.rules.profile.clone() }
+        Ok(Self { memory, world, chain_id, profile: config.rules.profile.clone() })
     }
 
     /// What is remembered of the name. Not asked at a block chosen by number, which may be older than every sighting.

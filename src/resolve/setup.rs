@@ -20,7 +20,6 @@ use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup};
-use crate::memory::Memory;
 use crate::profile::Profiles;
 use crate::text::without_secrets;
 
@@ -44,8 +43,7 @@ const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The memory, where a file is configured for it.
 pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
-    let memory = Memory::open(path, config.memory.names).map_err(|error| invalid("memory.path", error))?;
-    Ok(Some(History::new(memory, config)))
+    History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
 }
 
 /// The doors to the network that the configuration opens.

@@ -11,7 +11,7 @@ use futures_util::future::OptionFuture;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::continuity::History;
+use super::continuity::{History, MemoryError};
 use super::question::RuleSet;
 use super::sources::{ContentSources, elapsed};
 use crate::build::{self, Run};
@@ -22,7 +22,6 @@ use crate::config::Config;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
-use crate::memory::MemoryError;
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::Step;

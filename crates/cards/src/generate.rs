@@ -15,7 +15,6 @@
 //! # Ok::<(), clresolve_cards::generate::GenerateError>(())
 //! ```
 
-mod base_url;
 mod resource;
 mod yaml;
 
@@ -27,11 +26,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use self::base_url::BaseUrl;
 pub use self::resource::MAX_BYTES;
 use self::resource::{Agent, AgentSystem, Held, Key};
 pub use self::resource::{DEFAULT_NAMESPACE, is_name};
 use crate::system::{CardSystem, Rules};
+pub use clresolve_core::base_url::BaseUrl;
 use clresolve_core::reason::{Effect, Reason};
 use clresolve_core::text::{Foreign, clipped, excerpt, inert_json};
 use clresolve_verdict::card::Card;

@@ -11,9 +11,10 @@
 //! | [`text`] | foreign text, escaped and cut |
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
 //! | [`digest`] | SHA-256 in its written form |
-//! | [`address`] | which hosts and addresses are public |
+//! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
 
 pub mod address;
+pub mod base_url;
 pub mod cause;
 pub mod digest;
 pub mod freshness;

@@ -1,0 +1,31 @@
+//! The memory of a build that has none: whoever configures one is refused at the start.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::evidence::Evidence;
+use crate::evidence::continuity::Continuity;
+use crate::verdict::Verdict;
+
+/// There is none.
+#[derive(Clone)]
+pub(super) enum History {}
+
+/// Why it cannot be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this build has no memory; build it with the feature `memory`")]
+pub(super) struct MemoryError;
+
+impl History {
+    pub(super) const fn open(_path: &Path, _config: &Config) -> Result<Self, MemoryError> {
+        Err(MemoryError)
+    }
+
+    pub(super) async fn recall(&self, _evidence: &Evidence) -> Continuity {
+        match *self {}
+    }
+
+    pub(super) async fn remember(&self, _evidence: &Evidence, _verdict: &Verdict) -> Result<(), MemoryError> {
+        match *self {}
+    }
+}
