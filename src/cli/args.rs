@@ -437,7 +437,7 @@ mod tests {
             "clresolve signature sign c --key k --sandbox",
             "clresolve verdict verify j --jwks k --name a.eth --rpc http://a.example",
             "clresolve bundle verify b --connect-to a:1:b:1",
-            "clresolve plan d --sandbox",
+            "clresolve plan d --rpc http://a.example",
             "clresolve completions bash --sandbox",
         ] {
             let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();

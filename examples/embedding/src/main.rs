@@ -8,7 +8,8 @@ use clresolve::{Config, Resolver, State};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "not a name".to_owned());
     let resolver = Resolver::new(&Config::default()).await?;
-    let verdict = resolver.resolve(&name).await.verdict;
+    let resolution = resolver.resolve(&name).await;
+    let verdict = resolution.verdict();
     println!("{name}: {}: {}", verdict.state, verdict.summary);
     if verdict.state == State::Trusted {
         println!("{:?}", verdict.identity);
