@@ -78,9 +78,10 @@ pub mod verdict {
 pub mod guide {}
 
 pub use clock::Clock;
+pub use clresolve_chain::Chain;
 pub use clresolve_verdict::profile::{Profile, Profiles};
 pub use config::Config;
-pub use resolve::{Question, Resolver, SetupError};
+pub use resolve::{Content, ExportError, Question, Resolver, SetupError};
 pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
 
 /// The crates below, under the names that this crate's modules have for them.

@@ -35,7 +35,7 @@ pub trait Content: Send + Sync {
     /// nothing.
     ///
     /// # Errors
-    /// As [`crate::fetch::https::get`].
+    /// Where the door for foreign URLs refuses it, or its host gives no body.
     async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }

@@ -72,7 +72,7 @@ pub enum Bound {
     Fanout,
     /// An identity CID above [`MAX_DIGEST_BYTES`].
     InlineContent,
-    /// [`PathError::TooLong`] or [`PathError::TooManySegments`].
+    /// [`PathError::TooLong`](crate::PathError::TooLong) or [`PathError::TooManySegments`](crate::PathError::TooManySegments).
     Path,
     /// More levels of shards than the hash has bits for.
     ShardDepth,

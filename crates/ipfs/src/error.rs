@@ -69,7 +69,7 @@ pub enum WalkError {
         /// Beginning of the name, escaped.
         name: String,
     },
-    /// The file is larger than [`Budget::total_bytes`], by the size that its root states.
+    /// The file is larger than [`Budget::total_bytes`](crate::Budget::total_bytes), by the size that its root states.
     #[error("the file has {size} bytes, more than {limit}")]
     TooLarge {
         /// Bytes of the file.
