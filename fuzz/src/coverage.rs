@@ -34,9 +34,8 @@ pub(crate) fn note() {
     let (start, end) = (&raw const COUNTERS, &raw const COUNTERS_END);
     let count = end as usize - start as usize;
     // SAFETY: the linker puts one counter and one edge (address, flags) for each instrumented edge into these sections.
-    let (counters, edges) = unsafe {
-        (std::slice::from_raw_parts(start, count), std::slice::from_raw_parts(&raw const EDGES, count))
-    };
+    let (counters, edges) =
+        unsafe { (std::slice::from_raw_parts(start, count), std::slice::from_raw_parts(&raw const EDGES, count)) };
     let image = &raw const IMAGE as usize;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let reached = counters.iter().zip(edges).filter(|(hits, _)| **hits > 0).map(|(_, edge)| edge[0] - image);
