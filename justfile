@@ -83,3 +83,7 @@ mutate-cards count="1000000":
 # lint beside Ajv 8; needs Node
 bench-lint:
     cargo bench --bench lint
+
+# what it costs to work here: the release build from nothing, one changed check to its scenarios, all tests warm
+loop:
+    .ci/loop
