@@ -17,8 +17,8 @@ audit-registry folder="audits":
     CLRESOLVE_AUDIT_OUT="{{ absolute_path(folder) }}" cargo test --test e2e -- an_audit_of --nocapture
 
 lint:
-    cargo fmt --check
-    cargo clippy --all-targets -- -D warnings
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
 
 # fuzz one target (fuzz/run lists them) for SECONDS
 fuzz TARGET SECONDS="60":
@@ -35,6 +35,8 @@ fuzz-seeds:
 # give the fuzz targets the versions of Cargo.lock, after it has changed
 fuzz-lock:
     cp Cargo.lock fuzz/Cargo.lock
+    cp Cargo.lock examples/embedding/Cargo.lock
+    cargo metadata --manifest-path examples/embedding/Cargo.toml --format-version 1 > /dev/null
     cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
 
 # compile the sandbox's contracts again
