@@ -27,8 +27,9 @@ fn path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 pub(super) fn layer() -> anyhow::Result<Option<(PathBuf, Layer)>> {
     let Some(path) = path() else { return Ok(None) };
     match std::fs::metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        // A home that is no folder, such as /dev/null of a service account, holds no file either.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("{} (--no-config skips it)", path.display())),
         Ok(_) => {}
     }
     refuse_others(&path)?;
