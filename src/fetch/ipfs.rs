@@ -15,7 +15,7 @@
 
 mod attempt;
 mod hedge;
-mod room;
+mod reorder_budget;
 mod route;
 mod score;
 
@@ -27,7 +27,7 @@ use bytes::Bytes;
 use url::{Host, Url};
 
 use self::attempt::Retrieving;
-use self::room::Room;
+use self::reorder_budget::ReorderBudget;
 use self::route::Route;
 pub use self::score::Hedging;
 use self::score::Scores;
@@ -56,7 +56,7 @@ pub const IPFS_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct IpfsClient {
     routes: Arc<[Route]>,
     scores: Arc<Scores>,
-    room: Arc<Room>,
+    reorder: Arc<ReorderBudget>,
 }
 
 impl IpfsClient {
@@ -68,7 +68,7 @@ impl IpfsClient {
         let routes: Result<Vec<_>, _> = gateways.into_iter().map(|gateway| Route::new(egress, gateway)).collect();
         let routes: Arc<[Route]> = routes?.into();
         let scores = Arc::new(Scores::new(routes.len(), hedging));
-        Ok(Self { routes, scores, room: Arc::new(Room::new()) })
+        Ok(Self { routes, scores, reorder: Arc::new(ReorderBudget::new()) })
     }
 
     /// Retrieves and proves the file that `want` names.
@@ -76,7 +76,7 @@ impl IpfsClient {
     /// `now` decides which gateways still rest, and how much of old failures is forgotten; time limits run by
     /// themselves.
     pub async fn retrieve(&self, want: &Want<'_>, now: Instant) -> Retrieval {
-        let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.room, now);
+        let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.reorder, now);
         let turns = retrieving.turns();
         hedge::run(&retrieving, turns, deadline_in(want.total)).await;
         retrieving.finish()

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use reqwest::{Client, dns};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use url::Host;
+use url::{Host, Origin};
 
 use super::EgressError;
+use super::body_budget::BodyBudget;
 use super::guard::{DialError, Door, Guard};
 use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
@@ -25,6 +26,9 @@ const POOL_IDLE: Duration = Duration::from_secs(50);
 /// Unused connections kept per host.
 const POOL_PER_HOST: usize = 4;
 
+/// Bytes of the long bodies of one configured origin that are read at the same time: two replies of the longest kind.
+const BODY_BYTES: u32 = 2 << 20;
+
 /// The clients, made when first needed.
 pub(super) struct Clients {
     pub(super) guard: Arc<Guard>,
@@ -33,12 +37,20 @@ pub(super) struct Clients {
     pub(super) tls: OnceLock<rustls::ClientConfig>,
     /// Bounded: a foreign URL's port is on a list, an operator's is in the configuration.
     pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
+    /// Of the configured origins.
+    pub(super) bodies: Mutex<HashMap<Origin, BodyBudget>>,
 }
 
 impl Clients {
     pub(super) fn client(&self, door: Door, port: u16) -> Client {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
+    }
+
+    /// What the long bodies of a configured origin share.
+    pub(super) fn bodies(&self, origin: &Origin) -> BodyBudget {
+        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
 
     fn build(&self, door: Door, port: u16) -> Client {

@@ -16,6 +16,7 @@
 //! port to another port, while `Host`, SNI and the certificate check stay those of the name. Each door and port has its
 //! own HTTP client with its own connection pool, so that the resolver knows the port.
 
+mod body_budget;
 mod client;
 pub mod count;
 mod decode;
@@ -36,6 +37,7 @@ use bytes::Bytes;
 pub use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
+pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{Clients, SendError, parse_roots};
 pub use self::error::{Cause, EgressViolation, FetchError, Forbidden};
 use self::guard::{Door, Guard, Target};
@@ -80,7 +82,13 @@ impl Egress {
     pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
         let extra_roots = parse_roots(&config.extra_roots)?;
         let guard = Guard { config, lookup };
-        let clients = Clients { guard: Arc::new(guard), extra_roots, tls: OnceLock::new(), clients: Mutex::default() };
+        let clients = Clients {
+            guard: Arc::new(guard),
+            extra_roots,
+            tls: OnceLock::new(),
+            clients: Mutex::default(),
+            bodies: Mutex::default(),
+        };
         Ok(Self { clients: Arc::new(clients) })
     }
 

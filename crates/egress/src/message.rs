@@ -7,6 +7,7 @@ use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 
+use crate::body_budget::{BodyBudget, SHORT_BODY};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::{Cause, FetchError};
 
@@ -85,17 +86,35 @@ impl Reply {
         })
     }
 
-    /// The whole body, at most `limit` bytes.
+    /// The whole body, at most `limit` bytes. For servers that a budget of requests bounds, and short limits.
     pub async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
-        if self.response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(FetchError::Oversize { limit });
-        }
+        let expected = self.expected(limit)?;
+        self.into_body(limit)?.collect(Vec::with_capacity(expected.min(SHORT_BODY)), usize::MAX).await.map(Bytes::from)
+    }
+
+    /// The whole body, at most `limit` bytes, within what `budget` lets its server use. A body that is longer than
+    /// [`SHORT_BODY`] waits for its turn there; its connection waits too.
+    pub async fn bytes_within(self, limit: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
+        let (expected, deadline) = (self.expected(limit)?, self.deadline);
         let mut stream = self.into_body(limit)?;
-        let mut body = Vec::new();
-        while let Some(piece) = stream.next().await? {
-            body.extend_from_slice(&piece);
+        let mut body = stream.collect(Vec::new(), SHORT_BODY).await?;
+        if stream.has_ended() {
+            return Ok(body.into());
         }
-        Ok(body.into())
+        let _reservation = budget.reserve(expected, deadline).await?;
+        body.reserve_exact(expected.saturating_sub(body.len()));
+        stream.collect(body, usize::MAX).await.map(Bytes::from)
+    }
+
+    /// Bytes that the body may have: its length, if the head tells it, else `limit`.
+    fn expected(&self, limit: usize) -> Result<usize, FetchError> {
+        let Some(length) = self.response.content_length() else { return Ok(limit) };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match self.response.headers().get(header::CONTENT_ENCODING) {
+            _ if length > limit => Err(FetchError::Oversize { limit }),
+            Some(_) => Ok(limit),
+            None => Ok(length),
+        }
     }
 }
 
@@ -110,6 +129,24 @@ pub struct BodyStream {
 }
 
 impl BodyStream {
+    /// Adds pieces to `body` until it has more than `enough` bytes or the stream ends.
+    async fn collect(&mut self, mut body: Vec<u8>, enough: usize) -> Result<Vec<u8>, FetchError> {
+        while body.len() <= enough {
+            let Some(piece) = self.next().await? else { break };
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.decoder.is_none()
+    }
+
+    /// When the whole body is to be there.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// The next piece, which may be empty; none at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         let Some(decoder) = &mut self.decoder else {

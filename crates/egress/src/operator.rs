@@ -8,13 +8,14 @@ use tokio::time::Instant;
 use url::{Origin, Url};
 
 use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
-use crate::{CONFIGURED, Call, Egress, Reply, deadline_in};
+use crate::{BodyBudget, CONFIGURED, Call, Egress, Reply, deadline_in};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
 #[derive(Clone, Debug)]
 pub struct OperatorClient {
     egress: Egress,
     origin: Origin,
+    bodies: BodyBudget,
 }
 
 impl OperatorClient {
@@ -25,7 +26,9 @@ impl OperatorClient {
         if !endpoint.has_host() {
             return Err(EgressViolation::NotUrl);
         }
-        Ok(Self { egress, origin: endpoint.origin() })
+        let origin = endpoint.origin();
+        let bodies = egress.clients.bodies(&origin);
+        Ok(Self { egress, origin, bodies })
     }
 
     /// Posts a JSON text and returns the body of a successful response.
@@ -34,7 +37,7 @@ impl OperatorClient {
     /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
     /// anything but 200.
     pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
-        whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap).await
+        whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap, &self.bodies).await
     }
 
     /// As [`OperatorClient::post_json`], with the time at which the server says that it answered.
@@ -50,7 +53,7 @@ impl OperatorClient {
     ) -> Result<(Option<Timestamp>, Bytes), FetchError> {
         let reply = self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?;
         let date = reply.date();
-        Ok((date, whole_body(reply, cap).await?))
+        Ok((date, whole_body(reply, cap, &self.bodies).await?))
     }
 
     /// Gets the body of a successful response, asking for the media type `accept`.
@@ -58,7 +61,7 @@ impl OperatorClient {
     /// # Errors
     /// As [`OperatorClient::post_json`].
     pub async fn get(&self, url: &Url, accept: &'static str, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
-        whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap).await
+        whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap, &self.bodies).await
     }
 
     /// Sends `call` to a URL of the configured origin, and waits for the response head.
@@ -73,10 +76,10 @@ impl OperatorClient {
     }
 }
 
-/// The body of a response with status 200.
-pub async fn whole_body(reply: Reply, cap: usize) -> Result<Bytes, FetchError> {
+/// The body of a response with status 200, within what `budget` lets its server use.
+pub async fn whole_body(reply: Reply, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
     match reply.status() {
-        200 => reply.bytes(cap).await,
+        200 => reply.bytes_within(cap, budget).await,
         status => Err(Cause::Status(status).into()),
     }
 }

@@ -72,6 +72,11 @@ impl CarFeed {
         Ok(Progress::Over)
     }
 
+    /// Bytes of a section that has not arrived whole yet.
+    pub fn unread(&self) -> usize {
+        self.reader.buffer.len()
+    }
+
     fn take(&mut self, walk: &mut Walk, section: Section) -> Result<(), WalkError> {
         let hash = section.cid.multihash();
         if walk.wanted().is_some_and(|wanted| wanted.multihash() == hash) {

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::hedge::{AT_ONCE, Race};
-use super::room::{Part, Room};
+use super::reorder_budget::{ReorderBudget, Reservation};
 use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
 use super::{BAN, GatewayFault, Retrieval, Want};
 use crate::cid::car::CarFeed;
 use crate::cid::{ContentId, Progress, Walk, WalkError};
-use crate::fetch::egress::{Reply, deadline_in};
+use crate::fetch::egress::{Reply, SHORT_BODY, deadline_in};
 use crate::fetch::whole_body;
 use crate::fetch::{Cause, FetchError};
 use crate::telemetry;
@@ -29,7 +29,7 @@ pub(super) struct Retrieving<'a> {
     want: &'a Want<'a>,
     routes: &'a [Route],
     scores: &'a Scores,
-    room: &'a Room,
+    reorder: &'a ReorderBudget,
     /// When it began, for the scores.
     now: std::time::Instant,
     began: Instant,
@@ -50,13 +50,13 @@ impl<'a> Retrieving<'a> {
         want: &'a Want<'a>,
         routes: &'a [Route],
         scores: &'a Scores,
-        room: &'a Room,
+        reorder: &'a ReorderBudget,
         now: std::time::Instant,
     ) -> Self {
         let walk = Walk::new(want.cid, want.path, want.budget);
         let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
         shared.try_known(want.known);
-        Self { want, routes, scores, room, now, began: Instant::now(), shared: Mutex::new(shared) }
+        Self { want, routes, scores, reorder, now, began: Instant::now(), shared: Mutex::new(shared) }
     }
 
     /// Who is to be asked, in this order. That the others rest is noted, unless nobody is needed.
@@ -145,16 +145,16 @@ struct Attempt<'a> {
     route: &'a Route,
     feed: CarFeed,
     /// Where what the CAR holds ahead of its turn waits.
-    _room: Part<'a>,
+    _ahead: Reservation<'a>,
     watch: Watch<'a>,
 }
 
 impl<'a> Attempt<'a> {
     fn new(all: &'a Retrieving<'a>, gateway: usize) -> Self {
         let budget = &all.want.budget;
-        let room = all.room.take(budget.dag_bytes / (AT_ONCE + 1));
-        let feed = CarFeed::new(budget, room.bytes());
-        Self { all, route: &all.routes[gateway], feed, _room: room, watch: Watch::start(all.scores, gateway) }
+        let ahead = all.reorder.take(budget.dag_bytes / (AT_ONCE + 1));
+        let feed = CarFeed::new(budget, ahead.bytes());
+        Self { all, route: &all.routes[gateway], feed, _ahead: ahead, watch: Watch::start(all.scores, gateway) }
     }
 
     async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {
@@ -182,9 +182,16 @@ impl<'a> Attempt<'a> {
     /// Reads a CAR until the walk is over or the CAR is of no more use. Only a wrong block is an error.
     async fn read_car(&mut self, reply: Reply) -> Result<(), GatewayFault> {
         let Ok(mut body) = reply.into_body(self.all.want.budget.dag_bytes) else { return Ok(()) };
+        let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
             match self.advance(|feed, walk| feed.push(walk, chunk)) {
-                Ok(Progress::Wanting) => {}
+                Ok(Progress::Wanting) if self.feed.unread() <= SHORT_BODY => reservation = None,
+                Ok(Progress::Wanting) if reservation.is_some() => {}
+                Ok(Progress::Wanting) => {
+                    let block_size = self.all.want.budget.block_size;
+                    let Ok(block) = self.route.bodies.reserve(block_size, body.deadline()).await else { break };
+                    reservation = Some(block);
+                }
                 Ok(Progress::Over) => break,
                 Err(WalkError::HashMismatch { cid }) => return Err(GatewayFault::WrongBlock(cid)),
                 Err(_) => break,
@@ -201,7 +208,7 @@ impl<'a> Attempt<'a> {
             self.all.shared().requests += 1;
             let reply = self.route.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
             let is_page = media_type(&reply) == Some(PAGE);
-            let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left)).await?;
+            let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
             bytes_left -= block.len();
             let is_page = is_page && looks_like_a_page(&block);
             if !self.take(&cid, block) {

@@ -6,7 +6,7 @@ use url::Url;
 use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST, Want};
 use crate::cid::ContentId;
 use crate::fetch::OperatorClient;
-use crate::fetch::egress::{Call, Egress, ForeignUrl, Reply};
+use crate::fetch::egress::{BodyBudget, Call, Egress, ForeignUrl, Reply};
 use crate::fetch::{EgressViolation, FetchError};
 use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
@@ -16,7 +16,13 @@ pub(super) struct Route {
     pub(super) label: String,
     base: Url,
     door: Door,
+    /// For blocks and sections of CARs that are longer than most.
+    pub(super) bodies: BodyBudget,
 }
+
+/// Bytes of the long blocks of one gateway that are read at the same time: one block of the longest kind, or eight of the
+/// usual 256 KiB.
+const BODY_BYTES: u32 = 2 << 20;
 
 #[derive(Debug)]
 enum Door {
@@ -34,7 +40,7 @@ impl Route {
             Err(EgressViolation::Scheme)
         };
         match door {
-            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door }),
+            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door, bodies: BodyBudget::new(BODY_BYTES) }),
             Err(why) => Err(GatewayError { label: gateway.label, why }),
         }
     }
