@@ -35,7 +35,7 @@ pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
 };
-pub(super) use world::{DepthArg, GlobalArgs, WorldArgs};
+pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -123,6 +123,7 @@ pub(in crate::cli) struct ConvertArgs {
 #[command(after_help = "\
 No network is used, so a plan is not a verdict. The CID is that of importers with
 CIDv1, SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
+At --depth schemas the schemas are taken to be served as the manifests pin them.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:
