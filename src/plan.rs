@@ -183,7 +183,7 @@ pub struct CardPlan {
     pub sha256: Digest,
     /// Length of the card.
     pub bytes: usize,
-    /// The records to set; one that cannot be told is missing.
+    /// The records to set; one whose value is not known is missing.
     pub records: BTreeMap<&'static str, String>,
     /// The state that a verdict would have, were all of this published.
     pub would_be: State,

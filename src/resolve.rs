@@ -291,7 +291,7 @@ mod tests {
     use crate::config::ProofDemand;
     use crate::sandbox::Sandbox;
 
-    /// The time of the machine and so many seconds.
+    /// The time of the machine, moved on by this number of seconds.
     #[derive(Default)]
     struct Shifted(AtomicI64);
 

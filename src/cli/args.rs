@@ -214,8 +214,8 @@ impl Spelled {
 }
 
 /// The card systems by their stable names.
-fn flavour() -> impl TypedValueParser<Value = CardSystem> {
-    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|flavour| flavour.slug()));
+fn card_system() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
     slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 

@@ -42,9 +42,9 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
 
 fn system(card: &Card, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
     match named.map_or_else(|| detect(card), Detection::One) {
-        Detection::One(flavour) => Ok(flavour),
-        Detection::Several(flavours) => {
-            let slugs: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+        Detection::One(system) => Ok(system),
+        Detection::Several(systems) => {
+            let slugs: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
             bail!("the card has members of {}: say which one it is with --from", slugs.join(" and "))
         }
         Detection::None => bail!("the card's shape does not tell which system it is of: say it with --from"),

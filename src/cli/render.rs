@@ -311,9 +311,9 @@ fn linked(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
     let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
-    let told: Vec<String> =
+    let parts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, relation)| format!("{count} {relation}")).collect();
-    Some(if told.is_empty() { "links: none".to_owned() } else { format!("links: {}", told.join(", ")) })
+    Some(if parts.is_empty() { "links: none".to_owned() } else { format!("links: {}", parts.join(", ")) })
 }
 
 /// The URL that served the card.

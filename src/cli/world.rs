@@ -140,10 +140,10 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let mut sources = Vec::new();
-    if let Some(path) = args.config.clone().or_else(from_environment) {
+    if let Some(path) = args.rules.config.clone().or_else(from_environment) {
         let layer = Layer::from_file(&path)?;
         sources.push((Source::File(path), layer));
-    } else if reader == Reader::People && !args.no_config {
+    } else if reader == Reader::People && !args.rules.no_config {
         sources.extend(own::layer()?.map(|(path, layer)| (Source::File(path), layer)));
     }
     sources.push((Source::Environment, Layer::from_environment(variable)?));
@@ -161,8 +161,8 @@ fn layer(args: &WorldArgs) -> Layer {
         universal_resolver: args.universal_resolver,
         chain_id: args.chain_id,
         block: args.block,
-        profile: args.profile.clone(),
-        depth: args.depth.map(Depth::from),
+        profile: args.rules.profile.clone(),
+        depth: args.rules.depth.map(Depth::from),
         links: args.links.then_some(true),
         timeout: args.timeout,
         connect_to: args.connect_to.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::flavour;
+use super::card_system;
 use super::output::{OutArgs, OutputArgs, ReportFormat, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
@@ -122,8 +122,8 @@ pub(in crate::cli) struct DiscoverArgs {
     #[arg(value_name = "HOST|URL")]
     pub(in crate::cli) target: Target,
     /// Look for cards of this system only, and judge by its rules
-    #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) flavour: Option<CardSystem>,
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    pub(in crate::cli) card_system: Option<CardSystem>,
     /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<SystemName>,

@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 /// Where results go, and in which form.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OutputArgs<F: Form = Format> {
-    /// Form of the results; the first is the default
-    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum)]
-    form: Option<F>,
+    /// Form of the results
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, default_value_t)]
+    form: F,
     /// The same as -o json
     #[arg(long, conflicts_with = "form")]
     json: bool,
@@ -20,7 +20,7 @@ pub(in crate::cli) struct OutputArgs<F: Form = Format> {
 impl<F: Form> OutputArgs<F> {
     /// The form that was asked for.
     pub(in crate::cli) fn form(&self) -> F {
-        if self.json { F::JSON } else { self.form.unwrap_or_default() }
+        if self.json { F::JSON } else { self.form }
     }
 }
 
