@@ -103,6 +103,16 @@ fn help_teaches() {
 }
 
 #[test]
+fn help_names_the_default_form() {
+    for (command, default) in
+        [(&["gate", "-h"][..], "text"), (&["cards", "convert", "-h"], "card"), (&["cards", "generate", "-h"], "json")]
+    {
+        let help = run(command);
+        assert!(out(&help).contains(&format!("Form of the results [default: {default}]")), "{}", out(&help));
+    }
+}
+
+#[test]
 fn help_is_a_command_too() {
     assert_eq!(out(&run(["help"])), out(&run(["--help"])));
     assert_eq!(out(&run(["help", "trace"])), out(&run(["trace", "--help"])));

@@ -293,8 +293,8 @@ after its name. Each is also a key of the configuration file, without the dashes
 Configuration: defaults < file < environment < options. The file is the one that
 --config or CLRESOLVE_CONFIG names; otherwise your own, which is
 $XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml. Your own
-file is not read with --no-config, with --sandbox, and by serve, bundle verify and
-verdict verify. `clresolve config show` names the source of each value.
+file is not read with --no-config, with --sandbox, and by serve, gate, bundle verify
+and verdict verify. `clresolve config show` names the source of each value.
 The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH,
 _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
 

@@ -64,7 +64,7 @@ pub(in crate::cli) struct CardArgs {
 #[command(after_help = "\
 The gate denies a verdict that is not trusted, a proof by one endpoint that is not
 your own, a warning that the key gate.deny names, and a verb that the card does not
-implement.
+implement. Your own configuration file is not read.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:

@@ -328,6 +328,18 @@ mod tests {
     }
 
     #[test]
+    fn the_verb_that_was_probably_meant_is_named_for_the_first_ones() {
+        let mut document = good();
+        document["implements"] = json!(["sumarize", "translate"]);
+        let messages: Vec<_> = judged(&document, verbs).into_iter().map(|reason| reason.message).collect();
+        let title = Code::VerbUnknown.entry().title;
+        assert_eq!(messages, [format!("{title} Did you mean `summarize`?"), title.to_owned()]);
+        document["implements"] = json!(vec!["sumarize"; MAX_SUGGESTIONS + 1]);
+        let named = judged(&document, verbs).into_iter().filter(|reason| reason.message != title).count();
+        assert_eq!(named, MAX_SUGGESTIONS);
+    }
+
+    #[test]
     fn an_unknown_primary_verb_gives_one_code() {
         assert_eq!(commons("/implements", json!(["translate"])), ["verb-unknown"]);
         assert_eq!(commons("/implements", json!(["Summarize"])), ["verb-alias"]);
