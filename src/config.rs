@@ -139,6 +139,18 @@ pub struct NetworkConfig {
     pub denied: Vec<SocketAddr>,
     /// When an IPFS gateway is asked beside another one.
     pub hedging: Hedging,
+    /// Whether host names are looked up.
+    pub dns: Dns,
+}
+
+/// Whether host names are looked up. Those to which `connect_to` gives an address need no look-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dns {
+    /// In the system's resolver.
+    #[default]
+    System,
+    /// Never: no other host name has an address. For the sandbox, which has all of its hosts itself.
+    Off,
 }
 
 /// Which rules apply.

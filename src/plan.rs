@@ -1,5 +1,5 @@
 //! A publication before it is made: the CID of a folder or a card, the records to set, and how the rules would judge
-//! them. Pure: the files are given, nothing is asked of anybody.
+//! them. Pure: the files are given, and no connection is opened.
 //!
 //! A plan is no verdict. It has no anchor and no `state`; what it says is under [`CardPlan::would_be`], and what it
 //! takes for granted is in [`ASSUMED`].
@@ -25,7 +25,7 @@ use crate::name::{EnsName, NameError};
 use crate::profile::{Profile, Profiles};
 use crate::reason::{self, Code, Reason};
 use crate::records::{Key, Record, RecordSet};
-use crate::verdict::State;
+use crate::verdict::{Depth, State};
 
 /// Identifier of the JSON form of a [`CardPlan`].
 pub const SCHEMA: &str = "clresolve.plan/1";
@@ -38,8 +38,11 @@ pub const ASSUMED: [&str; 4] = [
     "gateways serve the blocks of this CID",
 ];
 
+/// What a plan at depth `schemas` also takes for granted.
+pub const ASSUMED_OF_SCHEMAS: &str = "the locations of the schemas serve the bytes that the manifests pin";
+
 /// Most bytes that the entries of one directory may take in its block. Above it common importers shard the directory,
-/// each at a border of its own, so that no CID could be foretold.
+/// each at a border of its own, so that the CID cannot be computed in advance.
 pub const MAX_DIRECTORY_BYTES: usize = 256 << 10;
 
 /// Bytes of one link of a directory beside its name: a CID of 36 bytes, a size, and their tags.
@@ -65,7 +68,7 @@ pub struct Publication {
     files: BTreeMap<String, Bytes>,
 }
 
-/// Why no CID can be foretold.
+/// Why the CID cannot be computed in advance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -180,18 +183,20 @@ pub struct CardPlan {
     pub sha256: Digest,
     /// Length of the card.
     pub bytes: usize,
-    /// The records to set; one that cannot be told is missing.
+    /// The records to set; one whose value is not known is missing.
     pub records: BTreeMap<&'static str, String>,
     /// The state that a verdict would have, were all of this published.
     pub would_be: State,
     /// The profile that judged.
     pub profile: String,
+    /// How deep it looked.
+    pub depth: Depth,
     /// What it objects to.
     pub reasons: Vec<Reason>,
     /// Other profiles under which the state would be `trusted`.
     pub near_misses: Vec<String>,
-    /// What is taken for granted: [`ASSUMED`].
-    pub assumed: [&'static str; 4],
+    /// What is taken for granted: [`ASSUMED`], and at depth `schemas` [`ASSUMED_OF_SCHEMAS`].
+    pub assumed: Vec<&'static str>,
 }
 
 /// By which rules, and when, plans are judged.
@@ -240,9 +245,17 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
         would_be,
         profile: rules.profile.id().to_owned(),
+        depth: rules.policy.depth,
         reasons,
         near_misses,
-        assumed: ASSUMED,
+        assumed: assumed(rules.policy.depth),
+    }
+}
+
+fn assumed(depth: Depth) -> Vec<&'static str> {
+    match depth {
+        Depth::Identity => ASSUMED.to_vec(),
+        Depth::Schemas => ASSUMED.into_iter().chain([ASSUMED_OF_SCHEMAS]).collect(),
     }
 }
 
@@ -340,12 +353,12 @@ fn walked(publication: &Publication, path: &ContentPath) -> Walked {
 }
 
 fn judged(evidence: &Evidence, rules: Rules<'_>) -> (State, Vec<Reason>, Vec<String>) {
-    let judgement = check::judge(evidence, rules.profile, rules.policy);
+    let judgement = check::foresee(evidence, rules.profile, rules.policy);
     let near_misses = match judgement.state {
         State::Trusted => Vec::new(),
         _ => {
             let others = rules.profiles.iter().filter(|other| other.id() != rules.profile.id());
-            let better = others.filter(|other| check::judge(evidence, other, rules.policy).state == State::Trusted);
+            let better = others.filter(|other| check::foresee(evidence, other, rules.policy).state == State::Trusted);
             better.map(|other| other.id().to_owned()).collect()
         }
     };
@@ -389,9 +402,13 @@ mod tests {
     }
 
     fn planned(root: &Node, url: Option<&str>) -> Vec<CardPlan> {
+        planned_by(root, url, DEFAULT, Depth::Identity)
+    }
+
+    fn planned_by(root: &Node, url: Option<&str>, profile: &str, depth: Depth) -> Vec<CardPlan> {
         let profiles = Profiles::builtin();
-        let profile = profiles.get(DEFAULT).expect("built in");
-        let policy = Policy::default();
+        let profile = profiles.get(profile).expect("built in");
+        let policy = Policy { depth, ..Policy::default() };
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         plan(&Publication::build(root).expect("a good tree"), url, rules).expect("a good URL")
     }
@@ -487,6 +504,18 @@ mod tests {
         let mut card = good();
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         assert_eq!(one(&card, None).near_misses, ["agent-cards/1.0.0+released"]);
+    }
+
+    #[test]
+    fn depth_schemas_takes_pinned_schemas_for_served() {
+        let plan = |profile: &str| planned_by(&file(&good()), None, profile, Depth::Schemas).pop().expect("one card");
+        let letter = plan(DEFAULT);
+        let of_bytes = ["schema-unavailable", "schema-unpinned", "published-version-mutated"];
+        assert!(codes(&letter.reasons).iter().all(|code| !of_bytes.contains(code)), "{:?}", letter.reasons);
+        assert_eq!((letter.depth, letter.assumed.len()), (Depth::Schemas, ASSUMED.len() + 1));
+        let newer = plan("agent-cards/1.1.0");
+        assert!(codes(&newer.reasons).contains(&"schema-unpinned"), "{:?}", newer.reasons);
+        assert!(one(&good(), None).assumed.iter().eq(&ASSUMED));
     }
 
     #[test]

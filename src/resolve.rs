@@ -254,11 +254,6 @@ impl Resolver {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }
 
-    /// What is asked of the evidence besides the rules.
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.0.policy
-    }
-
     /// The rules that the resolver knows.
     pub fn profiles(&self) -> &Profiles {
         &self.0.walker.profiles
@@ -275,7 +270,8 @@ impl Resolver {
     }
 }
 
-fn policy(rules: &RulesConfig) -> Policy {
+/// What the configured rules ask of the evidence beside the profile.
+pub(crate) fn policy(rules: &RulesConfig) -> Policy {
     Policy {
         depth: rules.depth,
         require_all_sources: rules.require_all_sources,
@@ -295,7 +291,7 @@ mod tests {
     use crate::config::ProofDemand;
     use crate::sandbox::Sandbox;
 
-    /// The time of the machine and so many seconds.
+    /// The time of the machine, moved on by this number of seconds.
     #[derive(Default)]
     struct Shifted(AtomicI64);
 

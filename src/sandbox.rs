@@ -10,7 +10,7 @@ use clresolve_sandbox::spec::Spec;
 pub use clresolve_sandbox::agents::Expected;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
-use crate::config::{ChainConfig, Config, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig};
+use crate::config::{ChainConfig, Config, Dns, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig};
 use crate::profile::Profiles;
 use chain::RpcFault;
 
@@ -71,7 +71,9 @@ impl Sandbox {
 
     /// A configuration that reads this world and nothing else.
     pub fn config(&self) -> Config {
-        config(&self.0)
+        let mut config = config(&self.0);
+        config.network.dns = Dns::Off;
+        config
     }
 
     /// What listens where: label and URL or address.

@@ -103,6 +103,16 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
 }
 
 #[test]
+fn near_misses_stand_in_rows_and_counts() {
+    let output =
+        run(b"released-form.eth\nnext-line.eth\nentry-version.eth\n", &["--format", "json", "--depth", "identity"]);
+    let report = json_of(&output.stdout);
+    let near: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| &row["near_misses"]).collect();
+    assert_eq!(near, [&json!(["agent-cards/1.0.0+released"]), &json!(["agent-cards/1.1.0"]), &json!([])]);
+    assert_eq!(report["counts"]["near_misses"], json!({"agent-cards/1.0.0+released": 1, "agent-cards/1.1.0": 1}));
+}
+
+#[test]
 fn a_line_that_is_no_name_is_a_row_and_not_an_end() {
     let output = run(LIST, &["--format", "json"]);
     assert_eq!(code(&output), Some(1));

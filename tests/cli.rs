@@ -103,6 +103,16 @@ fn help_teaches() {
 }
 
 #[test]
+fn help_names_the_default_form() {
+    for (command, default) in
+        [(&["gate", "-h"][..], "text"), (&["cards", "convert", "-h"], "card"), (&["cards", "generate", "-h"], "json")]
+    {
+        let help = run(command);
+        assert!(out(&help).contains(&format!("Form of the results [default: {default}]")), "{}", out(&help));
+    }
+}
+
+#[test]
 fn help_is_a_command_too() {
     assert_eq!(out(&run(["help"])), out(&run(["--help"])));
     assert_eq!(out(&run(["help", "trace"])), out(&run(["trace", "--help"])));
@@ -508,6 +518,58 @@ fn links_are_told_and_change_nothing() {
     assert_eq!(relations(&other), ["contradicts"; 4], "{other}");
     // Told by the endpoints also where the records of the walk are computed.
     assert_eq!(relations(&links(&ask(names[0], &["--links", "--proof", "state-proof"]))), ["agrees"; 5]);
+}
+
+#[test]
+fn the_gate_names_the_entry_of_what_it_lets_pass() {
+    let ask = |name: &str| {
+        let output = run(["--sandbox", "gate", name, "summarize", "--json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", err(&output)))
+    };
+    let allowed = ask("summarizeagent.eth");
+    assert_eq!((&allowed["decision"], &allowed["code"]), (&"allow".into(), &Value::Null));
+    assert_eq!(allowed["entry"], "x402://summarizeagent.eth/summarize/v1");
+    let denied = ask("entry-version.eth");
+    assert_eq!((&denied["decision"], &denied["entry"]), (&"deny".into(), &Value::Null));
+}
+
+#[test]
+fn a_verb_that_was_nearly_typed_is_named() {
+    let gate = run(["--sandbox", "gate", "summarizeagent.eth", "sumarize"]);
+    let expected = "deny: verb-not-implemented\nThe agent does not implement the verb. (did you mean `summarize`?)\n\
+                    `clresolve explain verb-not-implemented` says more.\n";
+    assert_eq!((code(&gate), out(&gate)), (1, expected));
+    let unlike = run(["--sandbox", "gate", "summarizeagent.eth", "checkout"]);
+    assert!(!out(&unlike).contains("did you mean"), "{}", out(&unlike));
+    let verify = run(["--sandbox", "summarizeagent.eth", "--expect-verb", "sumarize", "-o", "short"]);
+    let expected = "it is trusted, but its verb is summarize, not sumarize (did you mean `summarize`?).\n";
+    assert_eq!((code(&verify), err(&verify).ends_with(expected)), (4, true), "{}", err(&verify));
+}
+
+#[test]
+fn a_short_line_shows_warnings() {
+    for (name, expected) in [
+        ("summarizeagent.eth", "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1\n"),
+        (
+            "name-expiring.eth",
+            "trusted  name-expiring.eth  x402://name-expiring.eth/summarize/v1  warn: name-expiring\n",
+        ),
+    ] {
+        assert_eq!(out(&run(["--sandbox", name, "-o", "short"])), expected);
+    }
+}
+
+#[test]
+fn a_trace_says_what_ran_in_parallel() {
+    let trace = |name: &str| out(&run(["--sandbox", "trace", name])).to_owned();
+    let both = trace("summarizeagent.eth");
+    assert!(both.contains(" ms in all; fetch-https, fetch-ipfs and binding ran in parallel; verdict "), "{both}");
+    assert!(both.contains(" ms  pass, in parallel with fetch-ipfs, binding\n"), "{both}");
+    // IPFS waits for the URL, whose bytes a raw CID is checked against.
+    let raw = trace("raw-cid.eth");
+    assert!(raw.contains(" ms in all; fetch-https and binding ran in parallel; verdict "), "{raw}");
+    let nothing = trace("name-unregistered.eth");
+    assert!(!nothing.contains("parallel"), "{nothing}");
 }
 
 #[test]

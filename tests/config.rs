@@ -429,6 +429,8 @@ fn your_own_file_is_read_for_people_alone() {
     assert_eq!(said(&[&["a.eth", "--no-config", "-o", "short"], &nobody[..]].concat()).0, Some(3));
     assert_eq!(said(&["summarizeagent.eth", "--sandbox"]).0, Some(0));
     assert_eq!(said(&["serve", "--check-config"]).0, Some(0));
+    let (code, error) = said(&[&["gate", "a.eth"], &nobody[..]].concat());
+    assert_eq!((code, error.contains("timeout")), (Some(1), false), "{error}");
     for command in [&["bundle", "verify"][..], &["verdict", "verify", "--jwks", "/nonexistent", "--name", "a.eth"]] {
         let (_, error) = said(&[command, &["/dev/null"]].concat());
         assert!(!error.is_empty() && !error.contains("timeout"), "{error}");
@@ -446,12 +448,35 @@ fn a_file_that_others_may_write_is_refused() {
         let output = run(&["config", "show"], &home);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), b"".as_slice()));
-        let expected = format!("clresolve: {}: others may write it, so it is not read;", path.display());
-        assert!(error.starts_with(&expected), "{error}");
+        let expected = format!(
+            "(--no-config skips it): others may write {0}, so it is not read; `chmod go-w {0}`",
+            path.display()
+        );
+        assert!(error.contains(&expected), "{error}");
         assert_eq!(run(&["config", "show", "--no-config"], &home).status.code(), Some(0));
         with_mode(path, good);
         assert_eq!(run(&["config", "show"], &home).status.code(), Some(0));
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_judged_by_where_it_leads() {
+    let (home, file) = own_configuration("");
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let target = elsewhere.path().join("shared.toml");
+    std::fs::write(&target, "timeout = \"3s\"\n").expect("the folder can be written");
+    with_mode(&target, 0o600);
+    std::fs::remove_file(&file).expect("the file is there");
+    std::os::unix::fs::symlink(&target, &file).expect("a symlink");
+    let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
+    with_mode(elsewhere.path(), 0o777);
+    let output = run(&["config", "show"], &home);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains(&format!("others may write {}, so", elsewhere.path().display())), "{error}");
+    with_mode(elsewhere.path(), 0o700);
+    assert_eq!(shown("timeout", &[], &home).0, "3s");
 }
 
 #[cfg(unix)]

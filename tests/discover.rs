@@ -4,11 +4,15 @@
 #[allow(dead_code, reason = "the fetch tests use all of it")]
 mod server;
 
+#[path = "support/disguise.rs"]
+#[allow(dead_code, reason = "the fetch tests use all of it")]
+mod disguise;
+
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use clresolve::config::Config;
+use clresolve::config::{Config, Dns};
 use clresolve::discover::{
     Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
 };
@@ -17,9 +21,11 @@ use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
 use clresolve::system::CardSystem;
-use clresolve::verdict::State;
+use clresolve::verdict::{Depth, State};
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
+use self::disguise::Everywhere;
 use self::server::{Answer, Server, answer, canary, ok, redirect, status};
 
 const HOST: &str = "agent.example";
@@ -540,5 +546,27 @@ fn the_exit_code_says_what_was_found() {
         );
         assert!(text.contains(said), "{arguments:?}: {text}");
         assert!(!String::from_utf8_lossy(&output.stderr).contains("u:p@"), "user info is not repeated");
+    }
+}
+
+/// Whatever is asked of the sandbox: its names, and hosts that it does not have.
+#[tokio::test]
+async fn the_sandbox_looks_up_no_host() {
+    let sandbox = Sandbox::start().await.unwrap();
+    for (dns, is_asked) in [(Dns::System, true), (Dns::Off, false)] {
+        let mut config = sandbox.config();
+        assert_eq!(config.network.dns, Dns::Off);
+        config.network.dns = dns;
+        config.rules.depth = Depth::Schemas;
+        config.rules.links = true;
+        let system = Everywhere::leads_to(&[]);
+        let resolver = Resolver::with_lookup(&config, system.clone()).await.unwrap();
+        let names: Vec<String> = Sandbox::expected().into_iter().map(|expected| expected.name).collect();
+        let judged = stream::iter(&names).map(|name| resolver.resolve(name)).buffer_unordered(8).count().await;
+        assert_eq!(judged, names.len());
+        let profile = resolver.profiles().get(DEFAULT).unwrap();
+        let absent = discover(&resolver, &at("nowhere.example"), &profile).await;
+        assert_eq!(absent.outcome, DiscoveryOutcome::Undecided);
+        assert_eq!(system.asked() > 0, is_asked, "{dns:?}");
     }
 }

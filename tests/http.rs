@@ -956,7 +956,7 @@ fn whoever_asks_twice_for_the_end_gets_it_at_once() {
     assert!(terminate().success());
     assert!(log.any(|line| line.contains("draining")));
     assert!(terminate().success());
-    assert!(log.any(|line| line.contains("told twice to stop")));
+    assert!(log.any(|line| line.contains("asked twice to stop")));
     assert_eq!(child.wait().expect("the program ends").code(), Some(130));
 }
 

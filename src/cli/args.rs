@@ -35,7 +35,7 @@ pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
 };
-pub(super) use world::{DepthArg, GlobalArgs, WorldArgs};
+pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -214,8 +214,8 @@ impl Spelled {
 }
 
 /// The card systems by their stable names.
-fn flavour() -> impl TypedValueParser<Value = CardSystem> {
-    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|flavour| flavour.slug()));
+fn card_system() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
     slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 
@@ -293,8 +293,8 @@ after its name. Each is also a key of the configuration file, without the dashes
 Configuration: defaults < file < environment < options. The file is the one that
 --config or CLRESOLVE_CONFIG names; otherwise your own, which is
 $XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml. Your own
-file is not read with --no-config, with --sandbox, and by serve, bundle verify and
-verdict verify. `clresolve config show` names the source of each value.
+file is not read with --no-config, with --sandbox, and by serve, gate, bundle verify
+and verdict verify. `clresolve config show` names the source of each value.
 The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH,
 _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
 

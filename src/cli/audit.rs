@@ -37,7 +37,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;
-    let mut kept = Kept::new()?;
+    let mut kept = RowWriter::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
             .map(|line| judged(&world.resolver, line))
@@ -67,7 +67,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
 }
 
 /// Writes the report; its exit code.
-fn finish(kept: Kept, scope: Scope, ending: Ending, format: Format, output: &mut Output) -> anyhow::Result<Exit> {
+fn finish(kept: RowWriter, scope: Scope, ending: Ending, format: Format, output: &mut Output) -> anyhow::Result<Exit> {
     let exit = exit(&kept.tally, &ending);
     if kept.tally.names == 0 {
         return match ending {
@@ -142,12 +142,12 @@ fn counts(tally: &Tally) -> String {
 }
 
 /// The rows so far, counted and kept in a scratch file.
-struct Kept {
+struct RowWriter {
     tally: Tally,
     file: BufWriter<File>,
 }
 
-impl Kept {
+impl RowWriter {
     fn new() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().context("cannot make a scratch file")?;
         Ok(Self { tally: Tally::default(), file: BufWriter::new(file) })
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = Kept::new().unwrap();
+        let mut kept = RowWriter::new().unwrap();
         let row = |line| Row::unreadable(line, "a\u{202e}b", "not UTF-8", "2026-11-20T10:00:00Z".to_owned());
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (tally, spool) = kept.finish().unwrap();

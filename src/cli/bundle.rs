@@ -125,7 +125,7 @@ impl From<BundleError> for Refusal {
 struct Demands {
     name: Option<EnsName>,
     max_age: Option<Duration>,
-    /// The block that it may be about although the run was told to read it.
+    /// The block that it may be about although the run was asked to read it.
     block: Option<BlockSelector>,
     signer: Option<(TrustedKeys, Expected)>,
 }

@@ -170,7 +170,7 @@ fn init(args: InitArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Writes the starter file where there is none yet. Nobody else may read it: URLs in it may hold keys.
+/// Writes the starter file where no file stands yet. Nobody else may read it: URLs in it may hold keys.
 fn write_new(path: &Path) -> anyhow::Result<()> {
     let unwritable = |error| Unwritable::new(path.display().to_string(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -3,12 +3,12 @@
 use anyhow::bail;
 use serde_json::Value;
 
-use super::args::{ConvertArgs, ConvertFormat, WorldArgs};
+use super::args::{ConvertArgs, ConvertFormat};
 use super::exit::Exit;
 use super::lint::read;
 use super::notice;
 use super::output::{self, Output};
-use super::world::World;
+use super::world::LocalRules;
 use crate::card::Card;
 use crate::convert::{Conversion, convert};
 use crate::lint;
@@ -19,37 +19,32 @@ use crate::text::Foreign;
 pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.output.out)?;
     let name = args.document.display().to_string();
-    super::run_async(async move {
-        let world = World::open(&WorldArgs::from(&args.offline)).await?;
-        let Some(profile) = world.resolver.profiles().get(&world.config.rules.profile) else {
-            bail!("the profile in force is not there");
-        };
-        let card = match Card::parse(&read(&args.document)?) {
-            Ok(card) => card,
-            Err(error) => {
-                anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(&error.to_string()));
-                return Ok(Exit::Untrusted);
-            }
-        };
-        let from = system(&card, args.from)?;
-        let rules = Rules::of(&profile);
-        let conversion = convert(&card, from, args.to, &rules);
-        match args.output.form() {
-            ConvertFormat::Json => output.write((output::json(&conversion)? + "\n").as_bytes())?,
-            ConvertFormat::Card => {
-                output.write(printed(&conversion.card, args.to)?.as_bytes())?;
-                report(&conversion);
-            }
+    let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;
+    let card = match Card::parse(&read(&args.document)?) {
+        Ok(card) => card,
+        Err(error) => {
+            anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(&error.to_string()));
+            return Ok(Exit::Untrusted);
         }
-        Ok(if conversion.report.valid { Exit::Trusted } else { Exit::Untrusted })
-    })
+    };
+    let from = system(&card, args.from)?;
+    let rules = Rules::of(&profile);
+    let conversion = convert(&card, from, args.to, &rules);
+    match args.output.form() {
+        ConvertFormat::Json => output.write((output::json(&conversion)? + "\n").as_bytes())?,
+        ConvertFormat::Card => {
+            output.write(printed(&conversion.card, args.to)?.as_bytes())?;
+            report(&conversion);
+        }
+    }
+    Ok(if conversion.report.valid { Exit::Trusted } else { Exit::Untrusted })
 }
 
 fn system(card: &Card, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
     match named.map_or_else(|| detect(card), Detection::One) {
-        Detection::One(flavour) => Ok(flavour),
-        Detection::Several(flavours) => {
-            let slugs: Vec<&str> = flavours.iter().map(|flavour| flavour.slug()).collect();
+        Detection::One(system) => Ok(system),
+        Detection::Several(systems) => {
+            let slugs: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
             bail!("the card has members of {}: say which one it is with --from", slugs.join(" and "))
         }
         Detection::None => bail!("the card's shape does not tell which system it is of: say it with --from"),

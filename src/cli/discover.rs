@@ -23,7 +23,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         Some(name) => args.target.with_system(name).context("--system")?,
         None => args.target,
     };
-    let question = Question { system: args.flavour, bind: args.bind, ..Question::new(target) };
+    let question = Question { system: args.card_system, bind: args.bind, ..Question::new(target) };
     super::run_async(async move {
         let world = World::open(&args.world).await?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
@@ -118,7 +118,7 @@ fn write_place(text: &mut String, place: &UrlResult, palette: &Palette) {
 /// What a card is, in a few words.
 fn title(card: &Found) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
-    let what = card.report.system.map_or("card of no known system", |flavour| flavour.title());
+    let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::hint;
 use crate::name::EnsName;
 use crate::text::Foreign;
 use crate::verdict::{Identity, State, Verdict};
@@ -63,7 +64,14 @@ fn wrong_owner(expected: &str, identity: Option<&Identity>) -> Option<String> {
 
 fn wrong_verb(expected: &str, identity: Option<&Identity>) -> Option<String> {
     let verbs = identity.map(|i| i.verbs.as_slice()).unwrap_or_default();
-    if verbs.iter().any(|verb| verb == expected) { None } else { differs("verb", expected, &verbs.join(", ")) }
+    if verbs.iter().any(|verb| verb == expected) {
+        return None;
+    }
+    let clause = differs("verb", expected, &verbs.join(", "))?;
+    Some(match hint::on_verb(expected, verbs) {
+        Some(hint) => format!("{clause} ({hint})"),
+        None => clause,
+    })
 }
 
 fn differs(what: &str, expected: &str, observed: &str) -> Option<String> {
@@ -133,6 +141,12 @@ mod tests {
         assert_eq!(unmet.len(), 4);
         assert_eq!(unmet[0], "its owner is commandlayer.eth, not other.eth");
         assert_eq!(unmet[1], "its verb is summarize, not translate");
+    }
+
+    #[test]
+    fn a_verb_that_was_nearly_typed_is_named() {
+        let args = expecting(|a| a.expect_verb = Some("sumarize".to_owned()));
+        assert_eq!(args.unmet(&trusted()), ["its verb is summarize, not sumarize (did you mean `summarize`?)"]);
     }
 
     #[test]

@@ -20,16 +20,16 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     let palette = output.palette();
     let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
-    let codes = if all { Code::ALL.iter().copied().map(Said::OfName).collect() } else { find(&args.codes)? };
+    let codes = if all { Code::ALL.iter().copied().map(Explained::Reason).collect() } else { find(&args.codes)? };
     let mut results = Results::new(output, args.output.form(), codes.len() > 1);
     for (i, code) in codes.into_iter().enumerate() {
         let gap = if i > 0 { "\n" } else { "" };
         match code {
-            Said::OfName(code) => results.push(code.entry(), |format| match format {
+            Explained::Reason(code) => results.push(code.entry(), |format| match format {
                 Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), width, &palette)),
                 _ => line(code.entry(), &palette),
             })?,
-            Said::OfRequest(refusal) => results.push(&refused(refusal), |format| match format {
+            Explained::Refusal(refusal) => results.push(&refused(refusal), |format| match format {
                 Format::Text => format!("{gap}{}", of_request(refusal)),
                 _ => format!("{:<28} {}\n", refusal.slug(), refusal.title()),
             })?,
@@ -39,11 +39,11 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// A code, by what it is said of.
+/// A code: of what is found about a name, or of a request that is refused.
 #[derive(Clone, Copy)]
-enum Said {
-    OfName(Code),
-    OfRequest(Refusal),
+enum Explained {
+    Reason(Code),
+    Refusal(Refusal),
 }
 
 fn refused(refusal: Refusal) -> Value {
@@ -55,7 +55,7 @@ fn of_request(refusal: Refusal) -> String {
     format!("{refusal}: {title}\n\n  The daemon answers a request with it; it never stands in a verdict on a name.\n")
 }
 
-fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
+fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {
     let mut codes = Vec::new();
     for slug in slugs {
         let slug = slug.to_ascii_lowercase();
@@ -68,21 +68,21 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Said>> {
             bail!("no reason code belongs to the requirement {}", slug.to_ascii_uppercase());
         }
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
-            codes.push(Said::OfRequest(*refusal));
+            codes.push(Explained::Refusal(*refusal));
             continue;
         }
         let Some(code) = Code::from_slug(&slug) else {
             bail!("no reason code is called {}{}", Foreign::new(&slug), hint(&slug));
         };
-        codes.push(Said::OfName(code));
+        codes.push(Explained::Reason(code));
     }
     Ok(codes)
 }
 
 /// The codes of a requirement of the checklist, such as `cl-45`.
-fn of_requirement(id: &str) -> Vec<Said> {
+fn of_requirement(id: &str) -> Vec<Explained> {
     let codes = Code::ALL.iter().filter(|code| code.entry().requirement.eq_ignore_ascii_case(id) && !id.is_empty());
-    codes.copied().map(Said::OfName).collect()
+    codes.copied().map(Explained::Reason).collect()
 }
 
 /// Whether `id` has the form of a requirement: letters, a dash, digits.

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::args::{Format, GateArgs};
 use super::exit::Exit;
+use super::hint;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -22,6 +23,8 @@ struct Decision<'v> {
     decision: &'static str,
     code: Option<&'static str>,
     state: State,
+    /// What to call; only where the request may pass.
+    entry: Option<&'v str>,
     verdict: &'v str,
 }
 
@@ -32,7 +35,7 @@ pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+    let world = World::open_for_programs(&args.world).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!("--block: a gate decides about now; a numbered block is for `verify`");
     }
@@ -43,10 +46,13 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb) = (args.name.as_str(), args.verb.as_deref());
-    let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };
-    results.push(&said, |format| match (format, code) {
+    let entry = verdict.identity.as_ref().and_then(|agent| agent.entry.as_deref()).filter(|_| code.is_none());
+    let answer = Decision { name, verb, decision, code, state: verdict.state, entry, verdict: &verdict.id };
+    results.push(&answer, |format| match (format, code) {
         (Format::Text, Some(code)) => {
-            format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(because(verdict, code)))
+            let because = Foreign::new(because(verdict, code));
+            let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("deny: {code}\n{because}{meant}\n`clresolve explain {code}` says more.\n")
         }
         (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
         (Format::Text, None) => format!("allow\n{}\n", Foreign::new(&verdict.summary)),
@@ -63,4 +69,10 @@ fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
     }
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
     Code::from_slug(code).map_or_else(refusal, |code| code.entry().title)
+}
+
+/// The verb that was probably meant, where the agent does not implement the one that was asked for.
+fn meant(verdict: &Verdict, code: &str, verb: Option<&str>) -> Option<String> {
+    let verb = verb.filter(|_| code == Refusal::VerbNotImplemented.slug())?;
+    hint::on_verb(verb, &verdict.identity.as_ref()?.verbs)
 }

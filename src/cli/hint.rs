@@ -5,6 +5,9 @@ use crate::text::{Foreign, nearest};
 /// Characters of what was typed that a hint repeats: more than a name people type has.
 const SHOWN_CHARACTERS: usize = 60;
 
+/// Verbs of an agent that a typed one is compared with: an honest card has a handful, a hostile one thousands.
+const MAX_COMPARED_VERBS: usize = 64;
+
 /// What was probably meant by this ENS name; `None` where it looks like one.
 pub(super) fn on_name(given: &str) -> Option<String> {
     let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
@@ -46,6 +49,12 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
     ))
 }
 
+/// The verb that was probably meant, among those of the agent; `None` where none of them is like it.
+pub(super) fn on_verb(given: &str, verbs: &[String]) -> Option<String> {
+    let near = nearest(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
+    Some(format!("did you mean `{}`?", Foreign::new(near).at_most(SHOWN_CHARACTERS)))
+}
+
 fn is_address(given: &str) -> bool {
     given.strip_prefix("0x").is_some_and(|digits| digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
@@ -54,6 +63,18 @@ fn is_address(given: &str) -> bool {
 mod tests {
     use super::*;
     use crate::cli::args::command;
+
+    #[test]
+    fn a_verb_that_was_nearly_typed_is_named() {
+        let verbs = |list: &[&str]| list.iter().map(|verb| (*verb).to_owned()).collect::<Vec<_>>();
+        let hint = |list: &[&str]| on_verb("sumarize", &verbs(list));
+        assert_eq!(hint(&["clean", "summarize"]).as_deref(), Some("did you mean `summarize`?"));
+        assert_eq!(hint(&["summarize\u{1b}"]).as_deref(), Some("did you mean `summarize\\u{1b}`?"));
+        assert_eq!((hint(&["checkout"]), hint(&[])), (None, None));
+        let mut many = vec!["checkout"; MAX_COMPARED_VERBS];
+        many.push("summarize");
+        assert_eq!(hint(&many), None);
+    }
 
     #[test]
     fn what_is_no_name_gets_a_hint() {

@@ -1,4 +1,4 @@
-//! `lint`: cards of any system judged before they are published, and mended where nothing has to be guessed.
+//! `lint`: cards of any system judged before they are published, and fixed where nothing has to be guessed.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -48,16 +48,16 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
         if args.fix {
             if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
-                bail!("--fix: expected files, which it writes anew; {} cannot be mended", Foreign::new(&shown(other)));
+                bail!("--fix: expected files, which it writes anew; {} cannot be fixed", Foreign::new(&shown(other)));
             }
             for document in &args.documents {
-                mend(document, args.flavour, &rules)?;
+                fix(document, args.card_system, &rules)?;
             }
         }
         let mut judged = Judged::new(output, args.output.form(), args.documents.len() > 1);
         for document in &args.documents {
             match bytes(document, &world).await {
-                Ok(bytes) => judged.push(answer(&bytes, document, args.flavour, &rules, profiles))?,
+                Ok(bytes) => judged.push(answer(&bytes, document, args.card_system, &rules, profiles))?,
                 Err(missing) => judged.missing = judged.missing.max(missing),
             }
         }
@@ -71,7 +71,7 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
 }
 
-/// What is to be judged. What gives nothing is told, with the code that this is worth, and the other cards are judged.
+/// What is to be judged. What gives nothing is reported with its exit code, and the other cards are judged.
 async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
     let Some(url) = url(document) else {
         return read(document).map_err(|error| {
@@ -118,13 +118,13 @@ fn without_secrets(mut text: String, report: &Report) -> String {
     text
 }
 
-/// Writes the card anew where something could be mended, and says what.
-fn mend(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
-    // What cannot be read is told when it is to be judged.
+/// Writes the card anew where something could be fixed, and says what.
+fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
+    // What cannot be read is reported when it is judged.
     let Ok(bytes) = read(file) else { return Ok(()) };
-    let Some(flavour) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
+    let Some(system) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
-    let Ok(fixed) = lint::fix(text, flavour, rules, SystemClock.now()) else { return Ok(()) };
+    let Ok(fixed) = lint::fix(text, system, rules, SystemClock.now()) else { return Ok(()) };
     if fixed.changes.is_empty() {
         return Ok(());
     }
@@ -351,7 +351,7 @@ fn advice(answer: &Answer) -> String {
     let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.system) {
         (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
-        (None, Some(flavour)) => flavour.title().to_owned(),
+        (None, Some(system)) => system.title().to_owned(),
         (None, None) => "card".to_owned(),
     };
     let count = |effect| report.findings.iter().filter(|finding| finding.effect == effect).count();
@@ -378,7 +378,7 @@ fn advice(answer: &Answer) -> String {
     if report.system.is_none() {
         return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
     }
-    format!("{name} is not a valid {rules}: mend {defects}{warnings} before you publish it{near}.")
+    format!("{name} is not a valid {rules}: fix {defects}{warnings} before you publish it{near}.")
 }
 
 const fn word(effect: Effect) -> &'static str {
@@ -412,7 +412,7 @@ mod tests {
         assert!(text.contains("2 |   \"id\": \"a\",,\n  |             ^\n"), "{text}");
         assert!(
             text.ends_with(
-                "card.json is not a valid card under agent-cards/1.0.0: mend 1 defect before you publish it.\n"
+                "card.json is not a valid card under agent-cards/1.0.0: fix 1 defect before you publish it.\n"
             ),
             "{text}"
         );

@@ -1,6 +1,7 @@
-//! The configuration file of the one who types: `$XDG_CONFIG_HOME/clresolve/config.toml`, or that under `~/.config`.
+//! Your own configuration file: `$XDG_CONFIG_HOME/clresolve/config.toml`, or that under `~/.config`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{Context as _, bail};
 
 use crate::config::Layer;
 
-/// Where the file is, or would be. None where the environment names neither folder.
+/// Where the file is, or would be; `None` where the environment names neither folder.
 pub(super) fn path() -> Option<PathBuf> {
     path_in(|key| std::env::var_os(key))
 }
@@ -20,48 +21,66 @@ fn path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(base.join("clresolve").join("config.toml"))
 }
 
-/// What the file says; none where there is no such file.
+/// What the file says; `None` where there is no such file.
 ///
 /// # Errors
 /// When others may write it, or when it is not a configuration.
 pub(super) fn layer() -> anyhow::Result<Option<(PathBuf, Layer)>> {
     let Some(path) = path() else { return Ok(None) };
-    match std::fs::metadata(&path) {
-        // A home that is no folder, such as /dev/null of a service account, holds no file either.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(error) => return Err(error).with_context(|| format!("{} (--no-config skips it)", path.display())),
-        Ok(_) => {}
+    match open_checked(&path).with_context(|| format!("{} (--no-config skips it)", path.display()))? {
+        Some(file) => Ok(Some((path.clone(), Layer::from_open_file(file, &path)?))),
+        None => Ok(None),
     }
-    refuse_others(&path)?;
-    let layer = Layer::from_file(&path)?;
-    Ok(Some((path, layer)))
 }
 
-/// Refuses a file that others could have written: it names who is believed.
+/// The file at `path`, open, which nobody but you and root can have written; `None` where there is no such file.
+///
+/// The folder is opened first, then the file in it, and what is checked are these two handles. A path that changes
+/// meanwhile therefore cannot put an unchecked file in the place of the checked one.
 #[cfg(unix)]
-fn refuse_others(path: &Path) -> anyhow::Result<()> {
+fn open_checked(path: &Path) -> anyhow::Result<Option<File>> {
+    use rustix::fs::{Mode, OFlags, openat};
+
+    let real = match path.canonicalize() {
+        // A home that is no folder, such as /dev/null of a service account, holds no file either.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        real => real?,
+    };
+    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
+    let folder = File::open(parent).with_context(|| parent.display().to_string())?;
+    refuse_others(&folder, parent)?;
+    // Not blocking: to open a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    refuse_others(&file, &real)?;
+    Ok(Some(file))
+}
+
+/// Refuses what others could have written: the file says which endpoints are believed.
+#[cfg(unix)]
+fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
     /// Write permission of group and others.
     const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-    let me = rustix::process::geteuid().as_raw();
-    for place in std::iter::once(path).chain(path.parent()) {
-        let found = std::fs::metadata(place).with_context(|| place.display().to_string())?;
-        let place = place.display();
-        if found.mode() & WRITABLE_BY_OTHERS != 0 {
-            bail!("{place}: others may write it, so it is not read; `chmod go-w {place}`, or use --no-config");
-        }
-        if found.uid() != me && found.uid() != 0 {
-            bail!("{place}: it belongs to another user, so it is not read; use --no-config, or --config FILE");
-        }
+    let found = opened.metadata()?;
+    let place = place.display();
+    if found.mode() & WRITABLE_BY_OTHERS != 0 {
+        bail!("others may write {place}, so it is not read; `chmod go-w {place}` changes that");
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() && found.uid() != 0 {
+        bail!("{place} belongs to another user, so it is not read; --config FILE names another file");
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn refuse_others(_path: &Path) -> anyhow::Result<()> {
-    Ok(())
+fn open_checked(path: &Path) -> anyhow::Result<Option<File>> {
+    match File::open(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
 }
 
 #[cfg(test)]
@@ -78,5 +97,28 @@ mod tests {
         assert_eq!(path(&[("HOME", "/h")]), expected("/h/.config/clresolve/config.toml"));
         assert_eq!(path(&[("XDG_CONFIG_HOME", "rel"), ("HOME", "/h")]), expected("/h/.config/clresolve/config.toml"));
         assert_eq!(path(&[]), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_read_is_what_was_checked() {
+        use std::fs::{self, Permissions};
+        use std::io::Read as _;
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().canonicalize().expect("a folder").join("config.toml");
+        fs::write(&path, "timeout = \"3s\"\n").expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a mode");
+        let mut file = open_checked(&path).expect("a good file").expect("a file");
+        let other = folder.path().join("other.toml");
+        fs::write(&other, "timeout = \"9s\"\n").expect("a file");
+        fs::rename(&other, &path).expect("the file is replaced");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("text");
+        assert_eq!(text, "timeout = \"3s\"\n");
+
+        assert!(open_checked(&path.join("below")).expect("no error").is_none());
+        assert!(open_checked(&folder.path().join("none")).expect("no error").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! `plan`: the records to set for a folder of cards, and how they would be judged. Nothing is asked of anybody.
+//! `plan`: the records to set for a folder of cards, and how they would be judged. No connection is opened.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,13 +10,12 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::args::{DepthArg, Format, PlanArgs, WorldArgs};
+use super::args::{Format, PlanArgs};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
-use super::world::World;
-use crate::check::Policy;
+use super::world::LocalRules;
 use crate::plan::{self, CardPlan, Node, Publication, Rules};
 use crate::profile::DEFAULT;
 use crate::text::Foreign;
@@ -38,9 +37,6 @@ const MAX_NOTES: usize = 10;
 const RECORD_CHARACTERS: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    if args.offline.rules.depth == Some(DepthArg::Schemas) {
-        bail!("--depth schemas: a plan uses no network, so it judges at depth identity only");
-    }
     let output = Output::new(&args.output.out)?;
     let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
     let publication = Publication::build(&reader.root(&args.target)?)?;
@@ -48,17 +44,12 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
         report_unreadable(&publication);
         bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
     }
-    super::run_async(async move {
-        let world = World::open(&WorldArgs::from(&args.offline)).await?;
-        let profiles = world.resolver.profiles();
-        let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
-        let policy = Policy { depth: Depth::Identity, ..world.resolver.policy().clone() };
-        let rules = Rules { profile: &profile, profiles, policy: &policy, now: Timestamp::now() };
-        let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
-        notes(&publication, &reader.hidden);
-        report_rivals(&plans);
-        write(&plans, output, args.output.form())
-    })
+    let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
+    let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
+    notes(&publication, &reader.hidden);
+    report_rivals(&plans);
+    write(&plans, output, args.output.form())
 }
 
 fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<Exit> {
@@ -154,15 +145,27 @@ fn advice(plan: &CardPlan, name: &str) -> String {
     };
     match plan.would_be {
         State::Trusted => {
-            let flag = if plan.profile == DEFAULT { String::new() } else { format!("--profile {profile} ") };
+            let flags = flags(plan);
             format!(
-                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flag}{name}`; it would be trusted under {profile}."
+                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flags}{name}`; it would be trusted under {profile}."
             )
         }
         State::Untrusted | State::Indeterminate => {
-            format!("Do not publish yet: under {profile} {name} would be {}; mend the card first{near}.", plan.would_be)
+            format!("Do not publish yet: under {profile} {name} would be {}; fix the card first{near}.", plan.would_be)
         }
     }
+}
+
+/// The options with which `verify` judges as the plan does, each with a space behind it.
+fn flags(plan: &CardPlan) -> String {
+    let mut flags = String::new();
+    if plan.profile != DEFAULT {
+        let _ = write!(flags, "--profile {} ", Foreign::new(&plan.profile));
+    }
+    if plan.depth == Depth::Schemas {
+        flags.push_str("--depth schemas ");
+    }
+    flags
 }
 
 /// Reads a folder as importers do: regular files and folders, without hidden ones.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
+use crate::build::IN_PARALLEL_WITH;
 use crate::reason::{Effect, Fixer, Reason, Step};
 use crate::text::Foreign;
 use crate::verdict::{Anchor, CardDigest, Identity, State, Status, StepReport, Verdict};
@@ -81,7 +82,7 @@ impl Palette {
     }
 }
 
-/// One line: state, name, and the entry or the codes that decided.
+/// One line: state, name, the entry or the codes that decided, and the codes of warnings.
 pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
     let style = palette.state(verdict.state);
     let rest = match verdict.state {
@@ -89,7 +90,11 @@ pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
         State::Untrusted => codes(verdict, Effect::Fail),
         State::Indeterminate => codes(verdict, Effect::Unknown),
     };
-    format!("{style}{}{style:#}  {}  {rest}\n", verdict.state, name(verdict))
+    let warnings = match codes(verdict, Effect::Warn) {
+        none if none.is_empty() => none,
+        codes => format!("  {0}warn: {codes}{0:#}", palette.effect(Effect::Warn)),
+    };
+    format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
 }
 
 /// The walk: each step with its mark and what was seen, the reasons, and what to do.
@@ -111,14 +116,17 @@ pub(super) fn trace(verdict: &Verdict, unmet: &[String], palette: &Palette) -> S
         let style = palette.status(step.status);
         let _ = writeln!(
             text,
-            "  {style}{}{style:#} {:<12} {:>6} ms  {}",
+            "  {style}{}{style:#} {:<12} {:>6} ms  {}{}",
             mark(step.status),
             step.step.slug(),
             step.ms,
-            status(step.status)
+            status(step.status),
+            beside(step)
         );
+        let mut evidence = step.evidence.clone();
+        evidence.as_object_mut().map(|members| members.remove(IN_PARALLEL_WITH));
         let mut lines = Vec::new();
-        lay_out(&mut lines, "", &step.evidence, 0);
+        lay_out(&mut lines, "", &evidence, 0);
         for line in lines.iter().take(MAX_EVIDENCE_LINES) {
             let _ = writeln!(text, "      {line}");
         }
@@ -126,11 +134,32 @@ pub(super) fn trace(verdict: &Verdict, unmet: &[String], palette: &Palette) -> S
             let _ = writeln!(text, "      … and {} more; -o json has all", lines.len() - MAX_EVIDENCE_LINES);
         }
     }
-    let total: u64 = verdict.steps.iter().map(|s| s.ms).sum();
     let dim = palette.dim;
-    let _ = writeln!(text, "  {dim}{total} ms in all steps; verdict {}{dim:#}", Foreign::new(&verdict.id));
+    let _ = writeln!(text, "  {dim}{}; verdict {}{dim:#}", took(&verdict.steps), Foreign::new(&verdict.id));
     ending(&mut text, verdict, unmet, palette);
     text
+}
+
+/// The steps that ran at the same time as this one.
+fn beside(step: &StepReport) -> String {
+    let others: Vec<_> =
+        step.evidence[IN_PARALLEL_WITH].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if others.is_empty() { String::new() } else { format!(", in parallel with {}", Foreign::new(&others.join(", "))) }
+}
+
+/// How long the walk took, and which steps of it ran in parallel: of these the longest counts.
+fn took(steps: &[StepReport]) -> String {
+    let of = |step: Step| steps.iter().find(|report| report.step == step);
+    let asked = |step: &Step| of(*step).is_some_and(|report| report.evidence[IN_PARALLEL_WITH].is_array());
+    let parallel: Vec<Step> = Step::WALK.into_iter().filter(asked).collect();
+    let longest = parallel.iter().filter_map(|step| of(*step)).map(|report| report.ms).max().unwrap_or_default();
+    let others = steps.iter().filter(|report| !parallel.contains(&report.step));
+    let total = others.map(|report| report.ms).sum::<u64>() + longest;
+    let names: Vec<_> = parallel.iter().map(|step| step.slug()).collect();
+    match names.as_slice() {
+        [] => format!("{total} ms in all"),
+        [first @ .., last] => format!("{total} ms in all; {} and {last} ran in parallel", first.join(", ")),
+    }
 }
 
 /// One sentence that says what to do.
@@ -282,9 +311,9 @@ fn linked(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
     let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
-    let told: Vec<String> =
+    let parts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, relation)| format!("{count} {relation}")).collect();
-    Some(if told.is_empty() { "links: none".to_owned() } else { format!("links: {}", told.join(", ")) })
+    Some(if parts.is_empty() { "links: none".to_owned() } else { format!("links: {}", parts.join(", ")) })
 }
 
 /// The URL that served the card.
@@ -536,7 +565,7 @@ Go ahead: requests and payments for summarizeagent.eth may go to x402://summariz
 ";
         assert_eq!(walk(&trusted(), &[], &Palette::plain()), expected);
         let line = short(&trusted(), &Palette::plain());
-        assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1\n");
+        assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1  warn: single-rpc\n");
     }
 
     #[test]
@@ -556,6 +585,10 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         assert!(text.ends_with(reasons), "{text}");
         let line = short(&untrusted(), &Palette::plain());
         assert_eq!(line, "untrusted  summarizeagent.eth  checksum-mismatch,entry-version-noncompliant\n");
+        let mut warned = untrusted();
+        warned.reasons.extend([Reason::new(Code::NameExpiring), Reason::new(Code::SingleRpc)]);
+        let line = short(&warned, &Palette::plain());
+        assert!(line.ends_with("  checksum-mismatch,entry-version-noncompliant  warn: name-expiring,single-rpc\n"));
     }
 
     #[test]
@@ -601,7 +634,22 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
             "{text}"
         );
         assert!(text.contains("      records.cl.entry  x402://\\u{202e}\n"), "{text}");
-        assert!(text.contains("96 ms in all steps"), "{text}");
+        assert!(text.contains("  96 ms in all; verdict "), "{text}");
+    }
+
+    #[test]
+    fn a_trace_says_what_ran_in_parallel() {
+        let mut verdict = trusted();
+        let at = verdict.steps.iter().position(|step| step.step == Step::FetchHttps).expect("a step");
+        verdict.steps[at].evidence = serde_json::json!({"url": "https://a.example/", IN_PARALLEL_WITH: ["binding"]});
+        verdict
+            .steps
+            .insert(at + 1, step(Step::Binding, Status::Pass, serde_json::json!({IN_PARALLEL_WITH: ["fetch-https"]})));
+        verdict.steps[at + 1].ms = 30;
+        let text = trace(&verdict, &[], &Palette::plain());
+        let step = "  ✓ fetch-https      12 ms  pass, in parallel with binding\n      url  https://a.example/\n";
+        assert!(text.contains(step), "{text}");
+        assert!(text.contains("  114 ms in all; fetch-https and binding ran in parallel; verdict "), "{text}");
     }
 
     #[test]

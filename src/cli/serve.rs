@@ -38,18 +38,18 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
             None => std::future::pending().await,
         }
     };
-    let (tell, told) = oneshot::channel();
-    let told_twice = async {
+    let (ask, asked) = oneshot::channel();
+    let asked_twice = async {
         asks.next().await;
-        // A server that has ended by itself needs no telling.
-        let _ = tell.send(());
+        // A server that has ended by itself need not be asked.
+        let _ = ask.send(());
         asks.next().await;
     };
     tokio::select! {
-        () = server.run(async { _ = told.await }) => Ok(Exit::Trusted),
+        () = server.run(async { _ = asked.await }) => Ok(Exit::Trusted),
         () = sandbox_ends => Ok(Exit::Trusted),
-        () = told_twice => {
-            anstream::eprintln!("clresolve: told twice to stop; requests in work are cut");
+        () = asked_twice => {
+            anstream::eprintln!("clresolve: asked twice to stop; requests in progress are cut");
             Ok(Exit::Interrupted)
         }
     }

@@ -1,4 +1,4 @@
-//! The end of a command that runs until it is told to stop.
+//! The end of a command that runs until it is asked to stop.
 
 /// Ends at Ctrl-C, and on Unix at SIGTERM too. They are heeded from the call on, not from the first poll.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {

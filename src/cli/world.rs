@@ -1,12 +1,18 @@
 //! From the world flags to a resolver.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::args::{DepthArg, WorldArgs};
-use super::own;
-use crate::config::{Config, Layer};
-use crate::resolve::Resolver;
+use anyhow::bail;
+
+use super::args::{DepthArg, OfflineArgs, WorldArgs};
+use super::{notice, own};
+use crate::check::Policy;
+use crate::config::{Config, Layer, ManifestSource};
+use crate::profile::{Profile, Profiles};
+use crate::resolve::{Resolver, local_profiles, policy};
 use crate::sandbox::Sandbox;
+use crate::text::{self, Foreign};
 use crate::verdict::Depth;
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
@@ -30,6 +36,12 @@ impl World {
         Self::open_with(args, Layer::default()).await
     }
 
+    /// As [`World::open`], for a command that serves programs: your own configuration file is not read.
+    pub(super) async fn open_for_programs(args: &WorldArgs) -> anyhow::Result<Self> {
+        let (config, sandbox) = settings(args, Reader::Programs, Depth::default()).await?;
+        Self::of(config, sandbox).await
+    }
+
     /// As [`World::open`], with what further flags say.
     pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Reader::People, Depth::default()).await?;
@@ -50,6 +62,38 @@ impl World {
     async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
+    }
+}
+
+/// The rules in force, by the configuration alone: no connection is opened, and no memory.
+pub(super) struct LocalRules {
+    pub(super) profiles: Profiles,
+    pub(super) profile: Arc<Profile>,
+    pub(super) policy: Policy,
+}
+
+impl LocalRules {
+    /// Reads the configuration and the rules that it names in files.
+    pub(super) fn read(args: &OfflineArgs) -> anyhow::Result<Self> {
+        let world = WorldArgs::from(args);
+        let (config, profiles) = if args.sandbox {
+            (Config::default().with([layer(&world)])?, Sandbox::profiles())
+        } else {
+            let config = configuration(&world, Reader::People, Layer::default())?;
+            let profiles = local_profiles(&config)?;
+            (config, profiles)
+        };
+        for source in &config.rules.manifests {
+            if let ManifestSource::Url { url, .. } = source {
+                notice::note(format_args!(
+                    "note: the manifest at {} is not fetched, since this command opens no connection",
+                    Foreign::new(&text::without_secrets(url.as_str()))
+                ));
+            }
+        }
+        let id = &config.rules.profile;
+        let Some(profile) = profiles.get(id) else { bail!("profile: no profile is called {}", Foreign::new(id)) };
+        Ok(Self { profile, policy: policy(&config.rules), profiles })
     }
 }
 
@@ -96,10 +140,10 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     let variable = |key: &str| std::env::var(key).ok();
     let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let mut sources = Vec::new();
-    if let Some(path) = args.config.clone().or_else(from_environment) {
+    if let Some(path) = args.rules.config.clone().or_else(from_environment) {
         let layer = Layer::from_file(&path)?;
         sources.push((Source::File(path), layer));
-    } else if reader == Reader::People && !args.no_config {
+    } else if reader == Reader::People && !args.rules.no_config {
         sources.extend(own::layer()?.map(|(path, layer)| (Source::File(path), layer)));
     }
     sources.push((Source::Environment, Layer::from_environment(variable)?));
@@ -117,8 +161,8 @@ fn layer(args: &WorldArgs) -> Layer {
         universal_resolver: args.universal_resolver,
         chain_id: args.chain_id,
         block: args.block,
-        profile: args.profile.clone(),
-        depth: args.depth.map(Depth::from),
+        profile: args.rules.profile.clone(),
+        depth: args.rules.depth.map(Depth::from),
         links: args.links.then_some(true),
         timeout: args.timeout,
         connect_to: args.connect_to.clone(),

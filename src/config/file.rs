@@ -1,6 +1,7 @@
 //! The configuration file: TOML, whose keys are the world flags without their dashes.
 
 use std::fmt;
+use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,20 @@ impl Layer {
     /// # Errors
     /// When the file cannot be read, or a key of it is unknown or holds what it must not.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let text = read(path)?;
-        let mut layer = Self::from_toml(&text, &path.display().to_string())?;
+        Self::from_text(&read(path)?, path)
+    }
+
+    /// Reads an open configuration file, which stands at `path`, as [`Layer::from_file`] does.
+    ///
+    /// # Errors
+    /// As [`Layer::from_file`].
+    #[cfg(feature = "cli")]
+    pub(crate) fn from_open_file(file: File, path: &Path) -> Result<Self, ConfigError> {
+        Self::from_text(&read_open(file, path)?, path)
+    }
+
+    fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         layer.rebase(folder);
         Ok(layer)
@@ -83,14 +96,22 @@ impl Layer {
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |detail: String| ConfigError::Unreadable { path: path.display().to_string(), detail };
-    let file = std::fs::File::open(path).map_err(|e| unreadable(e.to_string()))?;
+    let file = File::open(path).map_err(|e| unreadable(path, e.to_string()))?;
+    read_open(file, path)
+}
+
+fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |detail| unreadable(path, detail);
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(unreadable(format!("a configuration file has at most {MAX_FILE_BYTES} bytes")));
     }
     Ok(text)
+}
+
+fn unreadable(path: &Path, detail: String) -> ConfigError {
+    ConfigError::Unreadable { path: path.display().to_string(), detail }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ConfigError> {

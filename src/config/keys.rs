@@ -106,7 +106,7 @@ impl<F: Form> One<F> {
     }
 }
 
-/// A key that holds one value, or an empty text, which says that there is none.
+/// A key that holds one value, or an empty text for no value.
 pub(super) struct OrNone<F>(PhantomData<F>);
 
 impl<F: Form> OrNone<F> {

@@ -12,7 +12,7 @@ table! {
     /// `[memory]`, as one source names its keys.
     layer MemoryLayer;
 
-    /// The file; an empty path is none.
+    /// The file; an empty path means no memory.
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// Most names remembered. One takes some two kilobytes.
     names: u64 = 10_000;

@@ -12,7 +12,7 @@ table! {
     /// The key that verdicts are signed with, and in whose name. By default nothing is signed.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config SignConfig;
-    /// `[sign]`, as one source names its keys. An empty value says that there is none.
+    /// `[sign]`, as one source names its keys. An empty value means no value.
     layer SignLayer;
 
     /// File with the private key; without it nothing is signed.

@@ -89,7 +89,6 @@ const fn status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,

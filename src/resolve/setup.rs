@@ -1,6 +1,8 @@
 //! From a configuration to the parts of a [`Resolver`](super::Resolver).
 
 use std::fmt::Display;
+use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use super::network::Network;
 use crate::chain::transport::{HttpPost, PostError};
 use crate::chain::{self, Chain, Demand, ProvenChain, RpcChain};
 use crate::clock::Clock;
-use crate::config::{Config, ManifestSource};
+use crate::config::{Config, Dns, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
@@ -49,6 +51,10 @@ pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
 /// The doors to the network that the configuration opens.
 pub(super) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
     let network = &config.network;
+    let lookup = match network.dns {
+        Dns::System => lookup,
+        Dns::Off => Arc::new(NoLookup),
+    };
     let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
     for path in &network.ca_files {
         extra_roots.push(read("ca", path)?.into());
@@ -61,6 +67,16 @@ pub(super) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress,
         ..EgressConfig::default()
     };
     Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
+}
+
+/// Knows no host name.
+struct NoLookup;
+
+#[async_trait]
+impl Lookup for NoLookup {
+    async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// The part of the time limit that the endpoints share: half, so that the owner and the content come after.

@@ -39,35 +39,35 @@ pub(super) struct Sources {
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
     pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration) -> Sources {
-        let Targets { url, cid, path, mirror: other } = Targets::of(&found.records);
+        let targets = Targets::of(&found.records);
+        let needs_https = targets.waits_for_url(all);
+        let Targets { url, cid, path, mirror: other } = targets;
 
         let started = Instant::now();
-        // A raw CID is checked against the bytes of the URL, so gateways are asked only where these are other bytes. A
-        // host that stalls leaves the gateways half of the time.
-        let needs_https = cid.as_ref().is_some_and(ContentId::is_raw) && !all;
+        // A host that stalls leaves the gateways half of the time.
         let https_limit = if needs_https { limit / 2 } else { limit };
-        let fetch = async {
-            let source = match &url {
+        let fetch = timed(async {
+            match &url {
                 Some(url) => self.content.card(url, https_limit).await,
                 None => Source::NotAsked,
-            };
-            (source, elapsed(started))
-        };
-        let ((https, https_ms), walked) = if needs_https {
+            }
+        });
+        let ((https, https_ms), (walked, walk_ms)) = if needs_https {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
-            let walked = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit).await;
+            let walked = timed(self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit)).await;
             (fetched, walked)
         } else {
-            tokio::join!(fetch, self.walk(cid.as_ref(), &path, None, limit))
+            tokio::join!(fetch, timed(self.walk(cid.as_ref(), &path, None, limit)))
         };
-        let ipfs_ms = elapsed(started);
         let left = || limit.saturating_sub(started.elapsed());
+        let later = Instant::now();
         let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, left()).await;
         let mirror = match other {
             Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
             None => Walk::not_asked(),
         };
+        let ipfs_ms = walk_ms + elapsed(later);
         let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
         Sources { https, ipfs, mirror, milliseconds }
     }
@@ -157,6 +157,12 @@ impl ContentSources {
         };
         (bytes, liars)
     }
+}
+
+/// What `work` gives, and how long it took in milliseconds.
+pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
+    let started = Instant::now();
+    (work.await, elapsed(started))
 }
 
 /// Whole milliseconds since then.

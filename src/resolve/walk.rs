@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::continuity::{History, MemoryError};
 use super::question::RuleSet;
-use super::sources::{ContentSources, elapsed};
+use super::sources::{ContentSources, elapsed, timed};
 use crate::build::{self, Run};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
@@ -106,12 +106,16 @@ impl Walker {
         };
 
         let limit = content_time(deadline);
-        let (owner, sources, links) = tokio::join!(
-            self.owner(found, reading, limit),
-            self.sources.of_card(found, policy.require_all_sources, limit),
-            OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
-        );
+        let binding = async {
+            tokio::join!(
+                self.owner(found, reading, limit),
+                OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
+            )
+        };
+        let (((owner, links), binding_ms), sources) =
+            tokio::join!(timed(binding), self.sources.of_card(found, policy.require_all_sources, limit));
         milliseconds.extend(sources.milliseconds);
+        milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;
         evidence.owner = owner;
         evidence.https = sources.https;

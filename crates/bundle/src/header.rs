@@ -66,7 +66,7 @@ mod tests {
             let mut other = rlp.clone();
             other[place] ^= 1;
             assert_eq!(check(&other, &block), Err(BundleError::Header("it has another hash")), "{place}");
-            // A hash that fits whatever it is: what is no header is told from its form.
+            // A hash that fits whatever it is: what is no header is recognised by its form.
             let _ = check(&other, &Block { hash: keccak256(&other), ..block });
             assert!(check(&rlp[..place], &Block { hash: keccak256(&rlp[..place]), ..block }).is_err(), "{place}");
         }

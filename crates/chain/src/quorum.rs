@@ -289,7 +289,7 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     /// The endpoint whose vote on the newest block counts, and whether that is clear. A change counts unless enough
-    /// operators state that there is none: the newest block may only downgrade, but one endpoint alone cannot withhold a
+    /// operators state that it is absent: the newest block may only downgrade, but one endpoint alone cannot withhold a
     /// name by it.
     fn latest(&self, group: &AgreementGroup<'_, V>) -> (Option<usize>, bool) {
         let of = |wanted: fn(&Result<V, Failure>, &V) -> bool| -> Vec<usize> {

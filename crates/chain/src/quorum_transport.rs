@@ -89,7 +89,7 @@ impl fmt::Display for Comparable {
 }
 
 impl Quorum {
-    /// The response that enough operators give. Where there is none: their contradiction, else the first failure.
+    /// The response that enough operators give. Where too few agree: their contradiction, else the first failure.
     async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let plan = Plan::new(self.endpoints.len(), self.members, self.agree);
         let mut fan_out = FanOut::new(plan, Some(self.patience));

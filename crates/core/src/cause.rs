@@ -1,4 +1,4 @@
-//! Why a name's records could not be read, by who can mend it: the publisher's resolver, the publisher's gateway, or this
+//! Why a name's records could not be read, by who can fix it: the publisher's resolver, the publisher's gateway, or this
 //! program's own bounds.
 //!
 //! In JSON each cause is one string, its words. What is read from JSON is the variant `Recorded` with those words.
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 
-/// Why a resolver contract gave no records: the publisher's to mend.
+/// Why a resolver contract gave no records: the publisher can fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolverFault {
@@ -63,7 +63,7 @@ pub enum ResolverFault {
     Recorded(String),
 }
 
-/// Why a CCIP-Read look-up (EIP-3668) gave no records: the publisher's gateway is to mend, or the look-up itself.
+/// Why a CCIP-Read look-up (EIP-3668) gave no records: the gateway of the publisher, or the look-up itself, is to be fixed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CcipFault {
@@ -112,7 +112,7 @@ pub enum GatewayStatus {
     Unreadable,
 }
 
-/// A bound of this program that the reading of a name met: the operator's to mend, by another endpoint or another grade of
+/// A bound of this program that the reading of a name met: the operator can fix it, by another endpoint or another grade of
 /// proof. Nothing is said against the publisher.
 ///
 /// What a call itself may use on any node (its gas, its return data as ABI) is no such bound: a resolver that exceeds it

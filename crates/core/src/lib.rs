@@ -5,7 +5,7 @@
 //! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
 //! | [`records`] | the `cl.*` text records and what was read for each |
 //! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
-//! | [`cause`] | why records could not be read, by who can mend it |
+//! | [`cause`] | why records could not be read, by who can fix it |
 //! | [`reason`] | the registry of reason codes |
 //! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
 //! | [`text`] | foreign text, escaped and cut |

@@ -110,7 +110,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What the resolver answered for one key. A failed read is none of these: it fails the whole reading.
+/// What the resolver answered for one key. A failed read is not one of these: it fails the whole reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Record {

@@ -13,7 +13,7 @@ pub const SHOWN_CHARACTERS: usize = 200;
 /// Foreign text on its way to a terminal or a log: one line, no character that acts on the reader, bounded.
 ///
 /// Control, bidirectional, invisible and other [unsafe characters](unsafe_character) are written `\u{hex}`, and a
-/// backslash is doubled, so that an escape can be told from text that only looks like one. What is longer than the
+/// backslash is doubled, so that an escape differs from text that only looks like one. What is longer than the
 /// limit ends in `…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign<'a> {

@@ -176,7 +176,7 @@ impl CarReader {
         Self { limits, buffer: BytesMut::new(), state: NextPart::Header, bytes: 0, sections: 0, failure: None }
     }
 
-    /// Takes the next bytes. Ask for [`CarReader::section`] until there is none before the next push.
+    /// Takes the next bytes. Ask for [`CarReader::section`] until it gives no further one, before the next push.
     ///
     /// Bytes after a failure or after the end of the envelope are dropped.
     pub fn push(&mut self, chunk: Bytes) {

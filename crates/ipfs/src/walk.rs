@@ -106,7 +106,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The file, or the reason why there is none.
+    /// The file, or the reason why it cannot be had.
     ///
     /// # Errors
     /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.

@@ -85,7 +85,7 @@ pub enum JwsError {
     /// No trusted key has the thumbprint that `kid` names.
     #[error("no trusted key has the id `{kid}`; fetch the issuer's keys anew if they may have changed")]
     KeyUnknown {
-        /// `kid`; empty if there is none.
+        /// `kid`; empty if the header has no such member.
         kid: String,
     },
     /// A part is not base64url without padding.

@@ -20,6 +20,6 @@ pub fn checked_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecod
     if code.len() > MAX_CODE_BYTES {
         return Err(ProofError::CodeTooLong { address, bytes: code.len() });
     }
-    // Code that begins like a delegation (EIP-7702) but is none was deployed before that prefix was reserved.
+    // Code that begins like a delegation (EIP-7702) but is not one was deployed before that prefix was reserved.
     Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))
 }

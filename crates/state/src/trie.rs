@@ -76,7 +76,7 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
     if value == proof.value { Ok(value) } else { Err(Flaw::OtherValues) }
 }
 
-/// The value of `key` in the trie with this root; `None` where the proof shows that there is none.
+/// The value of `key` in the trie with this root; `None` where the proof shows that it is absent.
 fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
     if root == EMPTY_ROOT_HASH {
         return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };

@@ -11,7 +11,7 @@ use crate::card::Card;
 use crate::check;
 use crate::check::records::owner_is_proven;
 use crate::check::{Judgement, Policy};
-use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use crate::manifest::Side;
 use crate::profile::{Profile, Profiles};
 use crate::trust::{Replay, Resolution};
@@ -88,7 +88,7 @@ fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Optio
         identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
         anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
-        steps: steps(evidence, &judgement, run),
+        steps: steps(evidence, &judgement, run, reporter.policy),
         freshness: freshness(judgement.state, evidence.now, failures),
         tool: Tool::default(),
         reasons: judgement.reasons,
@@ -264,14 +264,43 @@ pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshnes
     }
 }
 
-fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run) -> Vec<StepReport> {
+fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run, policy: &Policy) -> Vec<StepReport> {
+    let parallel = in_parallel(evidence, policy);
     let report = |(step, status): (&Step, &Status)| StepReport {
         step: *step,
         status: *status,
-        evidence: step_evidence(*step, evidence, judgement),
+        evidence: beside(step_evidence(*step, evidence, judgement), *step, &parallel),
         ms: run.milliseconds.get(step).copied().unwrap_or(0),
     };
     judgement.steps.iter().map(report).collect()
+}
+
+/// The member of a step's evidence that names the steps which ran at the same time.
+pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
+
+/// The steps whose questions were asked at the same time, if there are several. A raw CID waits for the bytes of the URL,
+/// unless all sources must answer.
+fn in_parallel(evidence: &Evidence, policy: &Policy) -> Vec<Step> {
+    let Some(found) = evidence.found() else { return Vec::new() };
+    let waits = Targets::of(&found.records).waits_for_url(policy.require_all_sources);
+    let asked = [
+        (Step::FetchHttps, !matches!(evidence.https, Source::NotAsked)),
+        (Step::FetchIpfs, !waits && !matches!(evidence.ipfs, Walked::NotAsked)),
+        (
+            Step::Binding,
+            evidence.links.is_some() || matches!(evidence.owner, OwnerEvidence::Failed(_) | OwnerEvidence::Read(_)),
+        ),
+    ];
+    let steps: Vec<Step> = asked.into_iter().filter(|(_, asked)| *asked).map(|(step, _)| step).collect();
+    if steps.len() > 1 { steps } else { Vec::new() }
+}
+
+/// The evidence with the steps beside which this one ran.
+fn beside(mut evidence: Value, step: Step, parallel: &[Step]) -> Value {
+    if parallel.contains(&step) {
+        evidence[IN_PARALLEL_WITH] = parallel.iter().filter(|other| **other != step).map(|step| step.slug()).collect();
+    }
+    evidence
 }
 
 fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Value {

@@ -14,6 +14,7 @@ pub mod verbs;
 use std::collections::BTreeMap;
 
 use self::integrity::Integrity;
+use self::schemas::Bound;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
@@ -78,6 +79,17 @@ pub fn secrets(card: &Card) -> Vec<Reason> {
 
 /// Judges evidence under a profile.
 pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
+    judge_with(evidence, evidence.schemas.as_ref().map(Bound::Fetched), profile, policy)
+}
+
+/// Judges what a publisher plans. Where the policy asks for the schemas, their locations are taken to serve the bytes that
+/// the manifests pin, since nothing is fetched.
+pub fn foresee(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
+    let schemas = (policy.depth == Depth::Schemas).then_some(Bound::AsPinned);
+    judge_with(evidence, schemas, profile, policy)
+}
+
+fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Judgement {
     let mut reasons = records::records(evidence, profile);
     let Integrity { reasons: of_sources, proven: content_is_proven } = integrity::integrity(evidence);
     reasons.extend(of_sources);
@@ -93,20 +105,21 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
         reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
         reasons.extend(entry::entry(card, profile));
         reasons.extend(verbs::verbs(card, profile));
-        reasons.extend(schema_reasons(evidence, card, profile));
+        reasons.extend(schema_reasons(bound, evidence, card, profile));
     }
     reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
     reasons.retain(|reason| !policy.drops(reason.code));
     let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
     reason::sort(&mut reasons);
     reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
-    let steps = statuses(evidence, content_is_proven, card.is_some(), &reasons, policy);
+    let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
+    let steps = statuses(evidence, content_is_proven, card.is_some(), has_schemas, &reasons, policy);
     Judgement { state: state(&reasons, &steps, policy), reasons, steps, card, content_is_proven }
 }
 
-fn schema_reasons(evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
-    match (&evidence.schemas, evidence.found()) {
-        (Some(schemas), Some(found)) => schemas::schemas(card, schemas, &found.records, profile),
+fn schema_reasons(bound: Option<Bound<'_>>, evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
+    match (bound, evidence.found()) {
+        (Some(bound), Some(found)) => schemas::bound(card, bound, &found.records, profile),
         _ => Vec::new(),
     }
 }
@@ -150,6 +163,7 @@ fn statuses(
     evidence: &Evidence,
     content_is_proven: bool,
     has_card: bool,
+    has_schemas: bool,
     reasons: &[Reason],
     policy: &Policy,
 ) -> BTreeMap<Step, Status> {
@@ -164,7 +178,7 @@ fn statuses(
         Step::Integrity => Status::Unknown,
         Step::Card if evidence.card_bytes().is_some() => Status::Pass,
         Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
-        Step::Schemas if policy.depth == Depth::Schemas && has_card && evidence.schemas.is_some() => Status::Pass,
+        Step::Schemas if has_card && has_schemas => Status::Pass,
         Step::Continuity => continuity::status(&evidence.continuity),
         Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
         Step::Document | Step::Discovery | Step::Signature => Status::Skip,

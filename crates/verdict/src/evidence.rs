@@ -321,6 +321,12 @@ impl Targets {
             cid,
         }
     }
+
+    /// Whether IPFS waits for the URL: a raw CID is checked against the bytes that the URL serves, and needs no gateway
+    /// where they are the right ones. Where `all` sources must answer, none waits.
+    pub fn waits_for_url(&self, all: bool) -> bool {
+        !all && self.cid.as_ref().is_some_and(ContentId::is_raw)
+    }
 }
 
 /// CID and path in `cl.agentcard.mirror.ipfs`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::flavour;
+use super::card_system;
 use super::output::{OutArgs, OutputArgs, ReportFormat, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
@@ -64,7 +64,7 @@ pub(in crate::cli) struct CardArgs {
 #[command(after_help = "\
 The gate denies a verdict that is not trusted, a proof by one endpoint that is not
 your own, a warning that the key gate.deny names, and a verb that the card does not
-implement.
+implement. Your own configuration file is not read.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:
@@ -122,8 +122,8 @@ pub(in crate::cli) struct DiscoverArgs {
     #[arg(value_name = "HOST|URL")]
     pub(in crate::cli) target: Target,
     /// Look for cards of this system only, and judge by its rules
-    #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) flavour: Option<CardSystem>,
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    pub(in crate::cli) card_system: Option<CardSystem>,
     /// One of the host's own systems (Orloj); NAMESPACE/NAME outside the namespace default
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<SystemName>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use super::flavour;
+use super::card_system;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
@@ -80,8 +80,8 @@ pub(in crate::cli) struct LintArgs {
     #[arg(required = true, value_name = "FILE|URL|-")]
     pub(in crate::cli) documents: Vec<PathBuf>,
     /// Judge as a card of this system, whatever its shape
-    #[arg(long = "as", value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
-    pub(in crate::cli) flavour: Option<CardSystem>,
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    pub(in crate::cli) card_system: Option<CardSystem>,
     /// The card of the version before, for the rules on changes
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) previous: Option<PathBuf>,
@@ -108,10 +108,10 @@ pub(in crate::cli) struct ConvertArgs {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) document: PathBuf,
     /// The card system to write
-    #[arg(long, value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
+    #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
     pub(in crate::cli) to: CardSystem,
     /// The card system to read, where the shape does not tell
-    #[arg(long, value_name = "SYSTEM", value_parser = flavour(), ignore_case = true)]
+    #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
     pub(in crate::cli) from: Option<CardSystem>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs<ConvertFormat>,
@@ -123,6 +123,7 @@ pub(in crate::cli) struct ConvertArgs {
 #[command(after_help = "\
 No network is used, so a plan is not a verdict. The CID is that of importers with
 CIDv1, SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
+At --depth schemas the schemas are taken to be served as the manifests pin them.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:

@@ -7,8 +7,7 @@ use clap::{Args, ValueEnum};
 /// Where results go, and in which form.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OutputArgs<F: Form = Format> {
-    /// Form of the results; the first is the default
-    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum)]
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, help = help_on_forms::<F>())]
     form: Option<F>,
     /// The same as -o json
     #[arg(long, conflicts_with = "form")]
@@ -22,6 +21,12 @@ impl<F: Form> OutputArgs<F> {
     pub(in crate::cli) fn form(&self) -> F {
         if self.json { F::JSON } else { self.form.unwrap_or_default() }
     }
+}
+
+/// Names the default. A `default_value_t` of a generic type would be that of the first type for all of them.
+fn help_on_forms<F: Form>() -> String {
+    let default = F::default().to_possible_value().expect("no form is hidden");
+    format!("Form of the results [default: {}]", default.get_name())
 }
 
 /// The forms that a command can write.

@@ -44,12 +44,8 @@ pub(in crate::cli) struct WorldArgs {
     /// IPFS gateway; repeatable
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) gateway: Vec<Gateway>,
-    /// Rules to judge by, such as agent-cards/1.0.0
-    #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
-    pub(in crate::cli) profile: Option<String>,
-    /// How deep to look; schemas fetches and proves the bound schemas too
-    #[arg(long, value_enum)]
-    pub(in crate::cli) depth: Option<DepthArg>,
+    #[command(flatten)]
+    pub(in crate::cli) rules: RulesArgs,
     /// Also read what links back to the card (ENSIP-25, ENSIP-26, ERC-8004), as evidence only
     #[arg(long)]
     pub(in crate::cli) links: bool,
@@ -65,22 +61,15 @@ pub(in crate::cli) struct WorldArgs {
     /// Permit this origin although it is not public
     #[arg(long, value_name = "HOST:PORT")]
     pub(in crate::cli) allow_host: Vec<OriginSpec>,
-    /// Configuration file (TOML), instead of your own
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) config: Option<PathBuf>,
-    /// Do not read your own configuration file
-    #[arg(long)]
-    pub(in crate::cli) no_config: bool,
 }
 
-/// By which rules a command judges that opens no connection.
+/// By which rules a command judges, whether it asks a world or not. The heading is that of the options around them.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Rules")]
 pub(in crate::cli) struct RulesArgs {
     /// Rules to judge by, such as agent-cards/1.0.0
     #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
-    /// How deep to look: identity, or schemas too
+    /// How deep to look: identity, or the bytes of the bound schemas too
     #[arg(long, value_enum)]
     pub(in crate::cli) depth: Option<DepthArg>,
     /// Configuration file (TOML), instead of your own
@@ -89,13 +78,6 @@ pub(in crate::cli) struct RulesArgs {
     /// Do not read your own configuration file
     #[arg(long)]
     pub(in crate::cli) no_config: bool,
-}
-
-impl From<&RulesArgs> for WorldArgs {
-    fn from(rules: &RulesArgs) -> Self {
-        let RulesArgs { profile, depth, config, no_config } = rules.clone();
-        Self { profile, depth, config, no_config, ..Self::default() }
-    }
 }
 
 /// The same, where the rules may be those of the embedded world.
@@ -111,7 +93,7 @@ pub(in crate::cli) struct OfflineArgs {
 
 impl From<&OfflineArgs> for WorldArgs {
     fn from(args: &OfflineArgs) -> Self {
-        Self { sandbox: args.sandbox, ..Self::from(&args.rules) }
+        Self { sandbox: args.sandbox, rules: args.rules.clone(), ..Self::default() }
     }
 }
 
@@ -131,7 +113,7 @@ pub(in crate::cli) struct AboutArgs {
 
 impl From<&AboutArgs> for WorldArgs {
     fn from(about: &AboutArgs) -> Self {
-        Self { proof: about.proof, chain_id: about.chain_id, ..Self::from(&about.rules) }
+        Self { proof: about.proof, chain_id: about.chain_id, rules: about.rules.clone(), ..Self::default() }
     }
 }
 

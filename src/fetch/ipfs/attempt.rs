@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
         ended
     }
 
-    /// Asks for path and file in one CAR. An answer that is none, lacks blocks or comes too late is no fault: blocks
+    /// Asks for path and file in one CAR. An answer that is no CAR, lacks blocks or comes too late is no fault: blocks
     /// may be had one by one.
     async fn car(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let url = self.route.car_url(self.all.want);

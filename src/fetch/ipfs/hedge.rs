@@ -104,7 +104,7 @@ impl Plan {
 /// How long a gateway is waited for beyond the deadline, so that it can end by itself and say why.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The part of the time `left` for the first of `waiting` gateways, when so many are asked at a time.
+/// The part of the time `left` for the first of `waiting` gateways, when `at_once` are asked at a time.
 fn share(left: Duration, waiting: usize, at_once: usize) -> Duration {
     left / u32::try_from(waiting.div_ceil(at_once)).unwrap_or(u32::MAX).max(1)
 }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn progress_holds_the_hedge_off() {
         let seen = race(&[Does::Drip(90), Does::Win(1)]);
-        assert_eq!(seen.asked.len(), 1, "whoever gets on is waited for");
+        assert_eq!(seen.asked.len(), 1, "a gateway that gets on is waited for");
         let seen = race(&[Does::Drip(110), Does::Win(1)]);
         assert_eq!(seen.asked[1].1, 100);
     }

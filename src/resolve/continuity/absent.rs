@@ -1,4 +1,4 @@
-//! The memory of a build that has none: whoever configures one is refused at the start.
+//! The memory of a build without one. A configuration that names a memory is refused at the start.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::evidence::Evidence;
 use crate::evidence::continuity::Continuity;
 use crate::verdict::Verdict;
 
-/// There is none.
+/// No memory.
 #[derive(Clone)]
 pub(super) enum History {}
 

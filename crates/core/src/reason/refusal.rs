@@ -13,8 +13,6 @@ pub enum Refusal {
     RequestMalformed,
     /// The request did not arrive in time.
     RequestTimeout,
-    /// The head of the request is too long, or has too many headers.
-    HeadTooLarge,
     /// The body is too long.
     BodyTooLarge,
     /// The body is of a media type that the route does not read.
@@ -51,10 +49,9 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
-        Self::HeadTooLarge,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
         Self::NotAcceptable,
@@ -94,7 +91,6 @@ impl Refusal {
                 ("request-malformed", "The request does not have the form that the route expects.")
             }
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
-            Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
             Self::NotAcceptable => ("not-acceptable", "There is no answer in a media type that the request accepts."),

@@ -88,7 +88,7 @@ impl Accounts {
         self.0.storage_ref(address, slot).unwrap_or_else(|never: Infallible| match never {})
     }
 
-    /// Nonce, balance and code hash; those of an empty account if there is none.
+    /// Nonce, balance and code hash; those of an empty account if the account does not exist.
     pub(super) fn account(&self, address: Address) -> AccountInfo {
         self.0.basic_ref(address).unwrap_or_else(|never: Infallible| match never {}).unwrap_or_default()
     }

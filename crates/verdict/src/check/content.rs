@@ -3,7 +3,7 @@
 //! These are heuristics over every string and every member name, and honest cards must pass them. So each looks for a
 //! closed list of forms: a credential by the prefix that its issuer gives it, or by the name of its member; an address
 //! in the authority of a URL or as a whole token; a script by the forms that a browser or shell would run. A digest, a
-//! fingerprint, a public key or a CID is none of these. A credential or a person's data is never repeated in a reason.
+//! fingerprint, a public key or a CID is not one of these. A credential or a person's data is never repeated in a reason.
 
 mod addresses;
 mod personal;

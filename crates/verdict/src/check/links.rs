@@ -81,8 +81,8 @@ fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<
 
 fn of_file(file: &RegistrationFile, name: &EnsName, card: &Card) -> Vec<Link> {
     let mut said = Vec::new();
-    if let Some(told) = &file.name {
-        said.push(compared("agent-registration.json /name", told, card.text("/display_name")));
+    if let Some(stated) = &file.name {
+        said.push(compared("agent-registration.json /name", stated, card.text("/display_name")));
     }
     for (_, endpoint) in file.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")) {
         let same = EnsName::parse(endpoint).is_ok_and(|other| other == *name);

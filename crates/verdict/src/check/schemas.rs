@@ -35,20 +35,44 @@ use clresolve_core::text::excerpt;
 /// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
 /// manifests do not know binds no schema: that is a matter of [`super::verbs`].
 pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
+    bound(card, Bound::Fetched(evidence), records, profile)
+}
+
+/// What is known of the bytes of the bound schemas.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bound<'e> {
+    /// They were fetched.
+    Fetched(&'e SchemaEvidence),
+    /// They are taken to be those that the manifest pins.
+    AsPinned,
+}
+
+impl<'e> Bound<'e> {
+    fn fetched(self, side: Side) -> Option<&'e BoundSchema> {
+        match (self, side) {
+            (Self::Fetched(evidence), Side::Request) => Some(&evidence.request),
+            (Self::Fetched(evidence), Side::Receipt) => Some(&evidence.receipt),
+            (Self::AsPinned, _) => None,
+        }
+    }
+}
+
+pub(super) fn bound(card: &Card, schemas: Bound<'_>, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     let layer = card.class().and_then(|class| profile.layer(class));
     if let Some(manifest) = layer.map(|layer| layer.manifest())
         && let Some(verb) = card.primary_verb().and_then(|verb| manifest.verb(verb))
     {
-        let bound = [(Side::Request, &evidence.request), (Side::Receipt, &evidence.receipt)];
         let mut all_pinned = true;
-        for (side, bound) in bound {
+        for side in Side::ALL {
             let Some(pinned) = Pinned::of(verb.schema(side)) else {
                 all_pinned = false;
                 found.add(Reason::new(Code::SchemaUnpinned).at(side.schema_pointer()));
                 continue;
             };
-            bytes(side, bound, pinned, profile, &mut found);
+            if let Some(fetched) = schemas.fetched(side) {
+                bytes(side, fetched, pinned, profile, &mut found);
+            }
             checksums(side, pinned, records, &mut found);
         }
         if all_pinned {

@@ -11,8 +11,12 @@ use crate::card::Card;
 use crate::manifest::{Manifest, SchemaEntry, Side};
 use crate::profile::{Layer, Profile};
 use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::{excerpt, nearest};
 use clresolve_ipfs::{CidError, ContentId};
+
+/// Verbs at the head of the list for which a likely one is looked for: an honest card has a handful, and each is compared
+/// with every verb of the manifest.
+const MAX_SUGGESTIONS: usize = 8;
 
 /// Everything that is wrong with the card's verbs and schema locations. Without a known class nothing can be judged:
 /// that is a matter of [`super::card`].
@@ -51,8 +55,11 @@ fn implemented(card: &Card, layer: &Layer<'_>, profile: &Profile, found: &mut Fi
     let verbs = card.get("implements").and_then(Value::as_array);
     for (at, verb) in verbs.into_iter().flatten().enumerate() {
         if let Some(verb) = verb.as_str()
-            && let Some(reason) = misnamed(verb, layer, profile)
+            && let Some(mut reason) = misnamed(verb, layer, profile)
         {
+            if at < MAX_SUGGESTIONS && reason.code == Code::VerbUnknown {
+                reason = with_likely(reason, verb, layer.manifest());
+            }
             found.add(reason.observed(excerpt(verb)).at(format!("/implements/{at}")));
         }
     }
@@ -69,6 +76,17 @@ fn misnamed(verb: &str, layer: &Layer<'_>, profile: &Profile) -> Option<Reason> 
     match manifest.verb_by_alias(verb) {
         Some(meant) => Some(Reason::new(Code::VerbAlias).expected(meant.name.as_str())),
         None => Some(Reason::new(Code::VerbUnknown).expected(listed(manifest))),
+    }
+}
+
+/// The reason with the verb that was probably meant, where a verb of the manifest is like this one.
+fn with_likely(reason: Reason, verb: &str, manifest: &Manifest) -> Reason {
+    match nearest(verb, manifest.verbs().iter().map(|known| known.name.as_str())) {
+        Some(likely) => {
+            let message = format!("{} Did you mean `{likely}`?", reason.message);
+            reason.message(message)
+        }
+        None => reason,
     }
 }
 
@@ -307,6 +325,18 @@ mod tests {
         assert_eq!(in_commercial("verify"), NONE);
         assert_eq!(in_commercial("clean"), ["verb-unknown"]);
         assert_eq!(in_commercial("Verify"), ["verb-alias"]);
+    }
+
+    #[test]
+    fn the_verb_that_was_probably_meant_is_named_for_the_first_ones() {
+        let mut document = good();
+        document["implements"] = json!(["sumarize", "translate"]);
+        let messages: Vec<_> = judged(&document, verbs).into_iter().map(|reason| reason.message).collect();
+        let title = Code::VerbUnknown.entry().title;
+        assert_eq!(messages, [format!("{title} Did you mean `summarize`?"), title.to_owned()]);
+        document["implements"] = json!(vec!["sumarize"; MAX_SUGGESTIONS + 1]);
+        let named = judged(&document, verbs).into_iter().filter(|reason| reason.message != title).count();
+        assert_eq!(named, MAX_SUGGESTIONS);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Node<'_> {
         Ok(self.header(parent.or(Some(block))))
     }
 
-    /// The block as JSON, without transactions; null if there is none.
+    /// The block as JSON, without transactions; null if that block does not exist.
     fn header(&self, block: Option<&Sealed>) -> Value {
         let block = block.map(|block| {
             let mut inner = self.fault.header(&block.header);
