@@ -101,6 +101,27 @@ impl Resolver {
         Self::assemble(config.clone(), profiles, chain, content, clock)
     }
 
+    /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
+    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
+        let old = &self.0.walker;
+        let egress = setup::egress(config, Arc::new(SystemLookup))?;
+        let profiles = setup::profiles(config, &egress).await?;
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        check_profile(config, &profiles)?;
+        let walker = Arc::new(Walker {
+            chain: setup::chain(config, &egress, &old.clock)?,
+            sources: ContentSources { content: Arc::new(setup::content(config, &egress)?), ..old.sources.clone() },
+            profiles,
+            config: config.clone(),
+            ..Walker::clone(old)
+        });
+        Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, policy })))
+    }
+
     /// Builds a resolver from its parts, under the system's clock.
     ///
     /// # Errors
@@ -121,11 +142,7 @@ impl Resolver {
         content: Arc<dyn Content>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        if profiles.get(&config.rules.profile).is_none() {
-            let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
-            let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
-            return Err(SetupError::Invalid { what: "profile".to_owned(), detail });
-        }
+        check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
@@ -273,6 +290,15 @@ impl Resolver {
     pub fn now(&self) -> Timestamp {
         self.0.walker.now()
     }
+}
+
+fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError> {
+    if profiles.get(&config.rules.profile).is_some() {
+        return Ok(());
+    }
+    let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
+    let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
+    Err(SetupError::Invalid { what: "profile".to_owned(), detail })
 }
 
 fn policy(rules: &RulesConfig) -> Policy {

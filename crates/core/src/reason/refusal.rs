@@ -11,6 +11,8 @@ use super::URI_PREFIX;
 pub enum Refusal {
     /// The request does not have the form that its route expects.
     RequestMalformed,
+    /// The path of a request to the gate could be another agent's for the next hop.
+    RequestAmbiguous,
     /// The request did not arrive in time.
     RequestTimeout,
     /// The head of the request is too long, or has too many headers.
@@ -41,6 +43,8 @@ pub enum Refusal {
     ProofTooWeak,
     /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
+    /// The verdict is trusted, but the card does not list the network that is asked for.
+    NetworkNotListed,
     /// There is no card under this path.
     CardAbsent,
     /// The resources that cards are generated from cannot be read.
@@ -51,8 +55,9 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::RequestMalformed,
+        Self::RequestAmbiguous,
         Self::RequestTimeout,
         Self::HeadTooLarge,
         Self::BodyTooLarge,
@@ -68,6 +73,7 @@ impl Refusal {
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
+        Self::NetworkNotListed,
         Self::CardAbsent,
         Self::ResourcesUnreadable,
         Self::InternalError,
@@ -93,6 +99,9 @@ impl Refusal {
             Self::RequestMalformed => {
                 ("request-malformed", "The request does not have the form that the route expects.")
             }
+            Self::RequestAmbiguous => {
+                ("request-ambiguous", "The next hop could read another agent in the path of the request.")
+            }
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
             Self::HeadTooLarge => ("head-too-large", "The head of the request is too long, or has too many headers."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
@@ -108,6 +117,7 @@ impl Refusal {
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
+            Self::NetworkNotListed => ("network-not-listed", "The card does not list the network that is asked for."),
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")
