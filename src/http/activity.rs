@@ -242,3 +242,43 @@ impl HttpBody for WatchedBody {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_drips_has_no_more_time_than_another() {
+        let activity = Activity::new();
+        let (idle, head) = (Duration::from_secs(75), Duration::from_secs(10));
+        let opened = activity.now().idle_since;
+        assert_eq!(activity.head_is_due(idle, head), Some(opened + idle));
+        activity.has_received(b"G");
+        let due = activity.head_is_due(idle, head).expect("a head is under way");
+        activity.has_received(b"E");
+        assert_eq!(activity.head_is_due(idle, head), Some(due), "only the first byte counts");
+        assert!((opened + head..opened + idle).contains(&due));
+        assert_eq!(activity.head_is_due(head, idle), Some(opened + head), "both bounds hold");
+        assert!(activity.can_be_refused());
+        activity.has_written(false);
+        assert!(!activity.can_be_refused(), "an answer before it is not written");
+        activity.request_begins(false);
+        assert_eq!(activity.head_is_due(idle, head), None);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_comes_first_keeps_its_connection_from_making_room() {
+        use futures_util::FutureExt as _;
+
+        let activity = Activity::new();
+        activity.make_room();
+        activity.request_begins(false);
+        assert!(activity.told_to_make_room().now_or_never().is_none());
+        activity.has_written(false);
+        let stalled = activity.waiting().expect("its reader takes nothing").since;
+        activity.has_written(false);
+        assert_eq!(activity.waiting().map(|waiting| waiting.since), Some(stalled), "as long as it takes nothing");
+        activity.make_room();
+        assert!(activity.told_to_make_room().now_or_never().is_some());
+    }
+}
