@@ -185,10 +185,7 @@ mod tests {
         sink.clear();
         queue.write_next_to(&mut sink);
         queue.write_next_to(&mut sink);
-        assert_eq!(
-            String::from_utf8(sink).expect("ASCII"),
-            "clresolve: 2 lines of the log were dropped here\nnext\n"
-        );
+        assert_eq!(String::from_utf8(sink).expect("ASCII"), "clresolve: 2 lines of the log were dropped here\nnext\n");
         assert_eq!(queue.waiting().bytes, 0);
     }
 

@@ -132,9 +132,14 @@ mod tests {
         assert_eq!(network(""), Ok(None));
         assert_eq!(network("network=eip155%3A8453"), Ok(Some("eip155:8453".to_owned())));
         assert_eq!(network("network=eip155:1"), Ok(Some("eip155:1".to_owned())));
-        for bad in
-            ["network", "network=", "network=eip155:1&network=eip155:1", "netwrok=eip155:1", "network=a&x=1", "profile=a"]
-        {
+        for bad in [
+            "network",
+            "network=",
+            "network=eip155:1&network=eip155:1",
+            "netwrok=eip155:1",
+            "network=a&x=1",
+            "profile=a",
+        ] {
             assert_eq!(network(bad), Err(Refusal::RequestMalformed), "{bad}");
         }
     }

@@ -74,8 +74,7 @@ impl Reloader {
 }
 
 impl Restart {
-    const ALL: [Self; 6] =
-        [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache];
+    const ALL: [Self; 6] = [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache];
 
     /// Gives `next` the values of `before`. Whether it had others.
     fn keep(self, before: &Config, next: &mut Config) -> bool {

@@ -143,7 +143,8 @@ fn without_a_file_the_signal_is_logged_and_no_more() {
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(log.next().is_some_and(|line| line.contains("listening")));
     let id = child.id().to_string();
-    let signal = |signal: &str| assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+    let signal =
+        |signal: &str| assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
     signal("-HUP");
     assert!(log.any(|line| line.contains("there is no configuration file to read again")));
     signal("-TERM");
