@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
+use super::client_limits::BodyLimits;
 use super::counters::Counters;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
@@ -30,6 +31,8 @@ pub(super) struct AppState {
     pub(super) signatures: Option<Signatures>,
     /// Orloj's agent cards, where resources are configured.
     pub(super) systems: Option<Systems>,
+    /// Bodies of documents to judge.
+    pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
     draining: AtomicBool,
 }
@@ -52,6 +55,7 @@ impl AppState {
             rendered: RenderedCache::new(),
             signatures,
             systems,
+            documents: BodyLimits::new(),
             counters: Counters::new(),
             draining: AtomicBool::new(false),
         }
