@@ -46,6 +46,7 @@ use crate::check::Policy;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, RulesConfig};
+use crate::cpu_pool::CpuPool;
 use crate::fetch::https::Body;
 use crate::fetch::{FetchError, Lookup, SystemLookup};
 use crate::name::EnsName;
@@ -146,7 +147,11 @@ impl Resolver {
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
-        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config }, policy))
+        let pool = CpuPool::start().map_err(|error| SetupError::Invalid {
+            what: "threads".to_owned(),
+            detail: error.to_string(),
+        })?;
+        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, pool: Arc::new(pool) }, policy))
     }
 
     fn over(walker: Walker, policy: Policy) -> Self {
@@ -269,6 +274,12 @@ impl Resolver {
     #[cfg(feature = "cards")]
     pub(crate) async fn document(&self, url: &str) -> Result<Body, FetchError> {
         self.0.walker.sources.content.document(url, self.time_limit()).await
+    }
+
+    /// The threads that judge.
+    #[cfg(feature = "cards")]
+    pub(crate) fn pool(&self) -> &CpuPool {
+        &self.0.walker.pool
     }
 
     /// What is asked of the evidence besides the rules.

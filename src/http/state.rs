@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
+use super::client_limits::BodyLimits;
 use super::counters::Counters;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
@@ -31,6 +32,8 @@ pub(super) struct AppState {
     pub(super) signatures: Option<Arc<Signatures>>,
     /// Orloj's agent cards, where resources are configured.
     pub(super) systems: Option<Systems>,
+    /// Bodies of documents to judge.
+    pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
     /// Labels of the endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
@@ -55,6 +58,7 @@ impl AppState {
             rendered: RenderedCache::new(),
             signatures,
             systems,
+            documents: BodyLimits::new(),
             counters: Counters::new(),
             upstreams: upstreams(config),
             draining: Arc::default(),
