@@ -2,12 +2,14 @@
 //! workers.
 
 use std::io::{BufRead as _, BufReader};
+use std::pin::pin;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use clresolve::config::Config;
 use clresolve::sandbox::World;
 use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
@@ -31,6 +33,12 @@ const IN_ALL: usize = 3 * OF_ONE;
 
 /// Verbs that are none, in a card of just under 256 KiB.
 const VERBS: usize = 131_000;
+
+/// How often the gate is asked.
+const PACE: Duration = Duration::from_millis(50);
+
+/// What is late: the deadline, and as much again for a busy machine.
+const LATE: Duration = Duration::from_millis(300);
 
 /// A running daemon whose log nobody reads.
 struct Daemon {
@@ -186,37 +194,54 @@ async fn clients_that_hold_all_connections_shut_nobody_out() {
     }
 }
 
-/// What the gate takes for a cached name, many times in a row, while `busy` goes on.
-async fn times_of_the_gate(daemon: &Daemon, rounds: usize) -> Vec<Duration> {
-    let mut stream = daemon.connect("127.0.0.3").await;
+/// What the gate takes for a cached name, asked for at a fixed pace, so that a daemon that hangs is asked on.
+async fn times_of_the_gate(daemon: &Daemon, busy: impl Future<Output = ()>) -> Vec<Duration> {
+    let mut pace = tokio::time::interval(PACE);
+    let mut asked = FuturesUnordered::new();
     let mut times = Vec::new();
-    for _ in 0..rounds {
-        let asked = Instant::now();
-        let said = said_on(&mut stream, GOOD).await.expect("an answer");
-        times.push(asked.elapsed());
+    let mut busy = pin!(busy);
+    let ask = async || {
+        let began = Instant::now();
+        let said = daemon.ask("127.0.0.3", GOOD).await;
         assert!(is_open(&said), "{said}");
+        began.elapsed()
+    };
+    loop {
+        tokio::select! {
+            () = &mut busy => break,
+            _ = pace.tick() => asked.push(ask()),
+            Some(time) = asked.next() => times.push(time),
+        }
     }
+    times.extend(asked.collect::<Vec<_>>().await);
     times.sort();
     times
 }
 
+/// Where one card is judged for longer than that, some of these questions would wait for the whole of it. A busy
+/// machine may delay a few.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gate_answers_while_every_worker_judges_the_worst_card() {
     let world = world().await;
     let daemon = warm(&world).await;
     let worst = async |line: usize| {
-        for number in 0..8 {
+        for number in 0..4 {
             let path = format!("/v1/gate/n{line}-{number}.worst.eth/summarize");
-            let from = format!("127.0.1.{}", 1 + line);
-            let said = daemon.ask(&from, &path).await;
+            let said = daemon.ask(&format!("127.0.1.{}", 1 + line), &path).await;
             assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
         }
     };
-    let attack = join_all((0..4).map(worst));
-    let (times, _) = tokio::join!(times_of_the_gate(&daemon, 200), attack);
-    let (median, most) = (times[times.len() / 2], times[times.len() - 1]);
-    println!("the gate takes {median:?} in the middle and {most:?} at most");
-    assert!(times[times.len() * 9 / 10] <= Duration::from_millis(150), "{times:?}");
+    let runs = async {
+        join_all((0..4).map(worst)).await;
+        // The gate does not wait for a run; its end shows in the count.
+        while daemon.count("clresolve_runs_in_flight").await > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let times = times_of_the_gate(&daemon, runs).await;
+    let late = times.iter().filter(|time| **time > LATE).count();
+    println!("the gate: {} answers, {late} late, {:?} at most", times.len(), times[times.len() - 1]);
+    assert!(late * 10 <= times.len(), "{late} of {} are late: {times:?}", times.len());
     assert!(daemon.ask("127.0.0.3", "/livez").await.ends_with("live\n"));
 }
