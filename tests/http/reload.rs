@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
 
 use clresolve::config::Config;
+use clresolve::http::Server;
 use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
 use reqwest::Client;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Answer, GOOD, answer, patient, program};
 
@@ -135,6 +138,37 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     let said = daemon.reload_with(&config);
     assert!(said.contains("http.listen: a change takes a restart") && said.contains("is in force"), "{said}");
     assert_eq!(daemon.gate(DEPRECATED).await.status, 200, "the rest is in force");
+}
+
+/// A question that is open while the gate is tightened is answered by the new policy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tightened_gate_holds_for_questions_that_are_open() {
+    let sandbox = Sandbox::start().await.expect("a sandbox");
+    let mut config = patient(&sandbox);
+    let real = config.chain.endpoints[0].url.socket_addrs(|| None).expect("an address")[0];
+    let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", node.local_addr().expect("an address"));
+    config.chain.endpoints[0].url = url.parse().expect("a URL");
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let mut reloader = server.reloader();
+    let daemon = crate::Daemon::run(server, sandbox);
+    let path = format!("/v1/gate/{DEPRECATED}");
+    let reload_then_answer = async {
+        let (mut asked, _) = node.accept().await.expect("the run asks the node");
+        config.gate.deny = vec![Code::StatusDeprecated];
+        assert_eq!(reloader.reload(&config).await.expect("a good configuration"), []);
+        loop {
+            tokio::spawn(async move {
+                let mut answers = TcpStream::connect(real).await.expect("the node of the sandbox");
+                let _ = copy_bidirectional(&mut asked, &mut answers).await;
+            });
+            (asked, _) = node.accept().await.expect("a later request");
+        }
+    };
+    tokio::select! {
+        answer = daemon.get(&path) => answer.is_closed_gate("status-deprecated"),
+        () = reload_then_answer => {}
+    }
 }
 
 #[test]
