@@ -48,6 +48,11 @@ load rate="10000" seconds="60":
     cargo build --release --bin clresolve --example load
     target/release/examples/load {{rate}} {{seconds}}
 
+# honest, hostile and worst-case traffic against a daemon: was an answer of the gate wrong or late?
+soak seconds="60":
+    cargo build --release --bin clresolve --example soak
+    target/release/examples/soak {{seconds}}
+
 # every row of the table in docs/performance.md
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"

@@ -30,6 +30,7 @@ mod hint;
 mod key;
 mod layout;
 mod lint;
+mod log_queue;
 mod man;
 mod memory;
 mod name;
@@ -55,6 +56,7 @@ mod world;
 use args::{Command, GlobalArgs, Parsed};
 use clap::error::ErrorKind;
 use exit::Exit;
+use log_queue::LastLines;
 use output::Unwritable;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
@@ -91,7 +93,8 @@ fn explain_usage(error: clap::Error) -> Exit {
 
 fn dispatch(parsed: Parsed) -> Exit {
     let Parsed { command, global, moved } = parsed;
-    start_log(global, matches!(command, Command::Serve(_)));
+    // What a daemon's log still holds at the end is written then.
+    let _log = start_log(global, matches!(command, Command::Serve(_)));
     if global.quiet {
         notice::be_quiet();
     }
@@ -141,8 +144,9 @@ fn finish(done: anyhow::Result<Exit>) -> Exit {
     })
 }
 
-/// Logs go to standard error: warnings, more with `-v`, or what `RUST_LOG` says. A daemon logs runs and refusals too.
-fn start_log(global: GlobalArgs, is_daemon: bool) {
+/// Logs go to standard error: warnings, more with `-v`, or what `RUST_LOG` says. A daemon logs runs and refusals too, by
+/// way of a queue, so that no answer waits for a reader of the log.
+fn start_log(global: GlobalArgs, is_daemon: bool) -> Option<LastLines> {
     let level = match global.verbose.saturating_add(u8::from(is_daemon)) {
         _ if global.quiet => "error",
         0 => "warn",
@@ -151,9 +155,15 @@ fn start_log(global: GlobalArgs, is_daemon: bool) {
         _ => "clresolve=trace,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::colour(&std::io::stderr()));
     // Only a second call in one process fails, and then the first log stays.
-    let _ = log.with_ansi(output::colour(&std::io::stderr())).try_init();
+    if is_daemon {
+        let (writer, last_lines) = log_queue::start();
+        let _ = log.with_writer(writer).try_init();
+        return Some(last_lines);
+    }
+    let _ = log.with_writer(std::io::stderr).try_init();
+    None
 }
 
 /// Runs `work` to its end or to Ctrl-C.

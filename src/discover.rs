@@ -9,6 +9,7 @@
 mod target;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -179,13 +180,17 @@ pub struct EnsBound {
 /// Asks a host for its cards and judges them. It never fails: failures are part of the result.
 ///
 /// All URLs are asked in parallel, each within the time limit of one question.
-pub async fn discover(resolver: &Resolver, question: &Question, profile: &Profile) -> Discovery {
+pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Profile>) -> Discovery {
     let deadline = Instant::now() + resolver.time_limit();
     let candidates = question.target.candidates(question.system);
     let answers = join_all(candidates.iter().map(|candidate| resolver.document(candidate.url.as_str()))).await;
-    let answered =
+    let answered: Vec<Answered> =
         candidates.into_iter().zip(answers).map(|(candidate, answer)| Answered::of(candidate, answer)).collect();
-    let (mut discovery, cards) = judged(question, answered, profile);
+    let judge = {
+        let (question, profile) = (question.clone(), Arc::clone(profile));
+        move || judged(&question, answered, &profile)
+    };
+    let (mut discovery, cards) = resolver.pool().run(judge).await;
     if question.bind {
         // The documents and their names share one time limit.
         discovery.ens_bound = timeout_at(deadline, bound(resolver, &cards, &discovery)).await.ok().flatten();

@@ -18,6 +18,7 @@
 //!
 //! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
 
+mod activity;
 mod admission;
 mod agents;
 mod body;
@@ -25,12 +26,16 @@ mod caching;
 mod cards;
 mod client_limits;
 mod connection;
+mod connection_set;
 mod counters;
 mod discover;
 mod face;
 mod fallback;
 mod gate;
+mod gate_path;
 mod gate_response;
+mod head_scan;
+mod in_force;
 mod keys;
 mod lint;
 mod listen;
@@ -40,6 +45,7 @@ mod negotiate;
 mod path;
 mod problem;
 mod registries;
+mod reload;
 mod rendered;
 mod request;
 mod router;
@@ -60,6 +66,9 @@ use crate::config::{BlockSelector, Config, ConfigError};
 use crate::resolve::{Resolver, SetupError};
 use crate::sign::{self, KeyFileError};
 
+use self::face::Door;
+use self::in_force::{InForce, Serving};
+pub use self::reload::{ReloadError, Reloader, Restart};
 use self::signatures::Signatures;
 use self::state::AppState;
 use self::systems::Systems;
@@ -72,7 +81,10 @@ const SANDBOX: &str = "sandbox";
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    state: Arc<AppState>,
+    /// The gate's own listener, where one is configured.
+    gate: Option<(TcpListener, SocketAddr)>,
+    config: Config,
+    in_force: Arc<InForce>,
 }
 
 /// Why the daemon does not start.
@@ -88,8 +100,10 @@ pub enum ServeError {
     #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
     SandboxBeyondLoopback(SocketAddr),
     /// The address cannot be bound.
-    #[error("http.listen: {address}: {detail}")]
+    #[error("{key}: {address}: {detail}")]
     Listen {
+        /// The key of the configuration that names it.
+        key: &'static str,
         /// The address.
         address: SocketAddr,
         /// What the system says.
@@ -121,9 +135,10 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     if matches!(config.chain.block, BlockSelector::Number(_)) {
         return Err(ServeError::NumericBlock);
     }
-    let address = config.http.listen;
-    if config.chain.world == SANDBOX && !address.ip().to_canonical().is_loopback() {
-        return Err(ServeError::SandboxBeyondLoopback(address));
+    for address in [Some(config.http.listen), config.gate.listen].into_iter().flatten() {
+        if config.chain.world == SANDBOX && !address.ip().to_canonical().is_loopback() {
+            return Err(ServeError::SandboxBeyondLoopback(address));
+        }
     }
     if config.chain.world == SANDBOX && config.sign.key.is_some() {
         return Err(ServeError::SandboxSigns);
@@ -135,18 +150,18 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Binds the configured address and builds the resolver. Counts go to the process's recorder (of the crate
-    /// `metrics`); one is installed unless the program has its own. The resolver never connects to this listener.
+    /// Binds the configured addresses and builds the resolver. Counts go to the process's recorder (of the crate
+    /// `metrics`); one is installed unless the program has its own. The resolver never connects to these listeners.
     ///
     /// # Errors
     /// When the address cannot or must not be bound, or the resolver cannot be built.
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
-        let (listener, address) = listen(config.http.listen).await?;
-        let mut config = config.clone();
-        config.network.denied.push(address);
+        let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
+        config.network.denied.push(listeners.all.1);
+        config.network.denied.extend(listeners.gate.as_ref().map(|(_, address)| *address));
         let resolver = Resolver::new(&config).await?;
-        Self::over(listener, address, resolver, &config)
+        Self::over(listeners, resolver, config)
     }
 
     /// Binds the configured address for an existing resolver: one under another clock, or shared with other faces. It
@@ -156,20 +171,15 @@ impl Server {
     /// When the address cannot or must not be bound.
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
-        let (listener, address) = listen(config.http.listen).await?;
-        Self::over(listener, address, resolver, config)
+        Self::over(Listeners::bind(config).await?, resolver, config.clone())
     }
 
-    fn over(
-        listener: TcpListener,
-        address: SocketAddr,
-        resolver: Resolver,
-        config: &Config,
-    ) -> Result<Self, ServeError> {
-        let signatures = sign::open(&config.sign)?.map(Signatures::new);
+    fn over(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
+        let signatures = sign::open(&config.sign)?.map(Signatures::new).map(Arc::new);
         let systems = Systems::open(&config.orloj, resolver.now())?;
-        let state = Arc::new(AppState::new(resolver, config, signatures, systems));
-        Ok(Self { listener, address, state })
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
+        let Listeners { all: (listener, address), gate } = listeners;
+        Ok(Self { listener, address, gate, config, in_force })
     }
 
     /// The address it listens on. Where port 0 is configured it has the port that the system chose.
@@ -177,16 +187,50 @@ impl Server {
         self.address
     }
 
+    /// The address of the gate's own listener, where one is configured.
+    pub fn gate_address(&self) -> Option<SocketAddr> {
+        self.gate.as_ref().map(|(_, address)| *address)
+    }
+
+    /// What puts another configuration in force while the daemon runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader::new(self.config.clone(), Arc::clone(&self.in_force))
+    }
+
     /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
     /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let router = router::router(Arc::clone(&self.state));
-        listen::run(self.listener, router, self.state, stop).await;
+        let gate = self.gate.map(|(listener, _)| (listener, Door::Gate));
+        let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
+        listen::run(listeners, self.in_force, stop).await;
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |error: std::io::Error| ServeError::Listen { address, detail: error.to_string() };
+/// A state with its routes.
+fn serving(state: AppState) -> Serving {
+    let state = Arc::new(state);
+    Serving { router: router::router(Arc::clone(&state)), state }
+}
+
+/// The bound listeners, with their addresses.
+struct Listeners {
+    all: (TcpListener, SocketAddr),
+    gate: Option<(TcpListener, SocketAddr)>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self, ServeError> {
+        let all = listen("http.listen", config.http.listen).await?;
+        let gate = match config.gate.listen {
+            Some(address) => Some(listen("gate.listen", address).await?),
+            None => None,
+        };
+        Ok(Self { all, gate })
+    }
+}
+
+async fn listen(key: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error: std::io::Error| ServeError::Listen { key, address, detail: error.to_string() };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))

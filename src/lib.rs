@@ -55,6 +55,7 @@ internal! {
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;
+mod cpu_pool;
 #[cfg(feature = "daemon")]
 pub mod http;
 #[cfg(feature = "sandbox")]

@@ -46,6 +46,7 @@ use crate::check::Policy;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, RulesConfig};
+use crate::cpu_pool::CpuPool;
 use crate::fetch::https::Body;
 use crate::fetch::{FetchError, Lookup, SystemLookup};
 use crate::name::EnsName;
@@ -101,6 +102,27 @@ impl Resolver {
         Self::assemble(config.clone(), profiles, chain, content, clock)
     }
 
+    /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
+    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
+        let old = &self.0.walker;
+        let egress = setup::egress(config, Arc::new(SystemLookup))?;
+        let profiles = setup::profiles(config, &egress).await?;
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        check_profile(config, &profiles)?;
+        let walker = Arc::new(Walker {
+            chain: setup::chain(config, &egress, &old.clock)?,
+            sources: ContentSources { content: Arc::new(setup::content(config, &egress)?), ..old.sources.clone() },
+            profiles,
+            config: config.clone(),
+            ..Walker::clone(old)
+        });
+        Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, policy })))
+    }
+
     /// Builds a resolver from its parts, under the system's clock.
     ///
     /// # Errors
@@ -121,15 +143,15 @@ impl Resolver {
         content: Arc<dyn Content>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        if profiles.get(&config.rules.profile).is_none() {
-            let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
-            let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
-            return Err(SetupError::Invalid { what: "profile".to_owned(), detail });
-        }
+        check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
-        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config }, policy))
+        let pool = CpuPool::start().map_err(|error| SetupError::Invalid {
+            what: "threads".to_owned(),
+            detail: error.to_string(),
+        })?;
+        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, pool: Arc::new(pool) }, policy))
     }
 
     fn over(walker: Walker, policy: Policy) -> Self {
@@ -254,6 +276,17 @@ impl Resolver {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }
 
+    /// The threads that judge.
+    #[cfg(feature = "cards")]
+    pub(crate) fn pool(&self) -> &CpuPool {
+        &self.0.walker.pool
+    }
+
+    /// What is asked of the evidence besides the rules.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+
     /// The rules that the resolver knows.
     pub fn profiles(&self) -> &Profiles {
         &self.0.walker.profiles
@@ -268,6 +301,15 @@ impl Resolver {
     pub fn now(&self) -> Timestamp {
         self.0.walker.now()
     }
+}
+
+fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError> {
+    if profiles.get(&config.rules.profile).is_some() {
+        return Ok(());
+    }
+    let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
+    let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
+    Err(SetupError::Invalid { what: "profile".to_owned(), detail })
 }
 
 /// What the configured rules ask of the evidence beside the profile.

@@ -7,11 +7,12 @@
 //! words from this file.
 
 mod exposition;
+mod histogram;
 
-use metrics::{Counter, counter, gauge};
+use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
-use clresolve_egress::count::UPSTREAM_REQUESTS;
+use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
 pub use exposition::{Exposition, exposition};
@@ -23,6 +24,8 @@ pub enum Kind {
     Counter,
     /// A number that goes up and down.
     Gauge,
+    /// How many took at most so long, for each of some times.
+    Histogram,
 }
 
 /// A family of metrics: one name, and a series for each set of labels.
@@ -30,7 +33,7 @@ pub enum Kind {
 pub struct Family {
     /// The name in the exposition.
     pub name: &'static str,
-    /// Counter or gauge.
+    /// Counter, gauge or histogram.
     pub kind: Kind,
     /// What is counted, with the names of its labels.
     pub help: &'static str,
@@ -39,6 +42,9 @@ pub struct Family {
 const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
 const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
 const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
+const HTTP_SECONDS: &str = "clresolve_http_request_seconds";
+const HTTP_CONNECTIONS_EVICTED: &str = "clresolve_http_connections_evicted_total";
+const LOG_LINES_DROPPED: &str = "clresolve_log_lines_dropped_total";
 const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
 const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
 const VERDICTS: &str = "clresolve_verdicts_total";
@@ -49,8 +55,13 @@ const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 
 /// Every family.
-pub const FAMILIES: [Family; 13] = [
+pub const FAMILIES: [Family; 17] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
+    Family {
+        name: HTTP_SECONDS,
+        kind: Kind::Histogram,
+        help: "Time from the head of a request to the head of its answer, by route.",
+    },
     Family {
         name: HTTP_HEADS_REFUSED,
         kind: Kind::Counter,
@@ -60,6 +71,16 @@ pub const FAMILIES: [Family; 13] = [
         name: HTTP_CONNECTIONS_REFUSED,
         kind: Kind::Counter,
         help: "Connections closed at once because their client has too many.",
+    },
+    Family {
+        name: HTTP_CONNECTIONS_EVICTED,
+        kind: Kind::Counter,
+        help: "Connections closed while they waited for their client, to make room for others.",
+    },
+    Family {
+        name: LOG_LINES_DROPPED,
+        kind: Kind::Counter,
+        help: "Log lines dropped because standard error took none.",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -76,6 +97,11 @@ pub const FAMILIES: [Family; 13] = [
         name: UPSTREAM_REQUESTS,
         kind: Kind::Counter,
         help: "Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.",
+    },
+    Family {
+        name: UPSTREAM_UP,
+        kind: Kind::Gauge,
+        help: "Whether the latest request to an upstream of the configuration was answered, by kind and label.",
     },
     Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
     Family {
@@ -121,6 +147,11 @@ pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
 
+/// The histogram of the times in which requests to a route are answered.
+pub fn request_times(route: &'static str) -> Histogram {
+    histogram!(HTTP_SECONDS, "route" => route)
+}
+
 /// The head of a request was refused before any route.
 pub fn head_refused() {
     counter!(HTTP_HEADS_REFUSED).increment(1);
@@ -129,6 +160,16 @@ pub fn head_refused() {
 /// A connection was closed at once because its client has too many.
 pub fn connection_refused() {
     counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
+}
+
+/// A connection that waited for its client was closed to make room for another.
+pub fn connection_made_room() {
+    counter!(HTTP_CONNECTIONS_EVICTED).increment(1);
+}
+
+/// A line of the log was dropped.
+pub fn log_line_dropped() {
+    counter!(LOG_LINES_DROPPED).increment(1);
 }
 
 /// The counter of the gate's decisions: `allow`, or the code of the objection.

@@ -1,5 +1,9 @@
 //! The daemon over real sockets, on the sandbox.
 
+#[cfg(unix)]
+#[path = "http/reload.rs"]
+mod reload;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -182,7 +186,7 @@ async fn the_gate_answers_any_method_and_its_own_verbs_only() {
             assert_eq!(answer(daemon.request(method.clone(), path)).await.status, 200, "{method} {path}");
         }
     }
-    for ignored in ["", "/", "/x402/invoke", "/a//b/%2e%2e?profile=none&block=1"] {
+    for ignored in ["", "/", "/x402/invoke", "/a/b?profile=none&block=1&network=none"] {
         let path = format!("/v1/envoy/{GOOD}/summarize{ignored}");
         assert_eq!(daemon.get(&path).await.status, 200, "{path}");
     }
@@ -192,11 +196,89 @@ async fn the_gate_answers_any_method_and_its_own_verbs_only() {
     daemon.get("/v1/gate/no%20name").await.is_closed_gate("name-invalid");
     daemon.get("/v1/gate/%ff.eth").await.is_closed_gate("name-invalid");
     daemon.get("/v1/gate/").await.is_closed_gate("name-invalid");
+    for path in ["/v1/gate/summarizeagent.eth/", "/v1/gate/summarizeagent.eth/summarize/"] {
+        assert_eq!(daemon.get(path).await.status, 200, "{path}");
+    }
     for path in ["/v1/gate", "/v1/gate/a.eth/b/c", "/v1/envoy/a.eth"] {
         daemon.get(path).await.is_closed_gate("route-unknown");
     }
     // What a client asks for does not change what the gate goes by.
     assert_eq!(daemon.get(&format!("/v1/gate/{BAD}?profile=agent-cards/1.0.0%2Breleased")).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_takes_a_network_and_no_other_parameter() {
+    let daemon = Daemon::start(|_| {}).await;
+    let listed = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json()["identity"]["networks"][0].clone();
+    let listed = listed.as_str().expect("a good agent has a network");
+    for path in [format!("/v1/gate/{GOOD}"), format!("/v1/gate/{GOOD}/summarize")] {
+        assert_eq!(daemon.get(&format!("{path}?network={listed}")).await.status, 200, "{path}");
+        let other = daemon.get(&format!("{path}?network=eip155:99999")).await;
+        other.is_closed_gate("network-not-listed");
+        assert_eq!(other.header("clresolve-state"), "trusted");
+        for query in [format!("network={listed}&network={listed}"), "netwrok=x".to_owned(), "network=".to_owned()] {
+            daemon.get(&format!("{path}?{query}")).await.is_closed_gate("request-malformed");
+        }
+    }
+    daemon.get(&format!("/v1/gate/{BAD}?network={listed}")).await.is_closed_gate("entry-version-noncompliant");
+}
+
+/// Each is one agent for the gate and could be another for the next hop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_could_be_another_agents_is_refused() {
+    let daemon = Daemon::start(|_| {}).await;
+    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}/summarize")).await.status, 200, "the name is known and trusted");
+    for path in [
+        format!("/v1/envoy/{GOOD}/summarize/../../evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize/..;/..;/evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize/%2e%2e/%2E%2E/evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize/%252e%252e/evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize/..%2f..%2fevil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize//evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}/summarize\\..\\evil.eth"),
+        format!("/v1/envoy/{GOOD}/summarize#/../../evil.eth/pay"),
+        format!("/v1/envoy/{GOOD}//summarize"),
+        format!("/v1/gate/{GOOD}/summarize//"),
+        "/v1/gate/SummarizeAgent.eth".to_owned(),
+        "/v1/gate/%53ummarizeagent.eth/summarize".to_owned(),
+    ] {
+        let said = said_to(&daemon, format!("GET {path} HTTP/1.1\r\n\r\n")).await;
+        is_shut(&said, "request-ambiguous");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gates_own_listener_serves_the_gate_and_health_alone() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let mut config = patient(&sandbox);
+    config.gate.listen = Some("127.0.0.1:0".parse().expect("an address"));
+    (config.http.connections, config.http.connections_per_client) = (2, 2);
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let gate = server.gate_address().expect("it is configured").to_string();
+    let daemon = Daemon::run(server, sandbox);
+    let _all = [daemon.raw("GET /livez HTTP/1.1\r\nx: ").await, daemon.raw("").await];
+    let ask = async |path: &str| answer(daemon.client.get(format!("http://{gate}{path}"))).await;
+    assert_eq!(ask(&format!("/v1/gate/{GOOD}")).await.status, 200);
+    assert_eq!(ask(&format!("/v1/envoy/{GOOD}/summarize/x")).await.status, 200);
+    assert_eq!((ask("/livez").await.status, ask("/readyz").await.status), (200, 200));
+    for path in [&format!("/v1/verdicts/{GOOD}"), "/", "/v1/reasons"] {
+        ask(path).await.is_closed_gate("route-unknown");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_tells_which_upstream_is_down() {
+    let daemon = Daemon::start(|config| {
+        let mut spare: clresolve::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
+        spare.label = "gone-node".to_owned();
+        config.chain.endpoints.insert(0, spare);
+        config.chain.proof = Some(clresolve::config::ProofDemand::SingleRpc);
+    })
+    .await;
+    daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
+    let ready = daemon.get("/readyz").await;
+    let text = String::from_utf8(ready.body).expect("UTF-8");
+    assert_eq!((ready.status, text.as_str()), (200, "ready\ndown: rpc gone-node\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -519,7 +601,7 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     let _ = endless.write_all(format!("fff0\r\n{}\r\n", " ".repeat(0xfff0)).as_bytes()).await;
 
     assert!(rest(slow_body).await.starts_with("HTTP/1.1 408 "));
-    assert_eq!(rest(slow_head).await, "");
+    is_bare(&rest(slow_head).await, 408);
     assert_eq!(rest(silent).await, "");
     assert!(rest(announced).await.starts_with("HTTP/1.1 413 "));
     assert!(rest(endless).await.starts_with("HTTP/1.1 413 "));
@@ -595,9 +677,24 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
         (format!("GET /v1/%67ate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
         (format!("GET /V1/Gate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
         (format!("GET /v1/verdicts/..%2Fgate%2F{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
-        ("GET /v1/gate/../../livez HTTP/1.1\r\n\r\n".to_owned(), "route-unknown"),
+        ("GET /v1/gate/../../livez HTTP/1.1\r\n\r\n".to_owned(), "request-ambiguous"),
+        // Either length could hide a second request.
+        (
+            format!(
+                "PUT {gate} HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\n"
+            ),
+            "request-malformed",
+        ),
+        (
+            format!(
+                "PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\n"
+            ),
+            "request-malformed",
+        ),
     ] {
-        is_shut(&said_to(&daemon, &request).await, code);
+        let said = said_to(&daemon, &request).await;
+        is_shut(&said, code);
+        assert_eq!(said.matches("HTTP/1.").count(), 1, "{request}: {said}");
     }
     for request in [
         format!("GET {gate} HTTP/1.0\r\n\r\n"),
@@ -607,13 +704,6 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
         format!("PUT {gate} HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc"),
         format!("PUT {gate} HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"),
         format!("PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nnot a length"),
-        // Nothing is read after the answer, so neither length can hide a second request.
-        format!(
-            "PUT {gate} HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\n"
-        ),
-        format!(
-            "PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\n"
-        ),
         format!(
             "GET {gate} HTTP/1.1\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n"
         ),
@@ -640,6 +730,11 @@ async fn what_is_odd_but_not_for_the_gate_is_a_problem() {
         ("CONNECT /livez HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
         ("TRACE /v1/verdicts/a.eth HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
         ("OPTIONS * HTTP/1.1\r\n\r\n", 404, "route-unknown"),
+        (
+            "POST /v1/verdicts HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+            400,
+            "request-malformed",
+        ),
         ("GET /v1/gates HTTP/1.1\r\n\r\n", 404, "route-unknown"),
     ] {
         let said = said_to(&daemon, request).await;
@@ -926,6 +1021,10 @@ fn is_counted(metrics: &str) {
         "clresolve_gate_decisions_total{code=\"allow\"} 0",
         "clresolve_verdicts_total{state=\"trusted\"} 1",
         "clresolve_runs_in_flight 0",
+        "clresolve_http_requests_total{route=\"agent\",class=\"4xx\"} 0",
+        "clresolve_http_requests_total{route=\"lint\",class=\"2xx\"} 0",
+        "clresolve_http_request_seconds_count{route=\"verdict\"} 1",
+        "clresolve_http_request_seconds_bucket{route=\"gate\",le=\"+Inf\"} 1",
         "clresolve_cache_misses_total{cache=\"verdicts\"} 1",
         "clresolve_upstream_requests_total{kind=\"card\",endpoint=\"foreign\",outcome=\"ok\"} 1",
         "# TYPE clresolve_http_connections gauge",

@@ -1,4 +1,4 @@
-//! The end of a command that runs until it is asked to stop.
+//! The end of a command that runs until it is asked to stop, and what asks a daemon to read its configuration again.
 
 /// Ends at Ctrl-C, and on Unix at SIGTERM too. They are heeded from the call on, not from the first poll.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
@@ -32,6 +32,32 @@ impl StopAsks {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+    }
+}
+
+/// What asks this process to read its configuration again (SIGHUP), from [`listen`](Self::listen) on.
+pub(super) struct ReloadAsks {
+    #[cfg(unix)]
+    signal: std::io::Result<tokio::signal::unix::Signal>,
+}
+
+impl ReloadAsks {
+    pub(super) fn listen() -> Self {
+        Self {
+            #[cfg(unix)]
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()),
+        }
+    }
+
+    /// Ends at the next ask.
+    pub(super) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Ok(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 }
 

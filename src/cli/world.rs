@@ -112,13 +112,18 @@ pub(super) async fn settings(
     reader: Reader,
     depth: Depth,
 ) -> anyhow::Result<(Config, Option<Sandbox>)> {
-    let unless_told = Layer { depth: Some(depth), ..Layer::default() };
+    let unless_told = unless_told(depth);
     if !args.sandbox {
         return Ok((configuration(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
     let config = sandbox.config().with([unless_told, layer(args)])?;
     Ok((config, Some(sandbox)))
+}
+
+/// The depth where no source names one.
+pub(super) fn unless_told(depth: Depth) -> Layer {
+    Layer { depth: Some(depth), ..Layer::default() }
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
@@ -138,9 +143,8 @@ pub(super) enum Source {
 /// What each source says, the strongest last.
 pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
     let variable = |key: &str| std::env::var(key).ok();
-    let from_environment = || variable("CLRESOLVE_CONFIG").filter(|p| !p.is_empty()).map(PathBuf::from);
     let mut sources = Vec::new();
-    if let Some(path) = args.rules.config.clone().or_else(from_environment) {
+    if let Some(path) = named_file(args) {
         let layer = Layer::from_file(&path)?;
         sources.push((Source::File(path), layer));
     } else if reader == Reader::People && !args.rules.no_config {
@@ -149,6 +153,12 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     sources.push((Source::Environment, Layer::from_environment(variable)?));
     sources.push((Source::Flags, layer(args)));
     Ok(sources)
+}
+
+/// The configuration file that a flag or the environment names.
+pub(super) fn named_file(args: &WorldArgs) -> Option<PathBuf> {
+    let from_environment = || std::env::var_os("CLRESOLVE_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    args.rules.config.clone().or_else(from_environment)
 }
 
 /// What the flags say.

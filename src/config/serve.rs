@@ -10,7 +10,7 @@ use clresolve_verdict::gate::GatePolicy;
 
 use super::Grade;
 use super::keys::{One, OrNone, table};
-use super::value::{ProofGrade, Time};
+use super::value::{Listener, ProofGrade, Time};
 use crate::reason::{Code, Effect};
 use crate::text::Foreign;
 
@@ -46,7 +46,7 @@ table! {
     headers: usize = 64, [deserialize_with = "headers"];
     /// Longest body that is read, in bytes.
     body_bytes: usize = 64 * 1024, [deserialize_with = "positive"];
-    /// How long a connection may idle before a request. A proxy in front must give up idle connections sooner, or it
+    /// How long a connection may be without a whole request after its last answer. A proxy in front must give up idle connections sooner, or it
     /// meets one that is being closed.
     idle_timeout: Duration = Duration::from_secs(75), [with = "One::<Time>"];
     /// Longest time from the first byte of a request's head to its last.
@@ -70,6 +70,9 @@ table! {
     /// `[gate]`, as one source names its keys.
     layer GateLayer;
 
+    /// A listener for the gate and health alone, with as many connections of its own as the daemon's other one. `None`:
+    /// the gate answers on `http.listen` only.
+    listen: Option<SocketAddr> = None, [with = "OrNone::<Listener>"];
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
     /// Warnings on which it refuses, although the verdict is trusted.
@@ -157,6 +160,7 @@ drain = "6s"
 discover = true
 
 [gate]
+listen = "127.0.0.1:9001"
 deadline = "100ms"
 deny = ["record-recent"]
 
@@ -174,6 +178,7 @@ path = "memory"
         assert_eq!((config.http.head_bytes, config.http.headers, config.http.body_bytes), (2048, 9, 10));
         assert_eq!((config.http.idle_timeout.as_secs(), config.http.head_timeout.as_secs()), (11, 12));
         assert!(config.http.discover && !Config::default().http.discover);
+        assert_eq!(config.gate.listen.map(|listen| listen.port()), Some(9001));
         assert_eq!(config.gate.deadline.as_millis(), 100);
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         let layer = Layer::of(&config);

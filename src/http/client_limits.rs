@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::reason::Refusal;
+
 /// A client, as the limits see it: an IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Client(pub(super) IpAddr);
@@ -58,6 +60,38 @@ impl ClientLimits {
     }
 }
 
+/// Bodies of requests in memory: few at once, and few of one client, so that clients that send slowly or send much cost
+/// little.
+pub(super) struct BodyLimits {
+    all: Arc<Semaphore>,
+    per_client: ClientLimits,
+}
+
+/// Permission to hold a body.
+pub(super) struct BodyPermit {
+    _body: OwnedSemaphorePermit,
+    _of_client: ClientPermit,
+}
+
+impl BodyLimits {
+    /// Most documents to judge that are in memory at once: 16 MiB.
+    const MOST: usize = 64;
+
+    /// Most of them for one client.
+    const MOST_OF_CLIENT: usize = 16;
+
+    pub(super) fn new() -> Self {
+        Self { all: Arc::new(Semaphore::new(Self::MOST)), per_client: ClientLimits::new(Self::MOST_OF_CLIENT) }
+    }
+
+    /// A permit for `client`.
+    pub(super) fn take(&self, client: Client) -> Result<BodyPermit, Refusal> {
+        let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
+        let body = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
+        Ok(BodyPermit { _body: body, _of_client: of_client })
+    }
+}
+
 /// A client in the table. The last one of a client to be dropped removes it.
 struct Listed {
     client: Client,
@@ -91,6 +125,18 @@ mod tests {
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
         assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
+    }
+
+    #[test]
+    fn bodies_are_bounded_in_all_and_for_each_client() {
+        let limits = BodyLimits::new();
+        let of = |number: u8| limits.take(client(&format!("192.0.2.{number}")));
+        let mut held: Vec<_> = (0..BodyLimits::MOST_OF_CLIENT).map(|_| of(1).expect("a permit")).collect();
+        assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
+        held.extend((BodyLimits::MOST_OF_CLIENT..BodyLimits::MOST).map(|at| of(2 + at as u8).expect("a permit")));
+        assert_eq!(of(200).err(), Some(Refusal::Overloaded));
+        held.pop();
+        assert!(of(200).is_ok());
     }
 
     #[tokio::test]

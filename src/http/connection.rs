@@ -4,7 +4,9 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,11 +14,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
+use super::activity::{Activity, Watched, WatchedBody};
 use super::write_timeout::WriteTimeout;
 use crate::config::HttpConfig;
 
@@ -30,13 +33,31 @@ const LINGER_BYTES: usize = 1 << 20;
 /// Longest time that is spent on this.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// Serves one connection to its end. Once `ended` says so, the request in work is the last.
+/// The answer to a head that does not end in time. As bare as hyper's own refusals, and a denial for each proxy, which
+/// silence is not.
+const HEAD_IS_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// How a connection is told to end.
+enum End {
+    /// By itself or by its client.
+    Finished(hyper::Result<()>),
+    /// By its client, whose head is late.
+    HeadIsLate,
+    /// By the daemon, which ends: the request in work is the last.
+    Told,
+    /// By the daemon, which needs its place for another. It waits for its client.
+    MakesRoom,
+}
+
+/// Serves one connection to its end. Once `ended` says so, or the connection makes room, the request in work is the
+/// last.
 ///
 /// # Errors
 /// The client's: it sent no HTTP, was too slow, or went away.
 pub(super) async fn serve<S, H, F>(
     stream: S,
     limits: &HttpConfig,
+    activity: &Arc<Activity>,
     handle: H,
     mut ended: watch::Receiver<bool>,
 ) -> hyper::Result<()>
@@ -47,17 +68,51 @@ where
 {
     let service = service_fn(|request| {
         let answered = handle(request);
-        Box::pin(async { Ok::<_, Infallible>(answered.await) })
+        let activity = Arc::clone(activity);
+        Box::pin(async {
+            let response = answered.await;
+            Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, activity)))
+        })
     });
-    let stream = TokioIo::new(WriteTimeout::new(stream, limits.read_timeout));
-    let mut connection = builder(limits).serve_connection(stream, service);
-    let finished = tokio::select! {
-        finished = poll_fn(|context| connection.poll_without_shutdown(context)) => Some(finished),
-        _ = ended.wait_for(|ended| *ended) => None,
+    let stream = Watched::new(WriteTimeout::new(stream, limits.read_timeout), Arc::clone(activity));
+    let mut connection = builder(limits).serve_connection(TokioIo::new(stream), service);
+    let end = {
+        let mut told = pin!(async {
+            tokio::select! {
+                _ = ended.wait_for(|ended| *ended) => End::Told,
+                () = activity.told_to_make_room() => End::MakesRoom,
+            }
+        });
+        let mut due = pin!(sleep_until(Instant::now()));
+        poll_fn(|context| {
+            if let Poll::Ready(finished) = connection.poll_without_shutdown(context) {
+                return Poll::Ready(End::Finished(finished));
+            }
+            if let Poll::Ready(end) = told.as_mut().poll(context) {
+                return Poll::Ready(end);
+            }
+            // What the connection does changes only while it is polled, so the time is set anew after each poll.
+            let Some(head_is_due) = activity.head_is_due(limits.idle_timeout, limits.head_timeout) else {
+                return Poll::Pending;
+            };
+            if due.deadline() != head_is_due {
+                due.as_mut().reset(head_is_due);
+            }
+            due.as_mut().poll(context).map(|()| End::HeadIsLate)
+        })
+        .await
     };
-    let finished = match finished {
-        Some(finished) => finished,
-        None => {
+    let finished = match end {
+        End::Finished(finished) => finished,
+        End::HeadIsLate => {
+            let mut stream = connection.into_parts().io.into_inner();
+            if activity.can_be_refused() && stream.write_all(HEAD_IS_LATE).await.is_ok() {
+                linger(stream, LINGER_TIME).await;
+            }
+            return Ok(());
+        }
+        End::MakesRoom => return Ok(()),
+        End::Told => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
@@ -68,12 +123,10 @@ where
     finished
 }
 
-/// hyper's settings. Its one timer for heads starts where the last answer ended, so it allows the time that a
-/// connection may be idle and then the time that a head may take.
+/// hyper's settings. Its own timer for heads starts where the last answer ended, so [`serve`] has one instead.
 fn builder(limits: &HttpConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(limits.idle_timeout.saturating_add(limits.head_timeout))
+    http.header_read_timeout(None)
         .max_headers(limits.headers)
         .max_header_size(limits.head_bytes)
         .max_buf_size(limits.head_bytes.max(LEAST_BUFFER))

@@ -1,21 +1,26 @@
 //! The counting of requests and of the gate's decisions.
 
+use std::time::Duration;
+
 use axum::response::Response;
-use metrics::Counter;
+use metrics::{Counter, Histogram};
 
 use super::face::Face;
 use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
 /// The names under which routes are counted, by the start of their paths; the first match counts.
-const ROUTES: [(&str, &str); 13] = [
+const ROUTES: [(&str, &str); 16] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
     ("/v1/verdicts", "batch"),
     ("/v1/cards/", "card"),
+    ("/v1/agents/", "agent"),
+    ("/v1/lint", "lint"),
     ("/v1/agent-systems/", "system-card"),
     ("/.well-known/agent-card.json", "root-card"),
+    ("/.well-known/jwks.json", "keys"),
     ("/v1/discover", "discover"),
     ("/v1/reasons", "reasons"),
     ("/v1/profiles", "profiles"),
@@ -33,6 +38,7 @@ const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 /// The counters of requests, looked up once: a look-up costs more than a count.
 pub(super) struct Counters {
     requests: Vec<[Counter; CLASSES.len()]>,
+    times: Vec<Histogram>,
     allowed: Counter,
     pub(super) exposition: Option<Exposition>,
 }
@@ -41,16 +47,18 @@ impl Counters {
     /// Counts into the recorder of the process: this crate's, unless the program has installed another.
     pub(super) fn new() -> Self {
         let exposition = telemetry::exposition();
-        let names = ROUTES.iter().map(|(_, name)| *name).chain([NO_ROUTE]);
-        let requests = names.map(|route| CLASSES.map(|class| telemetry::requests(route, class))).collect();
-        Self { requests, allowed: telemetry::gate_decisions("allow"), exposition }
+        let names = || ROUTES.iter().map(|(_, name)| *name).chain([NO_ROUTE]);
+        let requests = names().map(|route| CLASSES.map(|class| telemetry::requests(route, class))).collect();
+        let times = names().map(telemetry::request_times).collect();
+        Self { requests, times, allowed: telemetry::gate_decisions("allow"), exposition }
     }
 
-    /// Counts an answer.
-    pub(super) fn count(&self, path: &str, face: Face, response: &Response) {
+    /// Counts an answer, and the time that it took to make.
+    pub(super) fn count(&self, path: &str, face: Face, response: &Response, time: Duration) {
         let route = ROUTES.iter().position(|(start, _)| path.starts_with(start)).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
+        self.times[route].record(time);
         if face != Face::Gate {
             return;
         }

@@ -6,13 +6,22 @@ use percent_encoding::percent_decode_str;
 use super::{gate_response, problem};
 use crate::reason::Refusal;
 
+/// Which listener a request came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// The listener of all faces.
+    All,
+    /// The gate's own listener: the gate and health, and whatever else is asked gets the gate's refusal.
+    Gate,
+}
+
 /// Whom a path addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Face {
     /// The gate, whether the path is one of its routes or not.
     Gate,
-    /// Not the gate to the letter, but a proxy or a framework in front could take the path for one of the gate's. No
-    /// route is looked up for it.
+    /// Not the gate to the letter, but a proxy or a framework in front could take the path for one of the gate's, or it
+    /// came through the gate's own listener. No route is looked up for it.
     DisguisedGate,
     /// Health and counts. An overloaded daemon answers them too, so that a monitor does not take it for dead.
     Health,
@@ -24,6 +33,14 @@ pub(super) enum Face {
 const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
 impl Face {
+    /// The face that answers `path` behind `door`.
+    pub(super) fn behind(door: Door, path: &str) -> Self {
+        match Self::of(path) {
+            Self::Report if door == Door::Gate => Self::DisguisedGate,
+            face => face,
+        }
+    }
+
     /// The face that answers `path`.
     pub(super) fn of(path: &str) -> Self {
         match path {

@@ -10,7 +10,9 @@ use axum::response::Response;
 use tokio::time::timeout;
 
 use super::client_limits::Client;
-use super::gate_response;
+use super::gate_path;
+use super::gate_response::{self, Wanted};
+use super::in_force::InForce;
 use super::log::LogEntry;
 use super::path::segment;
 use super::state::AppState;
@@ -20,27 +22,56 @@ use crate::resolve::Question;
 /// `/v1/gate/{name}`
 pub(super) async fn of_name(
     State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    decide(&state, client, &segment(&uri, 0), None).await
+    decide(&state, &in_force, client, &segment(&uri, 0), wanted(&uri, None)).await
 }
 
-/// `/v1/gate/{name}/{verb}` and `/v1/envoy/{name}/{verb}/{*ignored}`
+/// `/v1/gate/{name}/{verb}`
 pub(super) async fn of_verb(
     State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
-    decide(&state, client, &segment(&uri, 0), Some(&segment(&uri, 1))).await
+    decide(&state, &in_force, client, &segment(&uri, 0), wanted(&uri, Some(segment(&uri, 1)))).await
 }
 
-async fn decide(state: &AppState, client: Client, name: &str, verb: Option<&str>) -> Response {
+/// `/v1/envoy/{name}/{verb}/{*ignored}`: the path and the query are those of the request that is judged, so the query
+/// is not read.
+pub(super) async fn of_envoy(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let wanted = Wanted { verb: Some(segment(&uri, 1)), network: None };
+    decide(&state, &in_force, client, &segment(&uri, 0), Ok(wanted)).await
+}
+
+fn wanted(uri: &Uri, verb: Option<String>) -> Result<Wanted, Refusal> {
+    Ok(Wanted { verb, network: gate_path::network(uri.query().unwrap_or_default())? })
+}
+
+async fn decide(
+    state: &AppState,
+    in_force: &InForce,
+    client: Client,
+    name: &str,
+    wanted: Result<Wanted, Refusal>,
+) -> Response {
     if state.is_draining() {
         return refused(Refusal::Draining, name);
     }
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(refusal) => return refused(refusal, name),
+    };
     match timeout(state.gate.deadline, state.admission.ask(client, Question::new(name))).await {
-        Ok(Ok(answered)) => gate_response::by_verdict(&state.gate, &answered.resolution, verb),
+        // A policy that was tightened while the question was open holds for its answer.
+        Ok(Ok(answered)) => gate_response::by_verdict(&in_force.state().gate, &answered.resolution, &wanted),
         Ok(Err(refusal)) => refused(refusal, name),
         Err(_) => refused(Refusal::DeadlinePassed, name),
     }

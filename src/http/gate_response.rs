@@ -8,17 +8,28 @@ use axum::response::Response;
 use super::log::LogEntry;
 use crate::config::GateConfig;
 use crate::reason::Refusal;
-use crate::verdict::{self, Resolution};
+use crate::verdict::{self, Resolution, Verdict};
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");
 const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
 const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
 
-/// The answer by a verdict: 200 unless the configuration objects.
-pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, verb: Option<&str>) -> Response {
-    let objection = gate.policy().objection(resolution, verb);
+/// What a request wants of the agent. Each only tightens the decision.
+pub(super) struct Wanted {
+    pub(super) verb: Option<String>,
+    /// A network (CAIP-2) that must be among the card's (CL-71).
+    pub(super) network: Option<String>,
+}
+
+/// The answer by a verdict: 200 unless the configuration or the request objects.
+pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wanted) -> Response {
     let verdict = resolution.verdict();
+    let objection = gate.policy().objection(resolution, wanted.verb.as_deref());
+    let objection = objection.or_else(|| {
+        let is_listed = wanted.network.as_ref().is_none_or(|network| lists(verdict, network));
+        (!is_listed).then_some(Refusal::NetworkNotListed.slug())
+    });
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -34,6 +45,10 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, verb: Optio
     }
     response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(objection));
     response
+}
+
+fn lists(verdict: &Verdict, network: &str) -> bool {
+    verdict.identity.as_ref().is_some_and(|agent| agent.networks.iter().any(|listed| listed == network))
 }
 
 /// The answer without a verdict: always 403.

@@ -1,18 +1,21 @@
-//! `POST /v1/lint`: a card of any system, judged by itself.
+//! `POST /v1/lint`: a card of any system, judged by itself. It counts as a run.
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
 use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::problem;
 use super::state::AppState;
 use crate::card::Limits;
+use crate::cpu_pool::PoolFull;
 use crate::lint::judge;
 use crate::profile::Profile;
-use crate::reason::Refusal;
+use crate::reason::{Code, Refusal};
 use crate::system::{CardSystem, Rules};
 
 /// What a query asks for.
@@ -21,18 +24,32 @@ struct Choice {
     profile: Arc<Profile>,
 }
 
-pub(super) async fn card(State(state): State<Arc<AppState>>, request: Request) -> Response {
-    judged(&state, request).await.unwrap_or_else(RequestError::into_response)
+pub(super) async fn card(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    judged(&state, client, request).await.unwrap_or_else(RequestError::into_response)
 }
 
-async fn judged(state: &AppState, request: Request) -> Result<Response, RequestError> {
+async fn judged(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
     let Choice { flavour, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
+    let place = state.documents.take(client)?;
     let bytes = body::json(request, Limits::CARD.bytes, state.http.read_timeout).await?;
-    // The largest card takes some milliseconds, for which other requests must not wait.
     let resolver = state.resolver.clone();
-    let work = move || judge(&bytes, flavour, &Rules::of(&profile), resolver.profiles());
-    let judgement = tokio::task::spawn_blocking(work).await;
-    Ok(Json(judgement.map_err(|_| RequestError::from(Refusal::InternalError))?).into_response())
+    let work = async move {
+        let judging = resolver.clone();
+        let judge = move || judge(&bytes, flavour, &Rules::of(&profile), judging.profiles());
+        let judgement = resolver.pool().try_run(judge).await;
+        drop(place);
+        judgement
+    };
+    let judgement = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+    let excess = judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex);
+    Ok(match excess {
+        Some(excess) => problem::too_complex(excess.observed.as_deref()),
+        None => Json(judgement).into_response(),
+    })
 }
 
 fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {

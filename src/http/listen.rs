@@ -1,111 +1,120 @@
-//! Connections: accepted up to a limit, and drained at the end.
+//! Listeners: connections accepted, served, and drained at the end.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::client_limits::{Client, ClientLimits};
-use super::state::AppState;
+use super::activity::Activity;
+use super::client_limits::Client;
+use super::connection_set::{ConnectionSet, Member};
+use super::face::Door;
+use super::in_force::InForce;
 use super::{connection, request};
 use crate::telemetry;
 
 /// Pause after a connection could not be accepted (no file descriptors are left): trying at once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `stop` ends, then drains.
-pub(super) async fn run(listener: TcpListener, router: Router, state: Arc<AppState>, stop: impl Future<Output = ()>) {
+/// Serves on all listeners until `stop` ends, then drains.
+pub(super) async fn run(
+    listeners: impl IntoIterator<Item = (TcpListener, Door)>,
+    in_force: Arc<InForce>,
+    stop: impl Future<Output = ()>,
+) {
+    let (close, closed) = watch::channel(false);
     let (end, ended) = watch::channel(false);
-    let mut connections = ConnectionSet {
-        router,
-        slots: Arc::new(Semaphore::new(state.http.connections)),
-        per_client: ClientLimits::new(state.http.connections_per_client),
-        open: JoinSet::new(),
-        ended,
-        state: Arc::clone(&state),
-    };
-    connections.accept_until(&listener, stop).await;
+    let limits = in_force.state().http;
+    let mut open = JoinSet::new();
+    for (listener, door) in listeners {
+        let set = ConnectionSet::new(&limits);
+        let service = Service { door, in_force: Arc::clone(&in_force), ended: ended.clone() };
+        open.spawn(serve_until_closed(listener, set, service, closed.clone()));
+    }
+    stop.await;
 
     tracing::info!("draining");
-    state.drain();
-    connections.accept_until(&listener, sleep(state.http.drain_notice)).await;
-    drop(listener);
+    in_force.state().drain();
+    sleep(limits.drain_notice).await;
+    close.send_replace(true);
     end.send_replace(true);
-    let all_done = async { while connections.open.join_next().await.is_some() {} };
-    if timeout(state.http.drain, all_done).await.is_err() {
-        tracing::warn!(cut = connections.open.len(), "the time for draining is over");
+    let all_done = async { while open.join_next().await.is_some() {} };
+    if timeout(limits.drain, all_done).await.is_err() {
+        tracing::warn!("the time for draining is over; requests in work are cut");
     }
 }
 
-/// The open connections, and what a new one needs.
-struct ConnectionSet {
-    router: Router,
-    slots: Arc<Semaphore>,
-    per_client: ClientLimits,
-    open: JoinSet<()>,
+/// What a connection is served by.
+#[derive(Clone)]
+struct Service {
+    door: Door,
+    in_force: Arc<InForce>,
     ended: watch::Receiver<bool>,
-    state: Arc<AppState>,
 }
 
-impl ConnectionSet {
-    async fn accept_until(&mut self, listener: &TcpListener, stop: impl Future<Output = ()>) {
-        let mut stop = pin!(stop);
+/// Accepts until the listener is closed, then waits for the connections that are open.
+async fn serve_until_closed(
+    listener: TcpListener,
+    set: ConnectionSet,
+    service: Service,
+    mut closed: watch::Receiver<bool>,
+) {
+    let mut open = JoinSet::new();
+    {
+        let mut closed = pin!(closed.wait_for(|closed| *closed));
+        let mut arriving = pin!(arrive(&listener, &set));
         loop {
             tokio::select! {
-                () = &mut stop => return,
-                Some(_) = self.open.join_next() => {}
-                accepted = accept(listener, &self.slots) => match accepted {
-                    Ok((stream, client, slot)) => self.start(stream, client, slot),
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        sleep(ACCEPT_PAUSE).await;
-                    }
-                },
+                _ = &mut closed => break,
+                Some(_) = open.join_next() => {}
+                (stream, client, member) = &mut arriving => {
+                    open.spawn(serve(stream, client, member, service.clone()));
+                    arriving.set(arrive(&listener, &set));
+                }
             }
         }
     }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
 
-    fn start(&mut self, stream: TcpStream, client: Client, slot: OwnedSemaphorePermit) {
-        let Some(permit) = self.per_client.take(client) else {
-            telemetry::connection_refused();
-            tracing::debug!(client = %client.0, "a connection was closed: its client has too many");
-            return;
+/// The next connection, once there is room for it.
+async fn arrive(listener: &TcpListener, set: &ConnectionSet) -> (TcpStream, Client, Member) {
+    loop {
+        let (stream, client) = match listener.accept().await {
+            Ok((stream, peer)) => (stream, Client::from(peer.ip())),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
         };
-        let (router, state, ended) = (self.router.clone(), Arc::clone(&self.state), self.ended.clone());
-        self.open.spawn(async move {
-            serve(stream, client, router, state, ended).await;
-            drop((permit, slot));
-        });
+        if let Some(member) = set.take_in(client).await {
+            return (stream, client, member);
+        }
+        telemetry::connection_refused();
+        tracing::debug!(client = %client.0, "a connection was closed: its client has too many");
     }
 }
 
-/// The next connection, once there is a slot for it.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, Client, OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.expect("the slots are never closed");
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer.ip().into(), slot))
-}
-
-async fn serve(stream: TcpStream, client: Client, router: Router, state: Arc<AppState>, ended: watch::Receiver<bool>) {
+async fn serve(stream: TcpStream, client: Client, member: Member, service: Service) {
     // Without it small answers may wait for the client's acknowledgement; they arrive all the same.
     let _ = stream.set_nodelay(true);
     let _open = telemetry::connection_opens();
-    let limits = state.http;
+    let Service { door, in_force, ended } = service;
+    let limits = in_force.state().http;
+    let activity: &Arc<Activity> = &member.activity;
     let handle = |received: hyper::Request<hyper::body::Incoming>| {
-        let (router, state) = (router.clone(), Arc::clone(&state));
-        async move { request::answer(&state, router, client, received.map(Body::new)).await }
+        let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
+        async move { request::answer(&in_force, door, client, &activity, received.map(Body::new)).await }
     };
-    match connection::serve(stream, &limits, handle, ended).await {
+    match connection::serve(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {
             telemetry::head_refused();
             tracing::info!(%error, client = %client.0, "the head of a request was refused");

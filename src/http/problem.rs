@@ -50,6 +50,23 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
     body
 }
 
+/// The document in the request is too complex to judge; `excess` says in what.
+pub(super) fn too_complex(excess: Option<&str>) -> Response {
+    let code = Code::CardTooComplex;
+    let mut body = json!({
+        "type": code.uri(),
+        "title": code.entry().title,
+        "status": StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
+        "code": code,
+    });
+    if let Some(excess) = excess {
+        body["detail"] = Foreign::new(excess).to_string().into();
+    }
+    let mut response = response(StatusCode::UNPROCESSABLE_ENTITY, &body);
+    response.extensions_mut().insert(LogEntry::default().because(Some(code.slug())));
+    response
+}
+
 /// The name is not trusted, so there is no card to hand out (CL-66).
 pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
@@ -97,7 +114,11 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Overloaded | Refusal::Draining | Refusal::ResourcesUnreadable => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
-        Refusal::DeadlinePassed | Refusal::ProofTooWeak | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
+        Refusal::DeadlinePassed
+        | Refusal::ProofTooWeak
+        | Refusal::VerbNotImplemented
+        | Refusal::NetworkNotListed
+        | Refusal::RequestAmbiguous => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::problem;
 use super::state::AppState;
 use crate::reason::{Code, Refusal};
+use crate::telemetry::Exposition;
 
 /// Every code: those of verdicts, and those of refusals.
 pub(super) async fn reasons() -> Json<Value> {
@@ -51,10 +52,16 @@ pub(super) async fn livez() -> &'static str {
     "live\n"
 }
 
-/// The daemon takes requests.
+/// The daemon takes requests. A line for each upstream of the configuration whose latest request was not answered: the
+/// cache still answers then, so the status stays.
 pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
     }
-    (StatusCode::OK, "ready\n").into_response()
+    let mut text = String::from("ready\n");
+    let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();
+    for (kind, label) in down.iter().filter(|(_, label)| state.upstreams.contains(label)) {
+        text.push_str(&format!("down: {kind} {label}\n"));
+    }
+    (StatusCode::OK, text).into_response()
 }

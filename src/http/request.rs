@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -13,8 +15,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tower::Service as _;
 
+use super::activity::Activity;
 use super::client_limits::Client;
-use super::face::Face;
+use super::face::{Door, Face};
+use super::gate_path;
+use super::head_scan::Found;
+use super::in_force::{InForce, Serving};
 use super::log::{self, Asked};
 use super::state::AppState;
 use crate::reason::Refusal;
@@ -27,22 +33,51 @@ const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox"
 pub(super) struct RequestPermit(#[expect(dead_code, reason = "released when it is dropped")] Arc<OwnedSemaphorePermit>);
 
 /// Answers one request. A panic becomes the face's refusal.
-pub(super) async fn answer(state: &AppState, router: Router, client: Client, request: Request<Body>) -> Response {
+pub(super) async fn answer(
+    in_force: &Arc<InForce>,
+    door: Door,
+    client: Client,
+    activity: &Activity,
+    mut request: Request<Body>,
+) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let face = Face::of(uri.path());
+    let face = Face::behind(door, uri.path());
+    let found = activity.request_begins(face == Face::Gate);
+    let Serving { state, router } = in_force.serving();
+    let state = &*state;
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-    let routed = AssertUnwindSafe(route(state, router, client, face, request)).catch_unwind().await;
+    request.extensions_mut().insert(Arc::clone(in_force));
+    let routed = async {
+        match objection(face, found, &request) {
+            Some(refusal) => face.refuse(refusal),
+            None => route(state, router, client, face, request).await,
+        }
+    };
+    let routed = AssertUnwindSafe(routed).catch_unwind().await;
     let mut response = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
     protect(response.headers_mut());
     if is_chunked {
-        // Chunks beside a length are how a second request is smuggled past a proxy (RFC 9112, 6.3). On a connection
-        // that ends here nothing is read after them.
+        // On a connection that ends here nothing is read after the chunks, however another server would read them.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    state.counters.count(uri.path(), face, &response);
+    state.counters.count(uri.path(), face, &response, started.elapsed());
     log::write(&Asked { method: &method, uri: &uri, client, started }, &response, face == Face::Health);
     response
+}
+
+/// What forbids to answer the request at all.
+fn objection(face: Face, found: Found, request: &Request<Body>) -> Option<Refusal> {
+    let headers = request.headers();
+    // The scan sees a length behind chunks, which hyper drops; the headers are of each request, also of one sent ahead.
+    if found.two_lengths || (headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING)) {
+        return Some(Refusal::RequestMalformed);
+    }
+    match face {
+        Face::Gate if found.fragment => Some(Refusal::RequestAmbiguous),
+        Face::Gate => gate_path::check(request.uri().path()).err(),
+        Face::DisguisedGate | Face::Health | Face::Report => None,
+    }
 }
 
 async fn route(

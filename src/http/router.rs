@@ -12,6 +12,7 @@ use super::{agents, cards, discover, fallback, gate, keys, lint, metrics, regist
 pub(super) fn router(state: Arc<AppState>) -> Router {
     let gate = any(gate::of_name);
     let gate_for_verb = any(gate::of_verb);
+    let envoy = any(gate::of_envoy);
     let mut router = Router::new();
     if state.signatures.is_some() {
         router = router.route("/.well-known/jwks.json", get(keys::key_set));
@@ -29,11 +30,13 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/v1/verdicts/", get(verdicts::one))
         .route("/v1/verdicts/{name}", get(verdicts::one))
         .route("/v1/gate/", gate.clone())
-        .route("/v1/gate/{name}", gate)
+        .route("/v1/gate/{name}", gate.clone())
+        .route("/v1/gate/{name}/", gate)
         .route("/v1/gate/{name}/{verb}", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}/", gate_for_verb.clone())
-        .route("/v1/envoy/{name}/{verb}/{*ignored}", gate_for_verb)
+        .route("/v1/gate/{name}/{verb}/", gate_for_verb)
+        .route("/v1/envoy/{name}/{verb}", envoy.clone())
+        .route("/v1/envoy/{name}/{verb}/", envoy.clone())
+        .route("/v1/envoy/{name}/{verb}/{*ignored}", envoy)
         .route("/v1/cards/", get(cards::one))
         .route("/v1/cards/{name}", get(cards::one))
         .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))

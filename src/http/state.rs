@@ -1,11 +1,13 @@
 //! What all requests share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
+use super::client_limits::BodyLimits;
 use super::counters::Counters;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
@@ -27,18 +29,22 @@ pub(super) struct AppState {
     /// Verdicts from the cache, as JSON.
     pub(super) rendered: RenderedCache,
     /// Signs verdicts, where a key is configured.
-    pub(super) signatures: Option<Signatures>,
+    pub(super) signatures: Option<Arc<Signatures>>,
     /// Orloj's agent cards, where resources are configured.
     pub(super) systems: Option<Systems>,
+    /// Bodies of documents to judge.
+    pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
-    draining: AtomicBool,
+    /// Labels of the endpoints and gateways.
+    pub(super) upstreams: BTreeSet<String>,
+    draining: Arc<AtomicBool>,
 }
 
 impl AppState {
     pub(super) fn new(
         resolver: Resolver,
         config: &Config,
-        signatures: Option<Signatures>,
+        signatures: Option<Arc<Signatures>>,
         systems: Option<Systems>,
     ) -> Self {
         Self {
@@ -52,9 +58,17 @@ impl AppState {
             rendered: RenderedCache::new(),
             signatures,
             systems,
+            documents: BodyLimits::new(),
             counters: Counters::new(),
-            draining: AtomicBool::new(false),
+            upstreams: upstreams(config),
+            draining: Arc::default(),
         }
+    }
+
+    /// What follows on `earlier` after a reload. A drain that was announced stays announced.
+    #[must_use]
+    pub(super) fn after(self, earlier: &Self) -> Self {
+        Self { draining: Arc::clone(&earlier.draining), ..self }
     }
 
     /// Whether the daemon is about to end.
@@ -66,4 +80,9 @@ impl AppState {
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
+}
+
+fn upstreams(config: &Config) -> BTreeSet<String> {
+    let endpoints = config.chain.endpoints.iter().map(|endpoint| endpoint.label.clone());
+    endpoints.chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
 }

@@ -30,6 +30,13 @@ impl CachedWalker {
         Self { walker, cache, world }
     }
 
+    /// The same cache in front of another walker. A verdict is found again where its key is the same: world, rules, depth
+    /// and block.
+    pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
+        let world = world_digest(&walker.config);
+        Self { walker, cache: Arc::clone(&self.cache), world }
+    }
+
     /// The fresh verdict, or that of a run.
     pub(super) async fn answer(&self, input: &str, rules: RuleSet) -> Resolution {
         let now = self.walker.now();
@@ -102,6 +109,10 @@ impl CachedWalker {
     }
 }
 
+fn texts(permits: &[impl ToString]) -> Vec<String> {
+    permits.iter().map(ToString::to_string).collect()
+}
+
 /// Digest of the world that answers come from; part of the cache key.
 fn world_digest(config: &Config) -> Arc<str> {
     let chain = &config.chain;
@@ -117,6 +128,9 @@ fn world_digest(config: &Config) -> Arc<str> {
         "quorum": chain.quorum,
         "genesis": chain.genesis.map(|hash| hash.to_string()),
         "gateways": gateways,
+        "allow_hosts": texts(&config.network.allow_hosts),
+        "connect_to": texts(&config.network.connect_to),
+        "ca": config.network.ca_files,
         "require_all_sources": config.rules.require_all_sources,
         "links": config.rules.links,
         "allowed_publishers": config.rules.allowed_publishers,

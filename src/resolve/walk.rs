@@ -19,6 +19,7 @@ use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::cpu_pool::CpuPool;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::links::{self, Links, Registration, RegistrationFile};
 use crate::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
@@ -47,6 +48,8 @@ pub(super) struct Walker {
     /// What earlier runs saw, where a memory is configured.
     pub(super) history: Option<History>,
     pub(super) config: Config,
+    /// Judges the evidence.
+    pub(super) pool: Arc<CpuPool>,
 }
 
 impl Walker {
@@ -56,18 +59,27 @@ impl Walker {
     }
 
     /// The verdict of a run, after `failures` failures in a row.
-    pub(super) async fn run(&self, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
+    pub(super) async fn run(self: &Arc<Self>, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
         let _running = telemetry::run_begins();
-        let mut run = self.gather(name, &rules.policy).await;
-        let judged = |run: &Run| build::resolution(&self.reporter(&rules.profile, &rules.policy), run, failures);
-        let mut resolution = judged(&run);
+        let run = self.gather(name, &rules.policy).await;
+        let (mut run, mut resolution) = self.judged(run, rules, failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
-            resolution = judged(&run);
+            (_, resolution) = self.judged(run, rules, failures).await;
         }
         telemetry::verdict(resolution.verdict().state.as_str());
         log(resolution.verdict());
         resolution
+    }
+
+    /// The run and its verdict, judged apart from the threads that answer requests.
+    async fn judged(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
+        let (walker, rules) = (Arc::clone(self), rules.clone());
+        let judge = move || {
+            let resolution = build::resolution(&walker.reporter(&rules.profile, &rules.policy), &run, failures);
+            (run, resolution)
+        };
+        self.pool.run(judge).await
     }
 
     pub(super) fn reporter<'a>(&'a self, profile: &'a Profile, policy: &'a Policy) -> build::Reporter<'a> {

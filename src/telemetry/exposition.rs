@@ -1,9 +1,9 @@
 //! The counts of this process as Prometheus text.
 //!
-//! The crate has its own recorder because the published one needs sixteen more crates, most of them for histograms that
-//! are not used here, and does not bound the number of series.
+//! The crate has its own recorder because the published one needs sixteen more crates, most of them for histograms of
+//! kinds that are not used here, and does not bound the number of series.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use metrics::atomics::AtomicU64;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
+use clresolve_egress::count::UPSTREAM_UP;
+
+use super::histogram::Times;
 use super::{FAMILIES, Family, Kind};
 
 /// Most series. There are some hundred: routes by class, codes, and a few for each configured endpoint. A defect that
@@ -21,7 +24,11 @@ const MAX_SERIES: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Exposition(Arc<Series>);
 
-type Series = RwLock<HashMap<Key, Arc<AtomicU64>>>;
+#[derive(Debug, Default)]
+struct Series {
+    numbers: RwLock<HashMap<Key, Arc<AtomicU64>>>,
+    times: RwLock<HashMap<Key, Arc<Times>>>,
+}
 
 /// The exposition of this process, installed at the first call; `None` where the program has a recorder of its own,
 /// which then has the counts.
@@ -38,36 +45,59 @@ impl Exposition {
     /// All series, sorted, in the text format 0.0.4 of Prometheus.
     pub fn render(&self) -> String {
         let mut families: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
-        for (key, value) in self.0.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (key, value) in self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).iter() {
             families.entry(family(key.name())).or_default().insert(labels(key), value.load(Ordering::Relaxed));
         }
         let mut text = String::new();
+        let times = self.times();
         for Family { name, kind, help } in &FAMILIES {
+            if let Some(series) = times.get(name) {
+                let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} histogram\n{series}");
+            }
             let Some(series) = families.get(name) else { continue };
-            let word = match kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-            };
+            let word = if *kind == Kind::Gauge { "gauge" } else { "counter" };
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {word}");
             for (labels, value) in series {
                 let _ = match kind {
-                    Kind::Counter => writeln!(text, "{name}{labels} {value}"),
                     Kind::Gauge => writeln!(text, "{name}{labels} {}", f64::from_bits(*value)),
+                    Kind::Counter | Kind::Histogram => writeln!(text, "{name}{labels} {value}"),
                 };
             }
         }
         text
     }
 
+    /// The upstreams whose latest request was not answered: kind and label, sorted.
+    pub fn down(&self) -> BTreeSet<(String, String)> {
+        let series = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
+        let is_down = |value: &AtomicU64| f64::from_bits(value.load(Ordering::Relaxed)) == 0.0;
+        let down = series.iter().filter(|(key, value)| key.name() == UPSTREAM_UP && is_down(value));
+        let of = |key: &Key, name: &str| {
+            key.labels().find(|label| label.key() == name).map(|label| label.value().to_owned()).unwrap_or_default()
+        };
+        down.map(|(key, _)| (of(key, "kind"), of(key, "endpoint"))).collect()
+    }
+
+    /// The text of the histograms, by family.
+    fn times(&self) -> HashMap<&'static str, String> {
+        let mut families: HashMap<&str, BTreeMap<String, String>> = HashMap::new();
+        for (key, times) in self.0.times.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            let (name, labels) = (family(key.name()), labels(key));
+            let text = times.render(name, labels.trim_matches(['{', '}']));
+            families.entry(name).or_default().insert(labels, text);
+        }
+        families.into_iter().map(|(name, series)| (name, series.into_values().collect())).collect()
+    }
+
     /// The series of `key`, where it is one of ours and there is room.
     fn series(&self, key: &Key, kind: Kind) -> Option<Arc<AtomicU64>> {
-        if let Some(series) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
         }
-        if !FAMILIES.iter().any(|family| family.name == key.name() && family.kind == kind) {
+        if !is_ours(key, kind) {
             return None;
         }
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.numbers.write().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_SERIES && !all.contains_key(key) {
             return None;
         }
@@ -88,9 +118,20 @@ impl Recorder for Exposition {
         self.series(key, Kind::Gauge).map_or_else(Gauge::noop, Gauge::from_arc)
     }
 
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        if !is_ours(key, Kind::Histogram) {
+            return Histogram::noop();
+        }
+        let mut all = self.0.times.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_SERIES && !all.contains_key(key) {
+            return Histogram::noop();
+        }
+        Histogram::from_arc(Arc::clone(all.entry(key.clone()).or_default()))
     }
+}
+
+fn is_ours(key: &Key, kind: Kind) -> bool {
+    FAMILIES.iter().any(|family| family.name == key.name() && family.kind == kind)
 }
 
 /// The name in the table of families.
@@ -151,10 +192,41 @@ mod tests {
                      # HELP clresolve_upstream_requests_total Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.\n\
                      # TYPE clresolve_upstream_requests_total counter\n\
                      clresolve_upstream_requests_total{kind=\"card\",endpoint=\"foreign\",outcome=\"throttled\"} 1\n\
-                     clresolve_upstream_requests_total{kind=\"rpc\",endpoint=\"own-node\",outcome=\"ok\"} 2\n",
+                     clresolve_upstream_requests_total{kind=\"rpc\",endpoint=\"own-node\",outcome=\"ok\"} 2\n\
+                     # HELP clresolve_upstream_up Whether the latest request to an upstream of the configuration was answered, by kind and label.\n\
+                     # TYPE clresolve_upstream_up gauge\n\
+                     clresolve_upstream_up{kind=\"rpc\",endpoint=\"own-node\"} 1\n",
                 )
             );
         });
+    }
+
+    #[test]
+    fn an_upstream_is_down_until_it_answers_again() {
+        let exposition = Exposition::default();
+        let down = || exposition.down().into_iter().map(|(kind, label)| kind + " " + &label).collect::<Vec<_>>();
+        metrics::with_local_recorder(&exposition, || {
+            telemetry::upstream(Upstream::Gateway, "kubo", RequestOutcome::Timeout);
+            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Failed);
+            telemetry::upstream(Upstream::Card, telemetry::FOREIGN, RequestOutcome::Failed);
+            assert_eq!(down(), ["gateway kubo", "rpc node"]);
+            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Ok);
+            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Forbidden);
+            assert_eq!(down(), ["gateway kubo"]);
+        });
+    }
+
+    #[test]
+    fn times_are_a_histogram() {
+        let exposition = Exposition::default();
+        metrics::with_local_recorder(&exposition, || {
+            telemetry::request_times("gate").record(0.14);
+            metrics::histogram!("clresolve_upstream_up").record(1.0);
+        });
+        let text = exposition.render();
+        assert!(text.starts_with("# HELP clresolve_http_request_seconds Time from"), "{text}");
+        assert!(text.contains("clresolve_http_request_seconds_bucket{route=\"gate\",le=\"0.15\"} 1\n"), "{text}");
+        assert_eq!(text.lines().count(), 2 + 15 + 2);
     }
 
     #[test]

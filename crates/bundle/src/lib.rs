@@ -42,7 +42,7 @@ pub const MAX_BYTES: usize = 32 << 20;
 
 /// What the JSON of a bundle may use up. The evidence of a step nests a few levels below the verdict; the values are
 /// those of a verdict and some lists of endpoints.
-const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024 };
+const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024, ..Limits::DOCUMENT };
 
 /// A bundle whose form and digest are right. Nothing in it is believed yet.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::system;
 use crate::system::{CardSystem, Detection, Rules};
-use clresolve_core::json::locate;
+use clresolve_core::json::locate::{self, Places, Positions};
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_verdict::card::Card;
@@ -89,11 +89,12 @@ pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Repor
             other => (None, placed_all(vec![unrecognised(&other)], text)),
         },
     };
+    findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
+    let mut positions = Positions::new(text);
     for finding in &mut findings {
-        let position = finding.span.as_ref().map(|span| locate::line_and_column(text, span.start));
+        let position = finding.span.as_ref().map(|span| positions.advance(span.start));
         (finding.line, finding.column) = position.unzip();
     }
-    findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     Report {
         system,
         version: system.zip(card.ok()).and_then(|(system, card)| system.version(&card)),
@@ -143,25 +144,27 @@ fn unrecognised(detection: &Detection) -> Reason {
 }
 
 fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
-    reasons.into_iter().map(|reason| placed(reason, text)).collect()
+    let pointers: Vec<String> = reasons.iter().filter_map(|reason| reason.place.clone()).collect();
+    let places = Places::of(text, pointers.iter().map(String::as_str));
+    reasons.into_iter().map(|reason| placed(reason, &places)).collect()
 }
 
 /// The finding for a reason, with its place in the text.
-fn placed(reason: Reason, text: &str) -> Finding {
+fn placed(reason: Reason, places: &Places<'_>) -> Finding {
     let place = reason.place.as_deref().and_then(|pointer| {
-        let exact = locate::find(text, pointer).map(|place| match (reason.code, place.key) {
+        let exact = places.get(pointer).map(|place| match (reason.code, &place.key) {
             (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
-            _ => place.value,
+            _ => place.value.clone(),
         });
-        exact.or_else(|| around(text, pointer))
+        exact.or_else(|| around(places, pointer))
     });
     finding(reason, place)
 }
 
 /// Where a missing member belongs: the name of the value that lacks it, or the start of the text's one object.
-fn around(text: &str, pointer: &str) -> Option<Range<usize>> {
-    let place = locate::find_nearest(text, pointer)?;
-    Some(place.key.unwrap_or(place.value.start..place.value.start + 1))
+fn around(places: &Places<'_>, pointer: &str) -> Option<Range<usize>> {
+    let place = places.nearest(pointer)?;
+    Some(place.key.clone().unwrap_or(place.value.start..place.value.start + 1))
 }
 
 /// The finding for a text that is no card.
@@ -179,7 +182,7 @@ fn refused(error: &JsonError, text: &str, profile: &Profile) -> Finding {
         }
         JsonError::NotJson { line, column, .. }
         | JsonError::TooDeep { line, column, .. }
-        | JsonError::TooManyValues { line, column, .. } => Some(at(text, *line, *column)),
+        | JsonError::TooComplex { line, column, .. } => Some(at(text, *line, *column)),
     };
     finding(reason, span)
 }

@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
 use clresolve_core::json::JsonError;
-use clresolve_core::reason::{Code, Effect, Reason, sort};
+use clresolve_core::reason::{Code, Effect, Reason, Step, sort};
 
 mod canonical;
 mod header;
@@ -42,6 +42,12 @@ pub const MAX_SIGNATURES: usize = 16;
 
 /// Most keys that one signature is tried with. Several keys are possible only if a root or the signature names none.
 const MAX_TRIED_KEYS: usize = 8;
+
+/// Most attempts to verify a signature of one card: a key and a canonical form each. An honest card needs a few.
+const MAX_ATTEMPTS: usize = 64;
+
+/// Most bytes that the attempts hash: those of a card of 100 KiB with several signatures.
+const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 
 /// A private key that signs cards.
 pub trait CardSigner {
@@ -215,9 +221,10 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     };
     let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
     let mut signatures = Vec::new();
+    let mut budget = Budget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
     for (index, entry) in list.iter().enumerate() {
         let mut stated = StatedHeader::default();
-        let outcome = header::read(entry, &mut stated).and_then(|entry| holds(&entry, &payloads, roots));
+        let outcome = header::read(entry, &mut stated).and_then(|entry| holds(&entry, &payloads, roots, &mut budget));
         let outcome = outcome.unwrap_or_else(|reason| {
             let code = reason.code;
             reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
@@ -231,6 +238,25 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
     }
     sort(&mut reasons);
     Verification { state, signatures, reasons }
+}
+
+/// What the signatures of one card may still cost together.
+struct Budget {
+    attempts: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    /// Spends one attempt over `input`.
+    fn attempt(&mut self, input: &[u8]) -> Result<(), Box<Reason>> {
+        let left = self.attempts.checked_sub(1).zip(self.bytes.checked_sub(input.len()));
+        let (attempts, bytes) = left.ok_or_else(|| {
+            let observed = "more signatures, keys and bytes than one card may have together";
+            Box::new(Reason::new(Code::CardTooComplex).in_step(Step::Signature).observed(observed))
+        })?;
+        *self = Self { attempts, bytes };
+        Ok(())
+    }
 }
 
 /// The payloads that signatures may cover.
@@ -259,7 +285,12 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Checks a signature under the keys of all roots.
-fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<SignatureOutcome, Box<Reason>> {
+fn holds(
+    entry: &Entry<'_>,
+    payloads: &Payloads,
+    roots: &TrustRoots,
+    budget: &mut Budget,
+) -> Result<SignatureOutcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
     let named: Vec<(&Root, &PublicKey)> = roots
         .iter()
@@ -287,6 +318,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<S
         payloads.each().map(|(form, payload)| (form, signing_input(entry.protected, payload))).collect();
     for (root, key) in fitting.take(MAX_TRIED_KEYS) {
         for (form, input) in &inputs {
+            budget.attempt(input)?;
             if key.has_signed(input, &entry.signature) {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
                 return Ok(SignatureOutcome::Verified { root, key, form: *form });

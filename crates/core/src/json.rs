@@ -1,4 +1,4 @@
-//! Strict JSON: one value, an object, no duplicate key, bounded in size, depth and number of values.
+//! Strict JSON: one value, an object, no duplicate key, bounded in size, depth, number of values and length of paths.
 //!
 //! `serde_json` keeps the last of two equal keys without a word; a reader that keeps the first would see another card
 //! under the same checksum. So the tree is built by a visitor of our own, which refuses the second one.
@@ -24,15 +24,32 @@ pub struct Limits {
     pub levels: usize,
     /// Most values of any kind, containers included.
     pub values: usize,
+    /// Most bytes of one member's name.
+    pub name: usize,
+    /// Most bytes in the paths of all values together. Many readers name the path of each value to which they object, and
+    /// long names around many values are how a small text makes them fill the memory.
+    pub paths: usize,
 }
 
 impl Limits {
-    /// A card (X-8): 256 KiB and 16 levels. No text of that size holds more than 131,072 values.
-    pub const CARD: Self = Self { bytes: 256 * 1024, levels: 16, values: 128 * 1024 };
+    /// A card (X-8): 256 KiB and 16 levels. The densest published documents, JSON Schemas that a card may embed, have a
+    /// value for each 32 bytes without white space, names of 47 bytes, and as many bytes of paths as of text: all far
+    /// below these limits. They keep the judgement of the worst card within 20 ms and 16 MiB.
+    pub const CARD: Self =
+        Self { bytes: 256 * 1024, levels: 16, values: 16 * 1024, name: 1024, paths: 2 * 1024 * 1024 };
 
-    /// A schema, manifest or profile: larger and deeper than a card, for a schema nests two or three levels for each
+    /// A schema that a publisher serves: no larger than a card, but deeper.
+    pub const SCHEMA: Self = Self { levels: 64, ..Self::CARD };
+
+    /// A schema, manifest or profile that this build or the operator chose: larger and deeper than a card, for a schema nests two or three levels for each
     /// level that it describes; still far below the 128 levels at which the JSON reader itself gives up.
-    pub const DOCUMENT: Self = Self { bytes: 4 * 1024 * 1024, levels: 64, values: 512 * 1024 };
+    pub const DOCUMENT: Self = Self {
+        bytes: 4 * 1024 * 1024,
+        levels: 64,
+        values: 512 * 1024,
+        name: Self::CARD.name,
+        paths: 64 * 1024 * 1024,
+    };
 }
 
 /// Parses `bytes` as exactly one JSON object.
@@ -47,9 +64,9 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if text.starts_with('\u{feff}') {
         return Err(JsonError::ByteOrderMark);
     }
-    let state = State { limits, values: Cell::new(0), fault: RefCell::new(None) };
+    let state = State { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Seed { state: &state, level: 0 }
+    let value = Seed { state: &state, level: 0, path: 0 }
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| state.explain(&error))?;
@@ -114,13 +131,15 @@ pub enum JsonError {
         /// The limit.
         limit: usize,
     },
-    /// More values than [`Limits::values`].
-    #[error("line {line}, column {column}: more than {limit} values")]
-    TooManyValues {
+    /// More of something than readers should have to work through.
+    #[error("line {line}, column {column}: more than {limit} {excess}")]
+    TooComplex {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
+        /// What there is too much of.
+        excess: Excess,
         /// The limit.
         limit: usize,
     },
@@ -138,6 +157,30 @@ pub enum JsonError {
     },
 }
 
+/// What a text has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    /// More than [`Limits::values`].
+    #[error("values")]
+    Values,
+    /// More than [`Limits::name`].
+    #[error("bytes in the name of a member")]
+    Name,
+    /// More than [`Limits::paths`].
+    #[error("bytes in the paths of all values")]
+    Paths,
+}
+
+impl Excess {
+    const fn limit(self, limits: Limits) -> usize {
+        match self {
+            Self::Values => limits.values,
+            Self::Name => limits.name,
+            Self::Paths => limits.paths,
+        }
+    }
+}
+
 impl JsonError {
     /// The reason that a card with this error gets.
     pub fn reason(&self) -> Reason {
@@ -145,7 +188,8 @@ impl JsonError {
             Self::NotUtf8 { .. } => (Code::CardNotUtf8, None),
             Self::TooDeep { .. } => (Code::CardTooDeep, None),
             Self::DuplicateKey { pointer, .. } => (Code::CardDuplicateKey, Some(pointer)),
-            Self::TooLarge { .. } | Self::TooManyValues { .. } => (Code::SourceOversize, None),
+            Self::TooComplex { .. } => (Code::CardTooComplex, None),
+            Self::TooLarge { .. } => (Code::SourceOversize, None),
             Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (Code::CardNotJson, None),
         };
         let reason = Reason::new(code).in_step(Step::Card).observed(excerpt(&self.to_string()));
@@ -159,6 +203,7 @@ impl JsonError {
 struct State {
     limits: Limits,
     values: Cell<usize>,
+    paths: Cell<usize>,
     fault: RefCell<Option<Fault>>,
 }
 
@@ -171,7 +216,7 @@ struct Fault {
 
 enum FaultKind {
     TooDeep,
-    TooManyValues,
+    TooComplex(Excess),
     DuplicateKey(String),
 }
 
@@ -181,9 +226,17 @@ impl State {
         E::custom("refused")
     }
 
-    fn count<E: serde::de::Error>(&self) -> Result<(), E> {
+    /// Counts a value whose path has `path` bytes.
+    fn count<E: serde::de::Error>(&self, path: usize) -> Result<(), E> {
         self.values.set(self.values.get() + 1);
-        if self.values.get() > self.limits.values { Err(self.refuse(FaultKind::TooManyValues)) } else { Ok(()) }
+        self.paths.set(self.paths.get() + path);
+        if self.values.get() > self.limits.values {
+            return Err(self.refuse(FaultKind::TooComplex(Excess::Values)));
+        }
+        if self.paths.get() > self.limits.paths {
+            return Err(self.refuse(FaultKind::TooComplex(Excess::Paths)));
+        }
+        Ok(())
     }
 
     /// Notes on the way out of a fault in which member or item it lies.
@@ -200,8 +253,8 @@ impl State {
             Some(Fault { kind: FaultKind::TooDeep, .. }) => {
                 JsonError::TooDeep { line, column, limit: self.limits.levels }
             }
-            Some(Fault { kind: FaultKind::TooManyValues, .. }) => {
-                JsonError::TooManyValues { line, column, limit: self.limits.values }
+            Some(Fault { kind: FaultKind::TooComplex(excess), .. }) => {
+                JsonError::TooComplex { line, column, excess, limit: excess.limit(self.limits) }
             }
             Some(Fault { kind: FaultKind::DuplicateKey(key), path }) => {
                 let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
@@ -215,6 +268,8 @@ impl State {
 struct Seed<'s> {
     state: &'s State,
     level: usize,
+    /// Bytes of the value's path, escapes not counted.
+    path: usize,
 }
 
 impl Seed<'_> {
@@ -224,13 +279,18 @@ impl Seed<'_> {
         }
         Ok(Self { level: self.level + 1, ..self })
     }
+
+    /// For a value in a container, behind a segment of `bytes` bytes.
+    const fn below(self, bytes: usize) -> Self {
+        Self { path: self.path + 1 + bytes, ..self }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.state.count()?;
+        self.state.count(self.path)?;
         deserializer.deserialize_any(self)
     }
 }
@@ -274,7 +334,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.inner()?;
         let mut list = Vec::new();
         loop {
-            match items.next_element_seed(seed) {
+            match items.next_element_seed(seed.below(digits(list.len()))) {
                 Ok(Some(item)) => list.push(item),
                 Ok(None) => return Ok(Value::Array(list)),
                 Err(error) => {
@@ -289,10 +349,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.inner()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
+            if key.len() > self.state.limits.name {
+                return Err(self.state.refuse(FaultKind::TooComplex(Excess::Name)));
+            }
             if object.contains_key(&key) {
                 return Err(self.state.refuse(FaultKind::DuplicateKey(key)));
             }
-            match members.next_value_seed(seed) {
+            match members.next_value_seed(seed.below(key.len())) {
                 Ok(value) => object.insert(key, value),
                 Err(error) => {
                     self.state.leave(|| key);
@@ -302,6 +365,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
         }
         Ok(Value::Object(object))
     }
+}
+
+/// The number of digits of an index.
+fn digits(index: usize) -> usize {
+    index.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
 #[cfg(test)]
@@ -364,10 +432,25 @@ mod tests {
     #[test]
     fn bytes_and_values_are_bounded() {
         assert_eq!(parse(b"{\"a\":\"\xff\"}", Limits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
-        let limits = Limits { bytes: 20, levels: 4, values: 3 };
+        let limits = Limits { bytes: 20, levels: 4, values: 3, name: 4, paths: 100 };
         assert!(parse(br#"{"a":[1]}"#, limits).is_ok());
-        assert!(matches!(parse(br#"{"a":[1,2]}"#, limits), Err(JsonError::TooManyValues { limit: 3, .. })));
         assert_eq!(parse(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
+        let excess = |text: &str| match parse(text.as_bytes(), limits) {
+            Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
+            _ => None,
+        };
+        assert_eq!(excess(r#"{"a":[1,2]}"#), Some((Excess::Values, 3)));
+        assert_eq!((excess(r#"{"abcd":1}"#), excess(r#"{"abcde":1}"#)), (None, Some((Excess::Name, 4))));
+    }
+
+    #[test]
+    fn the_paths_of_all_values_are_bounded_together() {
+        // The paths are "", /ab, /ab/0 and /ab/1: 13 bytes.
+        let limits = |paths| Limits { paths, ..Limits::CARD };
+        let text = br#"{"ab":[1,2]}"#;
+        assert!(parse(text, limits(13)).is_ok());
+        assert!(matches!(parse(text, limits(12)), Err(JsonError::TooComplex { excess: Excess::Paths, limit: 12, .. })));
+        assert_eq!([0, 9, 10, 99, 100].map(digits), [1, 1, 2, 2, 3]);
     }
 
     #[test]
@@ -377,6 +460,7 @@ mod tests {
         assert_eq!(code(b"[]"), Code::CardNotJson);
         assert_eq!(code(b"\xef\xbb\xbf{}"), Code::CardNotJson);
         assert_eq!(code(nested(17).as_bytes()), Code::CardTooDeep);
+        assert_eq!(code(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(Limits::CARD.values)).as_bytes()), Code::CardTooComplex);
         assert_eq!(code(br#"{"a":1,"a":2}"#), Code::CardDuplicateKey);
         assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), Code::SourceOversize);
     }

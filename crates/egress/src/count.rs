@@ -2,10 +2,13 @@
 //!
 //! No label is foreign text: endpoints and gateways have the labels of the configuration.
 
-use metrics::counter;
+use metrics::{counter, gauge};
 
 /// The counter of upstream requests, by kind, label of the endpoint and outcome.
 pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
+
+/// The gauge of upstreams: 1 where the latest request was answered, else 0. By kind and label of the endpoint.
+pub const UPSTREAM_UP: &str = "clresolve_upstream_up";
 
 /// The label of every host that a name, a card or a contract chose.
 pub const FOREIGN: &str = "foreign";
@@ -47,6 +50,11 @@ pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
     let labels =
         [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
+    // What the guard forbids says nothing of the upstream, and hosts that a name chose are nobody's upstream.
+    if label != FOREIGN && outcome != RequestOutcome::Forbidden {
+        let up = if outcome == RequestOutcome::Ok { 1.0 } else { 0.0 };
+        gauge!(UPSTREAM_UP, &labels[..2]).set(up);
+    }
 }
 
 impl Upstream {

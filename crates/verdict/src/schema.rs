@@ -18,6 +18,10 @@ const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 /// Most violations that are reported of one document, where the verdict is the same after the first one.
 pub const MAX_VIOLATIONS: usize = 64;
 
+/// Most violations of one document that are looked at. An honest card of 256 KiB that is written for another version of
+/// its schema has a few hundred; one with more is too complex to judge.
+pub const MAX_OBJECTIONS: usize = 4096;
+
 /// A schema, checked for strictness and compiled once.
 #[derive(Debug)]
 pub struct Schema {
@@ -61,12 +65,12 @@ impl Schema {
         self.every_violation(instance).take(MAX_VIOLATIONS).collect()
     }
 
-    /// Everything that `instance` violates: as many things as it has values, and more. For whoever takes some of them for
-    /// less than others, and must not miss one behind those.
+    /// Everything that `instance` violates, but no more than [`MAX_OBJECTIONS`] and a few: one more than that many means
+    /// that there are further ones. For a caller that must not miss one violation behind others that matter less.
     pub fn every_violation<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = Violation> + 'i {
         let is_valid = self.accepts(instance);
         let errors = (!is_valid).then(|| self.validator.iter_errors(instance));
-        errors.into_iter().flatten().flat_map(|error| Violation::of(&error))
+        errors.into_iter().flatten().flat_map(|error| Violation::of(&error)).take(MAX_OBJECTIONS + 1)
     }
 }
 

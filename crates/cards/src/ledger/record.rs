@@ -35,7 +35,7 @@ const COUNTERFACTUAL: u8 = 5;
 const MAX_POINT: f64 = 1e100;
 
 /// Limits of a line: many times the levels and values of the published encoding.
-const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024 };
+const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024, ..Limits::DOCUMENT };
 
 /// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,6 +3,8 @@
 //! Before that, members of a 1.0 card with their default value are left out, unless they are required or explicitly
 //! optional. Members that the messages do not name are never left out, so the signature covers them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Number, Value};
 
 use super::message::{AGENT_CARD, Kind, Member, Presence};
@@ -128,24 +130,52 @@ fn unsafe_integer(card: &Value) -> Option<String> {
         // A double beyond that bound is an integer.
         None => number.as_f64().is_none_or(|double| double.abs() > MAX_INTEGER as f64),
     };
-    let mut open = vec![(Vec::<String>::new(), card)];
-    while let Some((path, value)) = open.pop() {
-        let below = |segment: String| path.iter().cloned().chain([segment]).collect::<Vec<_>>();
-        match value {
-            Value::Number(number) if is_unsafe(number) => {
-                return Some(pointer::of(path.iter().map(String::as_str)));
-            }
-            Value::Array(list) => {
-                open.extend(list.iter().enumerate().map(|(at, item)| (below(at.to_string()), item)));
-            }
-            Value::Object(members) => {
-                let members = members.iter().filter(|(name, _)| !path.is_empty() || *name != SIGNATURES);
-                open.extend(members.map(|(name, member)| (below(name.clone()), member)));
-            }
-            Value::Null | Value::Bool(_) | Value::String(_) | Value::Number(_) => {}
+    let members = card.as_object().into_iter().flatten().filter(|(name, _)| *name != SIGNATURES);
+    let mut path = Vec::new();
+    let mut values = members.map(|(name, member)| (Segment::Member(name), member));
+    values.any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path)).then(|| {
+        pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref))
+    })
+}
+
+/// One step of a path.
+enum Segment<'c> {
+    Member(&'c str),
+    Item(usize),
+}
+
+impl Segment<'_> {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Member(name) => Cow::Borrowed(name),
+            Self::Item(at) => Cow::Owned(at.to_string()),
         }
     }
-    None
+}
+
+/// Whether a number in `value` is one of those; `path` then leads to the first. All values share one path. The depth of a
+/// card is bounded by its parser, so the recursion is.
+fn leads_to<'c>(
+    segment: Segment<'c>,
+    value: &'c Value,
+    is_unsafe: &impl Fn(&Number) -> bool,
+    path: &mut Vec<Segment<'c>>,
+) -> bool {
+    path.push(segment);
+    let found = match value {
+        Value::Number(number) => is_unsafe(number),
+        Value::Array(list) => {
+            list.iter().enumerate().any(|(at, item)| leads_to(Segment::Item(at), item, is_unsafe, path))
+        }
+        Value::Object(members) => {
+            members.iter().any(|(name, member)| leads_to(Segment::Member(name), member, is_unsafe, path))
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    };
+    if !found {
+        path.pop();
+    }
+    found
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
-use clresolve_verdict::schema::{MAX_VIOLATIONS, Schema, Violation};
+use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, Schema, Violation};
 
 /// A schema of this crate, compiled once.
 pub(super) type OwnSchema = LazyLock<Schema>;
@@ -54,7 +54,11 @@ impl Line {
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
     let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
     // Some lines only warn. Their violations must not crowd out those of other lines.
-    for violation in schema.every_violation(card.document()) {
+    for (number, violation) in schema.every_violation(card.document()).enumerate() {
+        if number == MAX_OBJECTIONS {
+            found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
+            break;
+        }
         match lines.iter().find(|line| line.speaks_of(&violation)) {
             Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
                 ruled.push((line, violation));

@@ -1,9 +1,16 @@
 //! Where in the text of a card a JSON Pointer leads: for findings with line and column.
 //!
 //! Made for texts that are strict JSON, or are so up to the place that is looked for. On any other text it finds
-//! less, and nothing worse: each search is one pass over the text, without recursion.
+//! less, and nothing worse: each search is one pass over the text, without recursion or with a bounded one.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
+
+use super::pointer;
+
+/// Most levels that [`Places`] follows; a card has at most 16.
+const MAX_LEVELS: usize = 64;
 
 /// A place in a text, as byte ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +31,71 @@ pub fn find_second(text: &str, pointer: &str) -> Option<Place> {
     Scanner::new(text).walk(pointer, 1)
 }
 
-/// The place of the value at `pointer`, or of the nearest value around it that is there.
-pub fn find_nearest(text: &str, pointer: &str) -> Option<Place> {
-    let mut pointer = pointer;
-    loop {
-        if let Some(place) = find(text, pointer) {
-            return Some(place);
+/// The places of many values, found in one pass over the text.
+#[derive(Debug)]
+pub struct Places<'p>(HashMap<&'p str, Option<Place>>);
+
+impl<'p> Places<'p> {
+    /// Looks for the values at these pointers and the values around them.
+    pub fn of(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
+        let wanted = pointers.into_iter().flat_map(around).map(|pointer| (pointer, None)).collect();
+        let mut search = Search { places: Self(wanted), path: String::new() };
+        let mut scanner = Scanner::new(text);
+        scanner.space();
+        // A text that ends early has fewer places.
+        let _ = scanner.visit(&mut search, None, MAX_LEVELS);
+        search.places
+    }
+
+    /// The place of the value at one of the pointers; `None` where the text has none.
+    pub fn get(&self, pointer: &str) -> Option<&Place> {
+        self.0.get(pointer)?.as_ref()
+    }
+
+    /// The place of the value at one of the pointers, or of the nearest value around it.
+    pub fn nearest(&self, pointer: &str) -> Option<&Place> {
+        around(pointer).find_map(|pointer| self.get(pointer))
+    }
+}
+
+/// A pointer and those of the values around it, from the inside out.
+fn around(pointer: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(pointer), |inner| Some(inner.rsplit_once('/')?.0))
+}
+
+/// A search for many values, and where in the text it is.
+struct Search<'p> {
+    places: Places<'p>,
+    path: String,
+}
+
+/// The line and column of one offset after another, in one pass over the text.
+#[derive(Debug)]
+pub struct Positions<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'t> Positions<'t> {
+    /// Begins at the start of the text.
+    pub const fn new(text: &'t str) -> Self {
+        Self { text, at: 0, line: 1, column: 1 }
+    }
+
+    /// Line and column of a byte offset, both from 1; a column is a character. No offset is before the previous one.
+    pub fn advance(&mut self, offset: usize) -> (usize, usize) {
+        let end = self.text.floor_char_boundary(offset).max(self.at);
+        let passed = &self.text[self.at..end];
+        if let Some(last) = passed.rfind('\n') {
+            self.line += passed.bytes().filter(|byte| *byte == b'\n').count();
+            self.column = passed[last + 1..].chars().count() + 1;
+        } else {
+            self.column += passed.chars().count();
         }
-        pointer = pointer.rsplit_once('/')?.0;
+        self.at = end;
+        (self.line, self.column)
     }
 }
 
@@ -48,10 +112,7 @@ pub fn key(member: &str) -> Option<Range<usize>> {
 
 /// Line and column of a byte offset, both from 1; a column is a character.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(offset)];
-    let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    (line, before[start..].chars().count() + 1)
+    Positions::new(text).advance(offset)
 }
 
 struct Scanner<'t> {
@@ -83,6 +144,66 @@ impl<'t> Scanner<'t> {
         Some(Place { key, value: self.value()? })
     }
 
+    /// Over a value and everything in it; notes the places that are looked for.
+    fn visit(&mut self, search: &mut Search<'_>, key: Option<Range<usize>>, levels: usize) -> Option<()> {
+        let start = self.at;
+        match self.peek()? {
+            b'{' => self.visit_members(search, levels.checked_sub(1)?)?,
+            b'[' => self.visit_items(search, levels.checked_sub(1)?)?,
+            _ => drop(self.value()?),
+        }
+        if let Some(place) = search.places.0.get_mut(search.path.as_str()) {
+            *place = Some(Place { key, value: start..self.at });
+        }
+        Some(())
+    }
+
+    fn visit_members(&mut self, search: &mut Search<'_>, levels: usize) -> Option<()> {
+        self.at += 1;
+        let length = search.path.len();
+        loop {
+            self.space();
+            if self.peek()? == b'}' {
+                self.at += 1;
+                return Some(());
+            }
+            let key = self.string()?;
+            self.space();
+            self.expect(b':')?;
+            self.space();
+            pointer::push(&mut search.path, &unquoted(&self.text[key.clone()])?);
+            self.visit(search, Some(key), levels)?;
+            search.path.truncate(length);
+            self.comma()?;
+        }
+    }
+
+    fn visit_items(&mut self, search: &mut Search<'_>, levels: usize) -> Option<()> {
+        self.at += 1;
+        let length = search.path.len();
+        for index in 0_usize.. {
+            self.space();
+            if self.peek()? == b']' {
+                break;
+            }
+            pointer::push(&mut search.path, &index.to_string());
+            self.visit(search, None, levels)?;
+            search.path.truncate(length);
+            self.comma()?;
+        }
+        self.at += 1;
+        Some(())
+    }
+
+    /// Over the comma after a member or an item, if there is one.
+    fn comma(&mut self) -> Option<()> {
+        self.space();
+        if self.peek()? == b',' {
+            self.at += 1;
+        }
+        Some(())
+    }
+
     /// Over the members of an object.
     fn members(&mut self) -> Option<Vec<Range<usize>>> {
         let mut members = Vec::new();
@@ -98,10 +219,7 @@ impl<'t> Scanner<'t> {
             self.expect(b':')?;
             self.space();
             members.push(key.start..self.value()?.end);
-            self.space();
-            if self.peek()? == b',' {
-                self.at += 1;
-            }
+            self.comma()?;
         }
     }
 
@@ -208,11 +326,15 @@ impl<'t> Scanner<'t> {
 
 /// Whether a name in its quotes is `name`, escapes resolved.
 fn is_named(quoted: &str, name: &str) -> bool {
+    unquoted(quoted).is_some_and(|plain| plain == name)
+}
+
+/// A name without its quotes, escapes resolved.
+fn unquoted(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
-        serde_json::from_str::<String>(quoted).is_ok_and(|plain| plain == name)
-    } else {
-        quoted.len() == name.len() + 2 && &quoted[1..quoted.len() - 1] == name
+        return serde_json::from_str(quoted).ok().map(Cow::Owned);
     }
+    Some(Cow::Borrowed(quoted.get(1..quoted.len() - 1)?))
 }
 
 #[cfg(test)]
@@ -253,8 +375,21 @@ mod tests {
     fn the_second_of_two_members_and_the_nearest_value_are_found() {
         assert_eq!(find_second(TEXT, "/d/a").map(|place| &TEXT[place.value]), Some("true"));
         assert_eq!(find_second(TEXT, "/a"), None);
-        assert_eq!(find_nearest(TEXT, "/a/1/é/7/x").map(|place| &TEXT[place.value]), Some("[]"));
-        assert_eq!(find_nearest("", "/a"), None);
+        let nearest = |text: &'static str, pointer: &'static str| {
+            Places::of(text, [pointer]).nearest(pointer).map(|place| &text[place.value.clone()])
+        };
+        assert_eq!(nearest(TEXT, "/a/1/é/7/x"), Some("[]"));
+        assert_eq!(nearest(TEXT, "/a/1/b~1c"), Some(r#""x\"}""#));
+        assert_eq!(nearest("", "/a"), None);
+        assert_eq!(nearest("{\"a\": [1, 2", "/a/1"), None);
+    }
+
+    #[test]
+    fn a_text_deeper_than_the_bound_has_fewer_places() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(Places::of(&nested(MAX_LEVELS), [""]).get("").is_some());
+        assert!(Places::of(&nested(MAX_LEVELS + 1), [""]).get("").is_none());
+        assert!(Places::of(&nested(1_000_000), [""]).get("").is_none());
     }
 
     #[test]
@@ -274,10 +409,16 @@ mod tests {
         assert_eq!(at("[] }"), (1, 33));
         assert_eq!(at("true"), (2, 30));
         assert_eq!(line_and_column("é", 1), (1, 1));
+        let mut positions = Positions::new(TEXT);
+        for needle in [" {", "x", "[] }", "\n", "  \"", "true"] {
+            let offset = TEXT.find(needle).expect("there");
+            assert_eq!(positions.advance(offset), line_and_column(TEXT, offset), "{needle}");
+        }
     }
 
     fn check(text: &str, value: &Value, at: &str) {
         let place = find(text, at).unwrap_or_else(|| panic!("{at} in {text}"));
+        assert_eq!(Places::of(text, [at]).get(at), Some(&place), "{at} in {text}");
         assert_eq!(serde_json::from_str::<Value>(&text[place.value]).expect("JSON"), *value, "{at} in {text}");
         let below = |name: &str| {
             let mut below = at.to_owned();
@@ -323,7 +464,7 @@ mod tests {
         fn no_text_is_too_odd(text in "[{}\\[\\],:\"\\\\a0 é]{0,40}", pointer in "(/[a0é]?){0,3}") {
             let place = find(&text, &pointer);
             proptest::prop_assert!(place.is_none_or(|place| text.get(place.value).is_some()));
-            let _ = (find_second(&text, &pointer), find_nearest(&text, &pointer));
+            let _ = (find_second(&text, &pointer), Places::of(&text, [pointer.as_str()]).nearest(&pointer));
         }
     }
 }

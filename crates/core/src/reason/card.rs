@@ -12,6 +12,9 @@ macro_rules! rows {
         CardTooDeep "card-too-deep" Fail Card "X-8" Publisher false
             "The card is nested too deeply."
             "A card has at most 16 levels. Deeper nesting serves only to exhaust readers.";
+        CardTooComplex "card-too-complex" Fail Card "X-8" Publisher false
+            "The card is too complex to judge."
+            "It has more values, longer member names, longer paths or more defects than a card can honestly need. Such a card serves only to exhaust readers, so the judgement stops there. Move large data out of the card.";
         CardDuplicateKey "card-duplicate-key" Fail Card "X-8" Publisher false
             "The card has the same member twice."
             "Two readers of such a card see two different values under one checksum: the last one wins for some, the first for others. Remove one.";

@@ -11,6 +11,8 @@ use super::URI_PREFIX;
 pub enum Refusal {
     /// The request does not have the form that its route expects.
     RequestMalformed,
+    /// The path of a request to the gate could be another agent's for the next hop.
+    RequestAmbiguous,
     /// The request did not arrive in time.
     RequestTimeout,
     /// The body is too long.
@@ -39,6 +41,8 @@ pub enum Refusal {
     ProofTooWeak,
     /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
+    /// The verdict is trusted, but the card does not list the network that is asked for.
+    NetworkNotListed,
     /// There is no card under this path.
     CardAbsent,
     /// The resources that cards are generated from cannot be read.
@@ -49,8 +53,9 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::RequestMalformed,
+        Self::RequestAmbiguous,
         Self::RequestTimeout,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
@@ -65,6 +70,7 @@ impl Refusal {
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
+        Self::NetworkNotListed,
         Self::CardAbsent,
         Self::ResourcesUnreadable,
         Self::InternalError,
@@ -90,6 +96,9 @@ impl Refusal {
             Self::RequestMalformed => {
                 ("request-malformed", "The request does not have the form that the route expects.")
             }
+            Self::RequestAmbiguous => {
+                ("request-ambiguous", "The next hop could read another agent in the path of the request.")
+            }
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
@@ -104,6 +113,7 @@ impl Refusal {
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
+            Self::NetworkNotListed => ("network-not-listed", "The card does not list the network that is asked for."),
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")

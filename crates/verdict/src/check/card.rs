@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Findings, content, entry, verbs};
 use crate::card::Card;
 use crate::profile::Profile;
-use crate::schema::Violation;
+use crate::schema::{MAX_OBJECTIONS, Violation};
 use clresolve_core::json::kind;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
@@ -206,7 +206,11 @@ fn instant(text: &str) -> Option<Timestamp> {
 
 /// CL-1, CL-23: what the base schema objects to and no rule has a code for.
 fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
-    for violation in profile.base_schema().every_violation(card.document()) {
+    for (number, violation) in profile.base_schema().every_violation(card.document()).enumerate() {
+        if number == MAX_OBJECTIONS {
+            found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
+            break;
+        }
         if found.full(Code::CardSchemaInvalid) {
             break;
         }

@@ -245,7 +245,7 @@ struct Received<'e> {
 
 impl<'e> Received<'e> {
     fn new(bytes: &'e [u8]) -> Self {
-        Self { bytes, digest: Digest::of(bytes), document: json::parse(bytes, Limits::DOCUMENT).ok() }
+        Self { bytes, digest: Digest::of(bytes), document: json::parse(bytes, Limits::SCHEMA).ok() }
     }
 
     /// Whether these are the pinned bytes, but with CRLF line ends.

@@ -1,0 +1,412 @@
+//! The soak: honest, hostile and worst-case traffic against one daemon, and whether the gate was ever late.
+//!
+//! ```text
+//! just soak        a minute
+//! just soak 600    ten minutes
+//! ```
+//!
+//! The world runs in this process, the daemon in one of its own (the `clresolve` beside this program) with the limits as
+//! shipped, and nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
+//! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clresolve::sandbox::World;
+use clresolve::sandbox::spec::Spec;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Clients that ask the gate for cached names, and the pause of each between two questions.
+const HONEST: u8 = 4;
+const HONEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The pause between two questions of liveness.
+const LIVEZ_PAUSE: Duration = Duration::from_millis(100);
+
+/// Clients that have the worst card judged under one new name after the other, as many as the daemon has workers here
+/// and twice that.
+const WORST: u8 = 4;
+
+/// Clients that hold as many connections as they can, and how many that is.
+const HOLDERS: u8 = 3;
+const HELD: usize = 256;
+
+/// The pause before a holder looks for connections that it has lost.
+const HOLD_PAUSE: Duration = Duration::from_millis(200);
+
+/// Clients that send malformed and ambiguous requests, and paths that the log must name.
+const HOSTILE: u8 = 4;
+
+/// Verbs that are none, in a card of just under 256 KiB.
+const VERBS: usize = 131_000;
+
+/// What a request takes at most before it counts as wrong.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Wrong answers that are printed.
+const SHOWN: usize = 20;
+
+/// The longest of them, in characters.
+const SHOWN_CHARS: usize = 200;
+
+/// Agents whose hosts or contracts are hostile, each asked for again and again.
+const ATTACKERS: [(&str, &str); 6] = [
+    ("endless", "web = \"endless\"\nipfs = \"endless\""),
+    ("bomb", "web = \"gzip-bomb\""),
+    ("stall", "web = \"stall\"\nipfs = \"missing\""),
+    ("huge", "chain.resolver.hostile = { mode = \"huge\", arg = \"cl.owner\" }"),
+    ("aliased", "chain.resolver.hostile = { mode = \"aliased\" }"),
+    ("burn", "chain.resolver.hostile = { mode = \"burn\", arg = \"cl.entry\" }"),
+];
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
+    ensure!(seconds > 0, "expected: soak [SECONDS]");
+    let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
+    let folder = tempfile::tempdir()?;
+    let mut config = world.config();
+    config.http.listen.set_port(0);
+    config.http.cold_runs_per_minute = u32::MAX;
+    let file = folder.path().join("clresolve.toml");
+    config.save(&file)?;
+    let mut daemon = Daemon::start(&file).await?;
+    let run = Arc::new(Run::new(daemon.address, Instant::now() + Duration::from_secs(seconds)));
+    for name in ["good.eth", "bad.eth"] {
+        run.ask(Ipv4Addr::LOCALHOST, &get(&format!("/v1/verdicts/{name}"))).await?;
+    }
+    let idle = daemon.memory("VmRSS:")?;
+    run.drive().await?;
+    ensure!(daemon.child.try_wait()?.is_none(), "the daemon ended");
+    let metrics = run.ask(Ipv4Addr::LOCALHOST, &get("/metrics")).await?;
+    let above_idle = daemon.memory("VmHWM:")?.saturating_sub(idle);
+    daemon.stop().await?;
+    run.report(seconds, config.gate.deadline, above_idle, &metrics)
+}
+
+/// A good and a bad agent, the worst card under a wildcard, and the attackers.
+fn spec() -> Result<Spec, String> {
+    let verbs = vec!["0"; VERBS].join(",");
+    let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the soak.\"\n{rest}\n");
+    let worst = format!(
+        "chain.resolver = \"parent-wildcard\"\ncard.text = '{{\"ens\":\"{{name}}\",\"implements\":[{verbs}]}}'"
+    );
+    let mut agents = [
+        "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned(),
+        agent("good.eth", ""),
+        agent("bad.eth", "route = \"v1.0.0\""),
+        agent("a.worst.eth", &worst),
+    ]
+    .concat();
+    for (name, attack) in ATTACKERS {
+        agents.push_str(&agent(&format!("{name}.eth"), attack));
+    }
+    Spec::parse(&agents)
+}
+
+/// The daemon in its process, whose log is a pipe that nobody reads.
+struct Daemon {
+    child: Child,
+    address: SocketAddr,
+    _log: BufReader<ChildStderr>,
+}
+
+impl Daemon {
+    async fn start(config: &Path) -> anyhow::Result<Self> {
+        let here = std::env::current_exe()?;
+        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
+        let mut command = Command::new(&program);
+        command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
+        let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
+        let mut line = String::new();
+        log.read_line(&mut line).await?;
+        let (_, address) = line.trim().rsplit_once("http://").with_context(|| line.clone())?;
+        Ok(Self { address: address.parse()?, child, _log: log })
+    }
+
+    /// Memory in KiB, by a row of the process's status.
+    fn memory(&self, row: &str) -> anyhow::Result<u64> {
+        let id = self.child.id().context("the daemon ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    async fn stop(mut self) -> anyhow::Result<()> {
+        let id = self.child.id().context("the daemon ended")?;
+        ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "kill failed");
+        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon does not end")??;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
+    }
+}
+
+/// What all clients share.
+struct Run {
+    to: SocketAddr,
+    end: Instant,
+    gate: Mutex<Vec<Duration>>,
+    livez: Mutex<Vec<Duration>>,
+    judged: AtomicU64,
+    attacks: AtomicU64,
+    hostile: AtomicU64,
+    reopened: AtomicU64,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Run {
+    fn new(to: SocketAddr, end: Instant) -> Self {
+        Self {
+            to,
+            end,
+            gate: Mutex::default(),
+            livez: Mutex::default(),
+            judged: AtomicU64::new(0),
+            attacks: AtomicU64::new(0),
+            hostile: AtomicU64::new(0),
+            reopened: AtomicU64::new(0),
+            wrong: Mutex::default(),
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        Instant::now() < self.end
+    }
+
+    fn is_wrong(&self, what: String) {
+        self.wrong.lock().expect("no panic").push(what);
+    }
+
+    async fn drive(self: &Arc<Self>) -> anyhow::Result<()> {
+        let mut work = JoinSet::new();
+        work.spawn(Arc::clone(self).liveness());
+        for number in 0..HONEST {
+            work.spawn(Arc::clone(self).honest(number));
+        }
+        for number in 0..WORST {
+            work.spawn(Arc::clone(self).worst(number));
+        }
+        for number in 0..HOLDERS {
+            work.spawn(Arc::clone(self).hold(number));
+        }
+        for number in 0..HOSTILE {
+            work.spawn(Arc::clone(self).hostile(number));
+        }
+        for (number, (name, _)) in (0_u8..).zip(ATTACKERS) {
+            work.spawn(Arc::clone(self).attack(number, name));
+        }
+        while let Some(done) = work.join_next().await {
+            done?;
+        }
+        Ok(())
+    }
+
+    /// One answer on a connection of its own.
+    async fn ask(&self, from: Ipv4Addr, request: &str) -> io::Result<String> {
+        let mut stream = connect(from, self.to).await?;
+        answer_on(&mut stream, request).await
+    }
+
+    async fn liveness(self: Arc<Self>) {
+        while self.goes_on() {
+            let asked = Instant::now();
+            match self.ask(Ipv4Addr::new(127, 0, 0, 9), &get("/livez")).await {
+                Ok(said) if said.starts_with("HTTP/1.1 200 ") => {
+                    self.livez.lock().expect("no panic").push(asked.elapsed());
+                }
+                other => self.is_wrong(format!("livez: {other:?}")),
+            }
+            sleep(LIVEZ_PAUSE).await;
+        }
+    }
+
+    /// Cached names. A verdict that has just gone stale takes a run, which the gate need not wait for.
+    async fn honest(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 1, 1 + number);
+        let mut line = None;
+        for (path, wanted) in
+            [("/v1/gate/good.eth/summarize", "200"), ("/v1/gate/bad.eth/summarize", "403")].into_iter().cycle()
+        {
+            if !self.goes_on() {
+                return;
+            }
+            let asked = Instant::now();
+            match self.answer_on_kept(&mut line, from, path).await {
+                Ok(said) if said[9..].starts_with(wanted) || said.contains("clresolve-code: deadline-passed\r\n") => {
+                    self.gate.lock().expect("no panic").push(asked.elapsed());
+                }
+                other => self.is_wrong(format!("{path}: {other:?}")),
+            }
+            sleep(HONEST_PAUSE).await;
+        }
+    }
+
+    async fn answer_on_kept(&self, line: &mut Option<TcpStream>, from: Ipv4Addr, path: &str) -> io::Result<String> {
+        let mut stream = match line.take() {
+            Some(stream) => stream,
+            None => connect(from, self.to).await?,
+        };
+        let said = answer_on(&mut stream, &get(path)).await?;
+        *line = Some(stream);
+        Ok(said)
+    }
+
+    async fn worst(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 2, 1 + number);
+        for turn in 0_u64.. {
+            if !self.goes_on() {
+                return;
+            }
+            let path = format!("/v1/gate/n{number}-{turn}.worst.eth/summarize");
+            self.never_opens(from, &path).await;
+            self.judged.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn attack(self: Arc<Self>, number: u8, name: &str) {
+        let from = Ipv4Addr::new(127, 0, 3, 1 + number);
+        let path = format!("/v1/gate/{name}.eth/summarize");
+        while self.goes_on() {
+            self.never_opens(from, &path).await;
+            self.attacks.fetch_add(1, Ordering::Relaxed);
+            sleep(HONEST_PAUSE).await;
+        }
+    }
+
+    async fn never_opens(&self, from: Ipv4Addr, path: &str) {
+        match self.ask(from, &get(path)).await {
+            Ok(said) if said.starts_with("HTTP/1.1 403 ") => {}
+            other => self.is_wrong(format!("{path}: {other:?}")),
+        }
+    }
+
+    /// Takes all connections that one client may have, and again those that it loses.
+    async fn hold(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 4, 1 + number);
+        let sent = ["", "GET /v1/gate/good.eth HTTP/1.1\r\nx: ", "GET /livez HTTP/1.1\r\n\r\n"];
+        let mut held: Vec<TcpStream> = Vec::new();
+        while self.goes_on() {
+            held.retain(|stream| !is_closed(stream));
+            while held.len() < HELD && self.goes_on() {
+                let Ok(Ok(mut stream)) = timeout(PATIENCE, connect(from, self.to)).await else { break };
+                // It may be told to make room at once.
+                let _ = stream.write_all(sent[held.len() % sent.len()].as_bytes()).await;
+                held.push(stream);
+                self.reopened.fetch_add(1, Ordering::Relaxed);
+            }
+            sleep(HOLD_PAUSE).await;
+        }
+    }
+
+    async fn hostile(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 5, 1 + number);
+        let long = "x".repeat(150);
+        let gate = "/v1/envoy/good.eth/summarize";
+        let attacks = [
+            (get(&format!("{gate}/../../bad.eth/pay")), "403"),
+            (get(&format!("{gate}/%252e%252e/bad.eth")), "403"),
+            (get(&format!("{gate}//bad.eth")), "403"),
+            (get("/v1/gate/Good.eth"), "403"),
+            (format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n"), "400"),
+            (format!("PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n"), "403"),
+            (get(&format!("/{long}")), "404"),
+        ];
+        for (request, wanted) in attacks.iter().cycle() {
+            if !self.goes_on() {
+                return;
+            }
+            match self.ask(from, request).await {
+                Ok(said) if said[9..].starts_with(wanted) => {}
+                other => self.is_wrong(format!("{request:?}: {other:?}")),
+            }
+            self.hostile.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Prints what came of it.
+    fn report(&self, seconds: u64, deadline: Duration, above_idle: u64, metrics: &str) -> anyhow::Result<()> {
+        let sorted = |times: &Mutex<Vec<Duration>>| {
+            let mut times = times.lock().expect("no panic").clone();
+            times.sort();
+            times
+        };
+        let (gate, livez) = (sorted(&self.gate), sorted(&self.livez));
+        let (Some(worst), Some(worst_livez)) = (gate.last(), livez.last()) else {
+            anyhow::bail!("nobody was answered")
+        };
+        let allowed = deadline + *worst_livez;
+        let late = gate.iter().filter(|time| **time > allowed).count();
+        let of_deadline = gate.iter().filter(|time| **time > deadline).count();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let metric = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or(" 0").trim();
+        let wrong = self.wrong.lock().expect("no panic");
+        println!("soak of {seconds} s");
+        println!("gate, cached names     {} answers, median {:?}, worst {worst:?}", gate.len(), gate[gate.len() / 2]);
+        println!("livez                  {} answers, worst {worst_livez:?}", livez.len());
+        println!("late                   {late} (over {allowed:?}); {of_deadline} over the deadline alone");
+        println!("worst cards            {} questions", count(&self.judged));
+        println!("hostile hosts, chains  {} questions", count(&self.attacks));
+        println!("hostile requests       {}", count(&self.hostile));
+        println!("held connections       {} opened", count(&self.reopened));
+        println!("made room              {}", metric("clresolve_http_connections_evicted_total"));
+        println!("log lines dropped      {}", metric("clresolve_log_lines_dropped_total"));
+        println!("memory above idle      {:.1} MiB at most", above_idle as f64 / 1024.0);
+        println!("wrong                  {}", wrong.len());
+        for what in wrong.iter().take(SHOWN) {
+            eprintln!("wrong: {}", what.chars().take(SHOWN_CHARS).collect::<String>());
+        }
+        ensure!(wrong.is_empty(), "some answers were wrong");
+        ensure!(late == 0, "some answers were late");
+        Ok(())
+    }
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: soak\r\n\r\n")
+}
+
+async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    socket.connect(to).await
+}
+
+/// The whole answer to one request.
+async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> {
+    let ask = async {
+        stream.write_all(request.as_bytes()).await?;
+        let mut said = Vec::new();
+        loop {
+            if stream.read_buf(&mut said).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let text = String::from_utf8_lossy(&said);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Ok(text.into_owned());
+            }
+        }
+    };
+    timeout(PATIENCE, ask).await?
+}
+
+/// Whether the other side has closed the connection. What it said before is thrown away.
+fn is_closed(stream: &TcpStream) -> bool {
+    match stream.try_read(&mut [0; 1024]) {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}

@@ -1,0 +1,202 @@
+//! The daemon's log: a bounded queue that one thread writes to standard error, so that nothing ever waits for a reader.
+//! What finds no room is dropped and counted.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::telemetry;
+
+/// Most bytes that wait to be written: some thousand lines, and little memory.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Longest time at the end for lines that wait.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// The queue of this process, once its log is one.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Lines that wait to be written.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lines dropped since the last one that was queued.
+    dropped: u64,
+    is_writing: bool,
+}
+
+/// Waits, for a time, until all lines are written.
+#[must_use]
+pub(super) struct LastLines(Arc<Queue>);
+
+/// Starts the queue of this process.
+pub(super) fn start() -> (Writer, LastLines) {
+    let queue = Arc::clone(QUEUE.get_or_init(|| {
+        let queue = Arc::new(Queue::default());
+        let written = Arc::clone(&queue);
+        std::thread::spawn(move || written.write_all_to(&mut io::stderr()));
+        queue
+    }));
+    (Writer(Arc::clone(&queue)), LastLines(queue))
+}
+
+/// Writes a line to standard error, by way of the queue where there is one.
+pub(super) fn say(line: &str) {
+    match QUEUE.get() {
+        Some(queue) => queue.push(format!("{line}\n").into_bytes()),
+        None => anstream::eprintln!("{line}"),
+    }
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a line, or drops it where there is no room.
+    fn push(&self, line: Vec<u8>) {
+        let mut waiting = self.waiting();
+        if waiting.bytes + line.len() > MAX_BYTES {
+            waiting.dropped += 1;
+            drop(waiting);
+            return telemetry::log_line_dropped();
+        }
+        let dropped = std::mem::take(&mut waiting.dropped);
+        if dropped > 0 {
+            waiting.add(format!("clresolve: {dropped} lines of the log were dropped here\n").into_bytes());
+        }
+        waiting.add(line);
+        self.changed.notify_all();
+    }
+
+    /// Writes lines as they come, and never ends.
+    fn write_all_to(&self, sink: &mut impl Write) -> ! {
+        loop {
+            self.write_next_to(sink);
+        }
+    }
+
+    fn write_next_to(&self, sink: &mut impl Write) {
+        let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
+        let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let Some(line) = waiting.lines.pop_front() else { return };
+        waiting.bytes -= line.len();
+        waiting.is_writing = true;
+        drop(waiting);
+        // A log that cannot be written must not end the daemon.
+        let _ = sink.write_all(&line);
+        self.waiting().is_writing = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all is written, for `time` at most.
+    fn flush(&self, time: Duration) {
+        let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
+        // What is left then has no reader.
+        drop(self.changed.wait_timeout_while(self.waiting(), time, is_busy));
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, line: Vec<u8>) {
+        self.bytes += line.len();
+        self.lines.push_back(line);
+    }
+}
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        self.0.flush(LAST_LINES);
+    }
+}
+
+/// Makes a line of each event.
+#[derive(Clone)]
+pub(super) struct Writer(Arc<Queue>);
+
+/// A line that is being made; it is queued when this is dropped.
+pub(super) struct Line {
+    bytes: Vec<u8>,
+    queue: Arc<Queue>,
+}
+
+impl<'w> MakeWriter<'w> for Writer {
+    type Writer = Line;
+
+    fn make_writer(&'w self) -> Line {
+        Line { bytes: Vec::new(), queue: Arc::clone(&self.0) }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let line = std::mem::take(&mut self.bytes);
+        if !line.is_empty() {
+            self.queue.push(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(queue: &Arc<Queue>, text: &str) {
+        let writer = Writer(Arc::clone(queue));
+        let mut line = writer.make_writer();
+        let (start, end) = text.split_at(text.len() / 2);
+        line.write_all(start.as_bytes()).expect("memory");
+        line.write_all(end.as_bytes()).expect("memory");
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_counted_and_told_in_its_place() {
+        let queue = Arc::new(Queue::default());
+        let long = "x".repeat(MAX_BYTES / 2);
+        for text in [&long, &long, "dropped\n", "dropped too\n"] {
+            line(&queue, text);
+        }
+        let mut sink = Vec::new();
+        queue.write_next_to(&mut sink);
+        queue.write_next_to(&mut sink);
+        assert_eq!(sink.len(), MAX_BYTES);
+        line(&queue, "next\n");
+        sink.clear();
+        queue.write_next_to(&mut sink);
+        queue.write_next_to(&mut sink);
+        assert_eq!(String::from_utf8(sink).expect("ASCII"), "clresolve: 2 lines of the log were dropped here\nnext\n");
+        assert_eq!(queue.waiting().bytes, 0);
+    }
+
+    #[test]
+    fn the_end_waits_for_the_last_lines_and_not_for_ever() {
+        let queue = Arc::new(Queue::default());
+        line(&queue, "nobody reads this\n");
+        queue.flush(Duration::from_millis(1));
+        let mut sink = Vec::new();
+        queue.write_next_to(&mut sink);
+        queue.flush(Duration::MAX);
+        assert_eq!(sink, b"nobody reads this\n");
+    }
+}

@@ -1,0 +1,147 @@
+//! A small pool of threads for work that takes the processor: judging evidence and cards.
+//!
+//! The worst card takes some milliseconds. On a worker of the asynchronous runtime that time would be taken from every
+//! connection, the gate's included; here it is taken from other judgements alone. Half of the processors are enough,
+//! because a run waits for the network most of its time.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Most threads, however many processors there are: thousands of judgements a second.
+const MAX_THREADS: usize = 16;
+
+/// Most jobs of one pool that are running or waiting to. At 20 ms each, the last of them begins after some seconds on one
+/// thread; each holds at most a few documents of 256 KiB.
+const MAX_JOBS: usize = 64;
+
+/// One job, ready to run.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads, and the way to them. They end after the pool is dropped and the last job is done.
+pub(crate) struct CpuPool {
+    jobs: Sender<Job>,
+    /// One permit for each job. It bounds the queue, which has no bound of its own.
+    places: Arc<Semaphore>,
+}
+
+/// There are too many jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolFull;
+
+impl CpuPool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self::of((processors / 2).clamp(1, MAX_THREADS), MAX_JOBS)
+    }
+
+    fn of(threads: usize, places: usize) -> io::Result<Self> {
+        let (jobs, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..threads {
+            let waiting = Arc::clone(&waiting);
+            thread::Builder::new().name("judge".to_owned()).spawn(move || work(&waiting))?;
+        }
+        Ok(Self { jobs, places: Arc::new(Semaphore::new(places)) })
+    }
+
+    /// The result of `job`, once there is a place for it. For callers whose number is bounded. A caller that gives up does
+    /// not end a job that it has handed over.
+    pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
+        self.run_at(place, job).await
+    }
+
+    /// As [`CpuPool::run`], but refused where there is no place.
+    ///
+    /// # Errors
+    /// [`PoolFull`].
+    #[cfg(feature = "cards")]
+    pub(crate) async fn try_run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PoolFull> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| PoolFull)?;
+        Ok(self.run_at(place, job).await)
+    }
+
+    async fn run_at<T: Send + 'static>(
+        &self,
+        place: OwnedSemaphorePermit,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let (done, result) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
+        let job = move || {
+            let result = catch_unwind(AssertUnwindSafe(job));
+            drop(place);
+            // A caller that gave up takes no result.
+            let _ = done.send(result);
+        };
+        self.jobs.send(Box::new(job)).expect("the threads outlive the pool");
+        let result = result.await.expect("a job that panics gives its panic");
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// One thread: job after job, until the pool is dropped.
+fn work(waiting: &Mutex<Receiver<Job>>) {
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        job();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_pool_refuses_and_makes_patient_callers_wait() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let (go, wait) = mpsc::channel::<()>();
+        let mut first = Box::pin(pool.run(move || wait.recv().is_ok()));
+        assert!(poll!(&mut first).is_pending());
+        assert_eq!(pool.try_run(|| ()).await, Err(PoolFull));
+        let mut second = Box::pin(pool.run(|| 2));
+        assert!(poll!(&mut second).is_pending());
+        go.send(()).expect("the job waits");
+        assert!(first.await);
+        assert_eq!(second.await, 2);
+        assert_eq!(pool.try_run(|| 3).await, Ok(3));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_gives_up_frees_no_place_before_the_job_ends() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let (go, wait) = mpsc::channel::<()>();
+        let mut given_up = Box::pin(pool.run(move || wait.recv().is_ok()));
+        assert!(poll!(&mut given_up).is_pending());
+        drop(given_up);
+        assert_eq!(pool.try_run(|| ()).await, Err(PoolFull));
+        go.send(()).expect("the job waits");
+        assert_eq!(pool.run(|| 1).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_caller_and_leaves_the_thread() {
+        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
+        let calling = Arc::clone(&pool);
+        let panicking = tokio::spawn(async move { calling.run(|| panic!("a bug")).await });
+        assert!(panicking.await.expect_err("it panics").is_panic());
+        assert_eq!(pool.run(|| 1).await, 1);
+    }
+}

@@ -1,0 +1,284 @@
+//! What a connection is doing. The limits on its time go by it, and so does the choice of the one that makes room.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::head_scan::{Found, HeadScan};
+
+/// What one connection is doing.
+pub(super) struct Activity {
+    now: Mutex<Now>,
+    /// Told to make room.
+    told: Notify,
+}
+
+#[derive(Debug)]
+struct Now {
+    phase: Phase,
+    /// When the connection was opened, or its last answer was made.
+    idle_since: Instant,
+    /// Since when its reader has taken nothing of what there is to write.
+    stalled_since: Option<Instant>,
+    has_asked_the_gate: bool,
+    makes_room: bool,
+    head: HeadScan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Between two requests.
+    Idle,
+    /// A part of a head has come.
+    Head { since: Instant },
+    /// A request is in work, or its answer is under way.
+    Request,
+}
+
+/// How well a connection is fit to make room: the smallest goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    /// What last asked the gate goes last.
+    pub(super) asked_the_gate: bool,
+    pub(super) since: Instant,
+}
+
+impl Activity {
+    pub(super) fn new() -> Self {
+        let now = Now {
+            phase: Phase::Idle,
+            idle_since: Instant::now(),
+            stalled_since: None,
+            has_asked_the_gate: false,
+            makes_room: false,
+            head: HeadScan::default(),
+        };
+        Self { now: Mutex::new(now), told: Notify::new() }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the client must have sent a whole head: `head` after its first byte, and `idle` after the last answer. The
+    /// second holds for what was sent ahead of an answer too.
+    pub(super) fn head_is_due(&self, idle: Duration, head: Duration) -> Option<Instant> {
+        let now = self.now();
+        let idle_ends = now.idle_since + idle;
+        match now.phase {
+            Phase::Idle => Some(idle_ends),
+            Phase::Head { since } => Some(idle_ends.min(since + head)),
+            Phase::Request => None,
+        }
+    }
+
+    /// Whether a refusal can be written: a head is under way, and all answers before it are written.
+    pub(super) fn can_be_refused(&self) -> bool {
+        let now = self.now();
+        matches!(now.phase, Phase::Head { .. }) && now.stalled_since.is_none()
+    }
+
+    /// Whether nothing is lost with the connection, since it waits for its client.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let now = self.now();
+        let since = match now.phase {
+            _ if now.makes_room => return None,
+            Phase::Idle | Phase::Head { .. } => now.stalled_since.unwrap_or(now.idle_since),
+            Phase::Request => now.stalled_since?,
+        };
+        Some(Waiting { asked_the_gate: now.has_asked_the_gate, since })
+    }
+
+    /// Tells the connection to end, unless it gets a request before that.
+    pub(super) fn make_room(&self) {
+        self.now().makes_room = true;
+        self.told.notify_one();
+    }
+
+    /// Ends when the connection has been told to make room, and still waits for its client.
+    pub(super) async fn told_to_make_room(&self) {
+        loop {
+            self.told.notified().await;
+            let mut now = self.now();
+            if now.phase != Phase::Request || now.stalled_since.is_some() {
+                return;
+            }
+            now.makes_room = false;
+        }
+    }
+
+    /// A head is complete; what was found in it.
+    pub(super) fn request_begins(&self, asks_the_gate: bool) -> Found {
+        let mut now = self.now();
+        (now.phase, now.has_asked_the_gate) = (Phase::Request, asks_the_gate);
+        std::mem::take(&mut now.head).found()
+    }
+
+    /// The answer is made.
+    pub(super) fn request_ends(&self) {
+        let mut now = self.now();
+        (now.phase, now.idle_since) = (Phase::Idle, Instant::now());
+    }
+
+    fn has_received(&self, bytes: &[u8]) {
+        let mut now = self.now();
+        match now.phase {
+            Phase::Request => return,
+            Phase::Idle => now.phase = Phase::Head { since: Instant::now() },
+            Phase::Head { .. } => {}
+        }
+        now.head.take(bytes);
+    }
+
+    fn has_written(&self, progress: bool) {
+        let mut now = self.now();
+        now.stalled_since = if progress { None } else { now.stalled_since.or_else(|| Some(Instant::now())) };
+    }
+}
+
+/// A stream that reports what comes and goes.
+pub(super) struct Watched<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> Watched<S> {
+    pub(super) const fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
+
+    fn watch<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.activity.has_written(polled.is_ready());
+        polled
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if let Some(received @ [_, ..]) = buffer.filled().get(before..) {
+            self.activity.has_received(received);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(polled)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
+        self.watch(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// The body of an answer, whose end is that of the request.
+pub(super) struct WatchedBody {
+    body: Body,
+    _end: RequestEnd,
+}
+
+impl WatchedBody {
+    pub(super) const fn new(body: Body, activity: Arc<Activity>) -> Self {
+        Self { body, _end: RequestEnd(activity) }
+    }
+}
+
+struct RequestEnd(Arc<Activity>);
+
+impl Drop for RequestEnd {
+    fn drop(&mut self) {
+        self.0.request_ends();
+    }
+}
+
+impl HttpBody for WatchedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_drips_has_no_more_time_than_another() {
+        let activity = Activity::new();
+        let (idle, head) = (Duration::from_secs(75), Duration::from_secs(10));
+        let opened = activity.now().idle_since;
+        assert_eq!(activity.head_is_due(idle, head), Some(opened + idle));
+        activity.has_received(b"G");
+        let due = activity.head_is_due(idle, head).expect("a head is under way");
+        activity.has_received(b"E");
+        assert_eq!(activity.head_is_due(idle, head), Some(due), "only the first byte counts");
+        assert!((opened + head..opened + idle).contains(&due));
+        assert_eq!(activity.head_is_due(head, idle), Some(opened + head), "both bounds hold");
+        assert!(activity.can_be_refused());
+        activity.has_written(false);
+        assert!(!activity.can_be_refused(), "an answer before it is not written");
+        activity.request_begins(false);
+        assert_eq!(activity.head_is_due(idle, head), None);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_comes_first_keeps_its_connection_from_making_room() {
+        use futures_util::FutureExt as _;
+
+        let activity = Activity::new();
+        activity.make_room();
+        activity.request_begins(false);
+        assert!(activity.told_to_make_room().now_or_never().is_none());
+        activity.has_written(false);
+        let stalled = activity.waiting().expect("its reader takes nothing").since;
+        activity.has_written(false);
+        assert_eq!(activity.waiting().map(|waiting| waiting.since), Some(stalled), "as long as it takes nothing");
+        activity.make_room();
+        assert!(activity.told_to_make_room().now_or_never().is_some());
+    }
+}

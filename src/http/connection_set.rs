@@ -1,0 +1,165 @@
+//! The connections of one listener: a limit on all of them and on those of one client, and who makes room where the
+//! first is reached.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::activity::Activity;
+use super::client_limits::{Client, ClientLimits, ClientPermit};
+use crate::config::HttpConfig;
+use crate::telemetry;
+
+/// How long a newcomer waits before the next look for a connection that makes room. Meanwhile one that was told to may
+/// have ended, or one that was busy may have become idle.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The open connections of a listener.
+pub(super) struct ConnectionSet {
+    slots: Arc<Semaphore>,
+    per_client: ClientLimits,
+    open: Arc<Mutex<Open>>,
+}
+
+/// A connection in the set. It leaves the set when this is dropped.
+pub(super) struct Member {
+    pub(super) activity: Arc<Activity>,
+    number: u64,
+    open: Arc<Mutex<Open>>,
+    _slot: OwnedSemaphorePermit,
+    _of_client: ClientPermit,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    members: HashMap<u64, (Client, Arc<Activity>)>,
+}
+
+impl ConnectionSet {
+    pub(super) fn new(limits: &HttpConfig) -> Self {
+        Self {
+            slots: Arc::new(Semaphore::new(limits.connections)),
+            per_client: ClientLimits::new(limits.connections_per_client),
+            open: Arc::default(),
+        }
+    }
+
+    /// Takes in a connection of `client` once there is room for it. `None` where the client has as many as it may.
+    pub(super) async fn take_in(&self, client: Client) -> Option<Member> {
+        let of_client = self.per_client.take(client)?;
+        let slot = self.slot().await;
+        let activity = Arc::new(Activity::new());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = open.next;
+        open.next += 1;
+        open.members.insert(number, (client, Arc::clone(&activity)));
+        Some(Member { activity, number, open: Arc::clone(&self.open), _slot: slot, _of_client: of_client })
+    }
+
+    async fn slot(&self) -> OwnedSemaphorePermit {
+        loop {
+            if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+                return slot;
+            }
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).make_room();
+            if let Ok(slot) = timeout(LOOK_AGAIN, Arc::clone(&self.slots).acquire_owned()).await {
+                return slot.expect("the slots are never closed");
+            }
+        }
+    }
+}
+
+impl Open {
+    /// Tells one connection to end, of those that wait for their client: of those that did not ask the gate last, else
+    /// of all, the one of the client with the most connections that has waited longest.
+    fn make_room(&self) {
+        let mut sizes: HashMap<Client, usize> = HashMap::new();
+        for (client, _) in self.members.values() {
+            *sizes.entry(*client).or_default() += 1;
+        }
+        let fit = |(client, activity): &(Client, Arc<Activity>)| {
+            let waiting = activity.waiting()?;
+            let size = sizes.get(client).copied().unwrap_or_default();
+            Some(((waiting.asked_the_gate, Reverse(size), waiting.since), Arc::clone(activity)))
+        };
+        if let Some((_, first)) = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order) {
+            first.make_room();
+            telemetry::connection_made_room();
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).members.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn client(last: u8) -> Client {
+        Client(std::net::Ipv4Addr::new(192, 0, 2, last).into())
+    }
+
+    fn set(connections: usize, per_client: usize) -> ConnectionSet {
+        let mut limits = HttpConfig::default();
+        (limits.connections, limits.connections_per_client) = (connections, per_client);
+        ConnectionSet::new(&limits)
+    }
+
+    async fn member(set: &ConnectionSet, of: u8) -> Member {
+        set.take_in(client(of)).await.expect("the client may have more")
+    }
+
+    /// Which of the members is told to make room.
+    fn told<const N: usize>(set: &ConnectionSet, members: [&Member; N]) -> Option<usize> {
+        set.open.lock().expect("no panic").make_room();
+        members.iter().position(|member| member.activity.told_to_make_room().now_or_never().is_some())
+    }
+
+    #[tokio::test]
+    async fn the_oldest_idle_connection_of_the_largest_client_goes_first_and_the_gates_last() {
+        let set = set(5, 4);
+        let small = member(&set, 1).await;
+        let [gate, first, second] = [member(&set, 2).await, member(&set, 2).await, member(&set, 2).await];
+        gate.activity.request_begins(true);
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(2), "the gate's is in work");
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(3), "none is told twice");
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(0));
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), None, "what is in work stays");
+    }
+
+    #[tokio::test]
+    async fn what_last_asked_the_gate_goes_after_all_others() {
+        let set = set(3, 3);
+        let [gate, small] = [member(&set, 1).await, member(&set, 2).await];
+        let other_gate = member(&set, 1).await;
+        for asked in [&gate, &other_gate] {
+            asked.activity.request_begins(true);
+            asked.activity.request_ends();
+        }
+        let members = [&gate, &small, &other_gate];
+        assert_eq!([told(&set, members), told(&set, members)], [Some(1), Some(0)]);
+    }
+
+    #[tokio::test]
+    async fn who_has_as_many_as_it_may_pushes_nobody_out() {
+        let set = set(2, 1);
+        let [one, other] = [member(&set, 1).await, member(&set, 2).await];
+        assert!(set.take_in(client(1)).await.is_none());
+        assert_eq!([&one, &other].map(|held| held.activity.waiting().is_some()), [true, true]);
+        assert!(set.take_in(client(3)).now_or_never().is_none(), "nobody has made room yet");
+        assert!(one.activity.told_to_make_room().now_or_never().is_some());
+        drop(one);
+        assert!(set.take_in(client(3)).now_or_never().is_some_and(|taken| taken.is_some()));
+    }
+}

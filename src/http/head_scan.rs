@@ -1,0 +1,102 @@
+//! What hyper does not show of the head of a request: a fragment in its target, which hyper cuts off, and a length
+//! beside chunks, of which hyper drops the length.
+
+/// The longest name of a header that is looked for, in bytes.
+const LONGEST_NAME: usize = "transfer-encoding".len();
+
+/// What was found in the head of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The target holds a `#`.
+    pub(super) fragment: bool,
+    /// There are both `Content-Length` and `Transfer-Encoding`, which is how a second request is smuggled past a proxy
+    /// (RFC 9112, 6.3).
+    pub(super) two_lengths: bool,
+}
+
+/// A scan of one head, in as many pieces as it comes.
+#[derive(Debug, Default)]
+pub(super) struct HeadScan {
+    /// The start of the line, in lower case.
+    line: Vec<u8>,
+    stage: Stage,
+    fragment: bool,
+    length: bool,
+    encoding: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    RequestLine,
+    Headers,
+    End,
+}
+
+impl HeadScan {
+    /// Takes the next bytes. What stands behind the head is not read.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match (byte, self.stage) {
+                (_, Stage::End) => return,
+                (b'\n', _) => self.end_line(),
+                (b'#', Stage::RequestLine) => self.fragment = true,
+                // One byte more than the longest name shows that a name is longer.
+                _ if self.line.len() <= LONGEST_NAME => self.line.push(byte.to_ascii_lowercase()),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn found(&self) -> Found {
+        Found { fragment: self.fragment, two_lengths: self.length && self.encoding }
+    }
+
+    fn end_line(&mut self) {
+        let is_empty = matches!(self.line.as_slice(), b"" | b"\r");
+        match self.stage {
+            // Empty lines before a request are no part of it.
+            Stage::RequestLine if is_empty => {}
+            Stage::RequestLine => self.stage = Stage::Headers,
+            Stage::Headers if is_empty => self.stage = Stage::End,
+            Stage::Headers | Stage::End => {
+                let name = self.line.split(|byte| *byte == b':').next().unwrap_or_default();
+                self.length |= name == b"content-length";
+                self.encoding |= name == b"transfer-encoding";
+            }
+        }
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(head: &str) -> Found {
+        let (mut whole, mut bytewise) = (HeadScan::default(), HeadScan::default());
+        whole.take(head.as_bytes());
+        head.bytes().for_each(|byte| bytewise.take(&[byte]));
+        assert_eq!(whole.found(), bytewise.found());
+        whole.found()
+    }
+
+    #[test]
+    fn a_fragment_counts_in_the_target_alone() {
+        assert!(found("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n").fragment);
+        assert!(found("\r\nGET /# HTTP/1.1\n\n").fragment);
+        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), Found::default());
+    }
+
+    #[test]
+    fn two_lengths_count_in_either_order_and_in_the_head_alone() {
+        let both = |one: &str, other: &str| found(&format!("PUT / HTTP/1.1\r\n{one}\r\nx: y\r\n{other}\r\n\r\n"));
+        let (length, chunks) = ("Content-Length: 5", "TRANSFER-encoding:chunked");
+        assert!(both(length, chunks).two_lengths && both(chunks, length).two_lengths);
+        for (one, other) in [(length, length), (chunks, "x-content-length: 5"), (chunks, "content-length-x: 5")] {
+            assert_eq!(both(one, other), Found::default(), "{one} {other}");
+        }
+        let in_the_body = format!("PUT / HTTP/1.1\r\n{length}\r\n\r\n{chunks}\r\n\r\n");
+        assert_eq!(found(&in_the_body), Found::default());
+    }
+}

@@ -1,0 +1,117 @@
+//! Another configuration put in force while the daemon runs: as a whole, or not at all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::in_force::InForce;
+use super::state::AppState;
+use super::systems::Systems;
+use super::{ServeError, check, serving};
+use crate::config::Config;
+
+/// Puts configurations in force.
+pub struct Reloader {
+    /// The configuration in force.
+    config: Config,
+    in_force: Arc<InForce>,
+}
+
+/// Keys that are read at the start alone. A reload leaves them as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// `http.listen`.
+    Listen,
+    /// `gate.listen`.
+    GateListen,
+    /// `http.connections` and `http.connections-per-client`.
+    Connections,
+    /// `[sign]`.
+    Sign,
+    /// `[memory]`.
+    Memory,
+    /// `[cache]`.
+    Cache,
+}
+
+/// Why a configuration was not put in force. The one before it stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// It is about another world.
+    #[error("world, chain-id, genesis and universal-resolver take a restart")]
+    OtherWorld,
+    /// The daemon could not serve under it.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+impl Reloader {
+    pub(super) const fn new(config: Config, in_force: Arc<InForce>) -> Self {
+        Self { config, in_force }
+    }
+
+    /// Puts `config` in force for the next answer. Where rules and endpoints are the same the cache still answers.
+    /// Gives the keys that were changed and take a restart.
+    ///
+    /// # Errors
+    /// [`ReloadError`], and then nothing has changed.
+    pub async fn reload(&mut self, config: &Config) -> Result<Vec<Restart>, ReloadError> {
+        if world(config) != world(&self.config) {
+            return Err(ReloadError::OtherWorld);
+        }
+        let mut next = config.clone();
+        let restart = Restart::ALL.into_iter().filter(|keys| keys.keep(&self.config, &mut next)).collect();
+        next.network.denied.clone_from(&self.config.network.denied);
+        check(&next)?;
+        let before = self.in_force.state();
+        let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
+        let systems = Systems::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
+        let state = AppState::new(resolver, &next, before.signatures.clone(), systems).after(&before);
+        self.in_force.replace(serving(state));
+        self.config = next;
+        Ok(restart)
+    }
+}
+
+impl Restart {
+    const ALL: [Self; 6] = [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache];
+
+    /// Gives `next` the values of `before`. Whether it had others.
+    fn keep(self, before: &Config, next: &mut Config) -> bool {
+        match self {
+            Self::Listen => differs(&before.http.listen, &mut next.http.listen),
+            Self::GateListen => differs(&before.gate.listen, &mut next.gate.listen),
+            Self::Connections => {
+                let all = differs(&before.http.connections, &mut next.http.connections);
+                differs(&before.http.connections_per_client, &mut next.http.connections_per_client) || all
+            }
+            Self::Sign => differs(&before.sign, &mut next.sign),
+            Self::Memory => differs(&before.memory, &mut next.memory),
+            Self::Cache => differs(&before.cache, &mut next.cache),
+        }
+    }
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Listen => "http.listen",
+            Self::GateListen => "gate.listen",
+            Self::Connections => "http.connections and http.connections-per-client",
+            Self::Sign => "[sign]",
+            Self::Memory => "[memory]",
+            Self::Cache => "[cache]",
+        })
+    }
+}
+
+fn differs<T: Clone + PartialEq>(before: &T, next: &mut T) -> bool {
+    let other = std::mem::replace(next, before.clone());
+    other != *before
+}
+
+/// What makes the world of a configuration.
+fn world(config: &Config) -> impl PartialEq {
+    let chain = &config.chain;
+    (chain.world.clone(), chain.id, chain.genesis, chain.universal_resolver)
+}

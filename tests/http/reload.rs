@@ -1,0 +1,197 @@
+//! SIGHUP: another configuration holds for the next answer, as a whole or not at all, and the daemon never ends of it.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command};
+
+use clresolve::config::Config;
+use clresolve::http::Server;
+use clresolve::reason::Code;
+use clresolve::sandbox::Sandbox;
+use reqwest::Client;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{Answer, GOOD, answer, patient, program};
+
+/// An agent with a warning that a gate may deny.
+const DEPRECATED: &str = "deprecated.eth";
+
+/// A daemon in a process of its own, and its configuration file.
+struct Daemon {
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    address: String,
+    file: PathBuf,
+    client: Client,
+}
+
+impl Daemon {
+    fn start(folder: &Path, config: &Config) -> Self {
+        let file = folder.join("clresolve.toml");
+        config.save(&file).expect("the folder can be written");
+        let path = file.display().to_string();
+        let mut child = program(&["serve", "--config", &path]).spawn().expect("the program starts");
+        let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let line = log.next().expect("a line").expect("UTF-8");
+        let address = line.rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        let client = Client::builder().no_proxy().build().expect("a client");
+        Self { child, log, address, file, client }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        answer(self.client.get(format!("http://{}{path}", self.address))).await
+    }
+
+    async fn gate(&self, name: &str) -> Answer {
+        self.get(&format!("/v1/gate/{name}")).await
+    }
+
+    /// Runs that the cache could not spare.
+    async fn runs(&self) -> String {
+        let metrics = String::from_utf8(self.get("/metrics").await.body).expect("UTF-8");
+        let misses = metrics.lines().find(|line| line.starts_with("clresolve_cache_misses_total{cache=\"verdicts\"}"));
+        misses.expect("there were runs").to_owned()
+    }
+
+    /// Sends the signal, and gives the lines of the log up to the one that says what came of it.
+    fn reload(&mut self) -> String {
+        let sent = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+        let mut said = String::new();
+        for line in self.log.by_ref().map_while(Result::ok) {
+            said.push_str(&line);
+            said.push('\n');
+            if line.contains("read again and is in force") || line.contains("stays as it was") {
+                return said;
+            }
+        }
+        panic!("the daemon ended: {said}")
+    }
+
+    fn reload_with(&mut self, config: &Config) -> String {
+        config.save(&self.file).expect("the file can be written");
+        self.reload()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let mut config = patient(&sandbox);
+    let mut daemon = Daemon::start(folder.path(), &config);
+    for name in [GOOD, DEPRECATED] {
+        assert_eq!(daemon.gate(name).await.status, 200, "{name}");
+    }
+    let runs = daemon.runs().await;
+
+    config.gate.deny = vec![Code::StatusDeprecated];
+    let said = daemon.reload_with(&config);
+    assert!(said.contains("is in force") && !said.contains("restart"), "{said}");
+    daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
+    assert_eq!(daemon.gate(GOOD).await.status, 200);
+    assert_eq!(daemon.runs().await, runs, "the rules are the same, so the cache answers");
+
+    config.rules.profile = "agent-cards/1.0.0+released".to_owned();
+    daemon.reload_with(&config);
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    assert_eq!(verdict["profile"]["id"], "agent-cards/1.0.0+released");
+    assert_ne!(daemon.runs().await, runs, "other rules take another run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let mut config = patient(&sandbox);
+    config.gate.deny = vec![Code::StatusDeprecated];
+    let mut daemon = Daemon::start(folder.path(), &config);
+    daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
+    let good = std::fs::read_to_string(&daemon.file).expect("UTF-8");
+    let table = good.find("[gate]").expect("the file says all") + "[gate]".len();
+
+    for (text, why) in [
+        (String::new(), "the file is empty"),
+        (good[..table].to_owned(), "its last line has no end"),
+        (good.replace("deny = ", "dney = "), "unknown field `dney`, did you mean `deny`?"),
+        (good.replace("status-deprecated", "status-deprecate"), "is no reason code"),
+        (good.replace("agent-cards/1.0.0", "agent-cards/9"), "no profile agent-cards/9"),
+        (good.replace("world = \"sandbox\"", "world = \"other\""), "universal-resolver take a restart"),
+    ] {
+        assert_ne!(text, good, "{why}");
+        std::fs::write(&daemon.file, text).expect("the file can be written");
+        let said = daemon.reload();
+        assert!(said.contains("stays as it was") && said.contains(why), "{why}: {said}");
+        daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
+    }
+    std::fs::remove_file(&daemon.file).expect("the file was there");
+    assert!(daemon.reload().contains("stays as it was"));
+
+    config.http.listen.set_port(1);
+    config.gate.deny.clear();
+    let said = daemon.reload_with(&config);
+    assert!(said.contains("http.listen: a change takes a restart") && said.contains("is in force"), "{said}");
+    assert_eq!(daemon.gate(DEPRECATED).await.status, 200, "the rest is in force");
+}
+
+/// A question that is open while the gate is tightened is answered by the new policy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tightened_gate_holds_for_questions_that_are_open() {
+    let sandbox = Sandbox::start().await.expect("a sandbox");
+    let mut config = patient(&sandbox);
+    let real = config.chain.endpoints[0].url.socket_addrs(|| None).expect("an address")[0];
+    let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", node.local_addr().expect("an address"));
+    config.chain.endpoints[0].url = url.parse().expect("a URL");
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let mut reloader = server.reloader();
+    let daemon = crate::Daemon::run(server, sandbox);
+    let path = format!("/v1/gate/{DEPRECATED}");
+    let reload_then_answer = async {
+        let (mut asked, _) = node.accept().await.expect("the run asks the node");
+        config.gate.deny = vec![Code::StatusDeprecated];
+        assert_eq!(reloader.reload(&config).await.expect("a good configuration"), []);
+        loop {
+            tokio::spawn(async move {
+                let mut answers = TcpStream::connect(real).await.expect("the node of the sandbox");
+                let _ = copy_bidirectional(&mut asked, &mut answers).await;
+            });
+            (asked, _) = node.accept().await.expect("a later request");
+        }
+    };
+    tokio::select! {
+        answer = daemon.get(&path) => answer.is_closed_gate("status-deprecated"),
+        () = reload_then_answer => {}
+    }
+}
+
+#[test]
+fn without_a_file_the_signal_is_logged_and_no_more() {
+    let mut child = program(&["serve", "--sandbox", "--listen", "127.0.0.1:0"]).spawn().expect("the program starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(log.next().is_some_and(|line| line.contains("listening")));
+    let id = child.id().to_string();
+    let signal =
+        |signal: &str| assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+    signal("-HUP");
+    assert!(log.any(|line| line.contains("there is no configuration file to read again")));
+    signal("-TERM");
+    assert_eq!(log.last().map(|line| line.contains("draining")), Some(true));
+    assert_eq!(child.wait().expect("the program ends").code(), Some(0));
+}
+
+/// systemd hands the daemon a copy of the file that is made at the start, so that a signal would change nothing.
+#[test]
+fn the_shipped_unit_offers_no_reload_and_says_why() {
+    let unit = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/clresolve.service"));
+    let unit = unit.expect("the file is there");
+    assert!(unit.lines().any(|line| line.starts_with("LoadCredential=config.toml:")));
+    assert!(!unit.lines().any(|line| line.starts_with("ExecReload=")));
+    assert!(unit.contains("# No ExecReload: "));
+}
