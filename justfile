@@ -43,6 +43,14 @@ fuzz-lock:
 contracts:
     cd crates/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
 
+# search for the documents of 256 KiB that cost most to judge; crates/cards/tests/worst/corpus.json keeps what it prints
+worst seconds="600":
+    cargo run --release -p clresolve-cards --example worst -- search {{seconds}}
+
+# count the instructions of the known ones, as in CI; needs valgrind
+worst-count:
+    .ci/worst
+
 # send good, bad and hostile HTTP to a daemon and check every answer
 load rate="10000" seconds="60":
     cargo build --release --bin clresolve --example load

@@ -14,7 +14,7 @@ use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Most threads, however many processors there are: thousands of judgements a second.
-const MAX_THREADS: usize = 16;
+pub(crate) const MAX_THREADS: usize = 16;
 
 /// Most jobs of one pool that are running or waiting to. At 20 ms each, the last of them begins after some seconds on one
 /// thread; each holds at most a few documents of 256 KiB.
@@ -72,6 +72,12 @@ impl CpuPool {
     ) -> Result<T, PoolFull> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| PoolFull)?;
         Ok(self.run_at(place, job).await)
+    }
+
+    /// How many jobs are running or waiting to.
+    #[cfg(test)]
+    pub(crate) fn jobs(&self) -> usize {
+        MAX_JOBS - self.places.available_permits()
     }
 
     async fn run_at<T: Send + 'static>(

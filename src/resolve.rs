@@ -331,6 +331,7 @@ mod tests {
 
     use super::*;
     use crate::config::ProofDemand;
+    use crate::cpu_pool;
     use crate::sandbox::Sandbox;
 
     /// The time of the machine, moved on by this number of seconds.
@@ -355,6 +356,36 @@ mod tests {
             }
         });
         (url, count)
+    }
+
+    /// While every thread that judges is busy, a run waits with its evidence, and what is known is answered.
+    #[tokio::test]
+    async fn judging_takes_no_time_of_those_who_answer() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let known = resolver.resolve("summarizeagent.eth").await;
+        let (mut release, mut busy) = (Vec::new(), Vec::new());
+        for _ in 0..cpu_pool::MAX_THREADS {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let resolver = resolver.clone();
+            release.push(go);
+            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
+        }
+        let asking = resolver.clone();
+        let judged = tokio::spawn(async move { asking.resolve("checkoutagent.eth").await });
+        while resolver.pool().jobs() <= cpu_pool::MAX_THREADS {
+            assert!(!judged.is_finished(), "it was judged on the thread that answers");
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(resolver.resolve("summarizeagent.eth").await.verdict().id, known.verdict().id);
+        assert!(!judged.is_finished());
+        drop(release);
+        assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
+        for job in busy {
+            assert!(!job.await.expect("it ends"), "its channel was closed");
+        }
     }
 
     /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.

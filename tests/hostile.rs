@@ -19,6 +19,8 @@ mod faults;
 mod gate;
 #[path = "hostile/gateways.rs"]
 mod gateways;
+#[path = "hostile/judging.rs"]
+mod judging;
 #[path = "hostile/memory.rs"]
 mod memory;
 #[path = "support/proxy.rs"]
@@ -26,6 +28,9 @@ mod proxy;
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod server;
+#[path = "../crates/cards/tests/worst/documents.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod worst;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

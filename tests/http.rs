@@ -524,6 +524,28 @@ async fn the_registries_are_complete() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lint_counts_as_a_run() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
+    let lint = async || {
+        answer(daemon.request(Method::POST, "/v1/lint").header("content-type", "application/json").body("{}")).await
+    };
+    assert_eq!(lint().await.status, 200);
+    lint().await.is_problem(429, "client-over-quota");
+    daemon.get(&format!("/v1/verdicts/{GOOD}")).await.is_problem(429, "client-over-quota");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_too_complex_to_lint_is_a_problem() {
+    let daemon = Daemon::start(|_| {}).await;
+    let body = format!("{{\"ens\": \"a.eth\", \"implements\": [0{}]}}", ",0".repeat(20_000));
+    let request = daemon.request(Method::POST, "/v1/lint").header("content-type", "application/json");
+    let refused = answer(request.body(body)).await;
+    refused.is_problem(422, "card-too-complex");
+    let detail = refused.json()["detail"].as_str().expect("a text").to_owned();
+    assert!(detail.ends_with("more than 8192 values"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_over_its_quota_still_gets_what_is_known() {
     let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
     assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.status, 200);

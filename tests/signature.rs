@@ -470,6 +470,27 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
 }
 
 #[test]
+fn signatures_share_one_budget() {
+    let many = |keys: usize| roots(&vec![json!({"kty": "OKP", "crv": "Ed25519", "x": X}); keys]);
+    let wrong = json!({"protected": BASE64URL.encode(r#"{"alg":"EdDSA"}"#), "signature": "A".repeat(86)});
+    let codes = |card: &Value, roots: &TrustRoots| -> Vec<Code> {
+        verify(card, roots).reasons.into_iter().map(|reason| reason.code).collect()
+    };
+    // 16 signatures with 4 keys are 64 attempts.
+    let full = listed(vec![wrong.clone(); MAX_SIGNATURES].into());
+    assert_eq!(codes(&full, &many(4)), vec![Code::SignatureInvalid; MAX_SIGNATURES]);
+    let beyond = codes(&full, &many(8));
+    assert_eq!(beyond.iter().filter(|code| **code == Code::SignatureInvalid).count(), 8);
+    assert_eq!(beyond.iter().filter(|code| **code == Code::CardTooComplex).count(), 8);
+    // Such a card has 347,000 bytes in base64url: six attempts, and not seven.
+    let mut large = listed(vec![wrong; 8].into());
+    large["x"] = "a".repeat(260_000).into();
+    let beyond = codes(&large, &many(1));
+    assert_eq!(beyond.iter().filter(|code| **code == Code::SignatureInvalid).count(), 6);
+    assert_eq!(beyond.iter().filter(|code| **code == Code::CardTooComplex).count(), 2);
+}
+
+#[test]
 fn cards_that_cannot_be_signed_are_told() {
     let full = listed(vec![json!({}); MAX_SIGNATURES].into());
     assert_eq!(sign(&full, &key()), Err(SignError::TooMany));

@@ -235,6 +235,24 @@ mod tests {
         assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
+    #[tokio::test]
+    async fn a_client_that_hangs_up_frees_no_run_before_its_work_ends() {
+        let mut config = Config::default();
+        config.http.cold_runs = 1;
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let admission = Admission::new(resolver, &config);
+        let client = Client(Ipv4Addr::new(192, 0, 2, 1).into());
+        let (go, wait) = tokio::sync::oneshot::channel::<()>();
+        let mut hung_up = Box::pin(admission.admitted(client, wait));
+        assert!(futures_util::poll!(&mut hung_up).is_pending());
+        drop(hung_up);
+        assert_eq!(admission.admitted(client, async {}).await, Err(Refusal::Overloaded));
+        go.send(()).expect("the work goes on");
+        let freed = Arc::clone(&admission.runs).acquire_owned().await.expect("the work ends");
+        drop(freed);
+        assert_eq!(admission.admitted(client, async {}).await, Ok(()));
+    }
+
     #[test]
     fn clients_without_number_share_one_quota() {
         let start = Instant::now();

@@ -55,15 +55,15 @@ const ATTACKS: [(&str, &str); 14] = [
 ];
 
 /// A running daemon, which is ended with this.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
-    address: String,
+    pub(crate) address: String,
     _folder: tempfile::TempDir,
 }
 
 impl Daemon {
     /// Every proxy that an environment can name is `proxy`.
-    fn start(mut config: Config, proxy: &Server) -> Self {
+    pub(crate) fn start(mut config: Config, proxy: &Server) -> Self {
         config.timeout = LIMIT;
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = u32::MAX;
@@ -86,7 +86,7 @@ impl Daemon {
     }
 
     /// Most memory that it ever had in use, in KiB.
-    fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()

@@ -32,24 +32,18 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A card (X-8): 256 KiB and 16 levels. The densest published documents, JSON Schemas that a card may embed, have a
-    /// value for each 32 bytes without white space, names of 47 bytes, and as many bytes of paths as of text: all far
-    /// below these limits. They keep the judgement of the worst card within 20 ms and 16 MiB.
-    pub const CARD: Self =
-        Self { bytes: 256 * 1024, levels: 16, values: 16 * 1024, name: 1024, paths: 2 * 1024 * 1024 };
+    /// A card (X-8): 256 KiB and 16 levels. The largest published documents that a card may embed, the JSON Schemas of A2A,
+    /// have 1,900 values, names of 47 bytes, and as many bytes of paths as of text: all far below these limits. They keep
+    /// the judgement of the worst card within 20 ms and 16 MiB.
+    pub const CARD: Self = Self { bytes: 256 * 1024, levels: 16, values: 8 * 1024, name: 1024, paths: 2 * 1024 * 1024 };
 
     /// A schema that a publisher serves: no larger than a card, but deeper.
     pub const SCHEMA: Self = Self { levels: 64, ..Self::CARD };
 
     /// A schema, manifest or profile that this build or the operator chose: larger and deeper than a card, for a schema nests two or three levels for each
     /// level that it describes; still far below the 128 levels at which the JSON reader itself gives up.
-    pub const DOCUMENT: Self = Self {
-        bytes: 4 * 1024 * 1024,
-        levels: 64,
-        values: 512 * 1024,
-        name: Self::CARD.name,
-        paths: 64 * 1024 * 1024,
-    };
+    pub const DOCUMENT: Self =
+        Self { bytes: 4 * 1024 * 1024, levels: 64, values: 512 * 1024, name: Self::CARD.name, paths: 64 * 1024 * 1024 };
 }
 
 /// Parses `bytes` as exactly one JSON object.
@@ -460,7 +454,10 @@ mod tests {
         assert_eq!(code(b"[]"), Code::CardNotJson);
         assert_eq!(code(b"\xef\xbb\xbf{}"), Code::CardNotJson);
         assert_eq!(code(nested(17).as_bytes()), Code::CardTooDeep);
-        assert_eq!(code(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(Limits::CARD.values)).as_bytes()), Code::CardTooComplex);
+        assert_eq!(
+            code(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(Limits::CARD.values)).as_bytes()),
+            Code::CardTooComplex
+        );
         assert_eq!(code(br#"{"a":1,"a":2}"#), Code::CardDuplicateKey);
         assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), Code::SourceOversize);
     }

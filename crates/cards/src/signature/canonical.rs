@@ -133,9 +133,9 @@ fn unsafe_integer(card: &Value) -> Option<String> {
     let members = card.as_object().into_iter().flatten().filter(|(name, _)| *name != SIGNATURES);
     let mut path = Vec::new();
     let mut values = members.map(|(name, member)| (Segment::Member(name), member));
-    values.any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path)).then(|| {
-        pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref))
-    })
+    values
+        .any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path))
+        .then(|| pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref)))
 }
 
 /// One step of a path.

@@ -381,7 +381,8 @@ mod tests {
         assert_eq!(nearest(TEXT, "/a/1/é/7/x"), Some("[]"));
         assert_eq!(nearest(TEXT, "/a/1/b~1c"), Some(r#""x\"}""#));
         assert_eq!(nearest("", "/a"), None);
-        assert_eq!(nearest("{\"a\": [1, 2", "/a/1"), None);
+        assert_eq!(nearest("{\"a\": [1, 2", "/a/1"), Some("2"));
+        assert_eq!(nearest("{\"a\": [1, 2", "/a/2"), None);
     }
 
     #[test]

@@ -1,0 +1,176 @@
+//! Searches for the documents of 256 KiB that cost most to judge, and judges those that are known.
+//!
+//! `worst search SECONDS` climbs from random documents towards more memory and more time and prints the best ones, as in
+//! `tests/worst/corpus.json`. `worst count` prints how many are known. `worst judge NUMBER` judges one of them, once
+//! unmeasured and once in `judge_measured`, for a program that counts instructions.
+
+#[path = "../tests/worst/documents.rs"]
+mod documents;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use documents::{Judge, Seed};
+
+/// The documents that are known.
+const CORPUS: &str = include_str!("../tests/worst/corpus.json");
+
+/// Steps without a better document after which a climb begins anew.
+const PATIENCE: usize = 40;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let known: Vec<Seed> = serde_json::from_str(CORPUS).expect("the corpus is a list of seeds");
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["search", seconds] => search(Duration::from_secs(seconds.parse().expect("seconds")), &known),
+        ["count"] => println!("{}", known.len()),
+        ["judge", number] => judge(&known[number.parse::<usize>().expect("a number")]),
+        _ => {
+            eprintln!("worst search SECONDS | count | judge NUMBER");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// Judges a document twice: schemas and tables are made at the first time.
+fn judge(seed: &Seed) {
+    let small = Seed { items: 1, repeat: 0, ..seed.clone() };
+    std::hint::black_box(warm(&small));
+    let prepared = seed.prepared();
+    println!("{} bytes: {}", prepared.document.len(), serde_json::to_string(seed).expect("it has a JSON form"));
+    std::hint::black_box(prepared.judge_measured());
+}
+
+/// As [`documents::Prepared::judge_measured`], under a name that no counter looks for.
+fn warm(seed: &Seed) -> usize {
+    seed.prepared().judge()
+}
+
+/// What a document costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Cost {
+    Bytes,
+    Time,
+}
+
+impl Cost {
+    fn of(self, seed: &Seed) -> u64 {
+        let prepared = seed.prepared();
+        match self {
+            Self::Bytes => {
+                allocation_counter::measure(|| {
+                    std::hint::black_box(prepared.judge());
+                })
+                .bytes_max
+            }
+            Self::Time => {
+                let once = || {
+                    let started = Instant::now();
+                    std::hint::black_box(prepared.judge());
+                    u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
+                };
+                // The shortest of some is the least disturbed one.
+                (0..3).map(|_| once()).min().unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// Climbs until the time is over; each judge, system and cost has the same share of it.
+fn search(time: Duration, known: &[Seed]) {
+    let goals: Vec<(Judge, usize, Cost)> = Judge::ALL
+        .into_iter()
+        .flat_map(|judge| (0..6).map(move |card| (judge, card)))
+        .filter(|(judge, card)| *judge != Judge::Verdict || *card == 0)
+        .flat_map(|(judge, card)| [Cost::Bytes, Cost::Time].map(|cost| (judge, card, cost)))
+        .collect();
+    let share = time / u32::try_from(goals.len()).expect("few");
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut best: BTreeMap<(Judge, Cost), (u64, Seed)> = BTreeMap::new();
+    for (judge, card, cost) in goals {
+        let starts = known.iter().filter(|seed| seed.judge == judge && seed.card == card).cloned();
+        let (reward, seed) = climb(judge, card, cost, share, starts.collect(), &mut random);
+        eprintln!("{judge:?} of system {card}, {cost:?}: {reward} {}", serde_json::to_string(&seed).expect("JSON"));
+        let leader = best.entry((judge, cost)).or_insert_with(|| (reward, seed.clone()));
+        if reward > leader.0 {
+            *leader = (reward, seed);
+        }
+    }
+    let seeds: Vec<String> =
+        best.values().map(|(_, seed)| format!("  {}", serde_json::to_string(seed).expect("JSON"))).collect();
+    println!("[\n{}\n]", seeds.join(",\n"));
+}
+
+/// The best document of one goal, from those that are known and from random ones.
+fn climb(judge: Judge, card: usize, cost: Cost, time: Duration, starts: Vec<Seed>, random: &mut Random) -> (u64, Seed) {
+    let started = Instant::now();
+    let mut starts = starts.into_iter();
+    let mut best: Option<(u64, Seed)> = None;
+    while started.elapsed() < time || best.is_none() {
+        let mut at = starts.next().unwrap_or_else(|| random.seed(judge, card));
+        let mut reward = cost.of(&at);
+        let mut tired = 0;
+        while tired < PATIENCE && started.elapsed() < time {
+            let next = random.near(&at);
+            let found = cost.of(&next);
+            if found > reward {
+                (at, reward, tired) = (next, found, 0);
+            } else {
+                tired += 1;
+            }
+        }
+        if best.as_ref().is_none_or(|(most, _)| reward > *most) {
+            best = Some((reward, at));
+        }
+    }
+    best.expect("there was a first one")
+}
+
+/// SplitMix64: the same search every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).expect("below a usize")
+    }
+
+    fn seed(&mut self, judge: Judge, card: usize) -> Seed {
+        Seed {
+            judge,
+            card,
+            place: self.below(100),
+            leaf: self.below(44),
+            repeat: self.below(6),
+            levels: self.below(13),
+            name: [0, 1, 8, 64, 512, 1000][self.below(6)],
+            outer_object: self.below(2) == 0,
+            inner_object: self.below(2) == 0,
+            around: self.below(5),
+            items: [16, 256, 4096, 16_000, 200_000][self.below(5)],
+            to: self.below(5),
+        }
+    }
+
+    /// A document in which one parameter is another.
+    fn near(&mut self, seed: &Seed) -> Seed {
+        let other = self.seed(seed.judge, seed.card);
+        let mut near = seed.clone();
+        match self.below(11) {
+            0 | 1 => near.place = other.place,
+            2 => near.leaf = other.leaf,
+            3 => near.repeat = other.repeat,
+            4 => near.levels = other.levels,
+            5 => near.name = other.name,
+            6 => near.outer_object = other.outer_object,
+            7 => near.inner_object = other.inner_object,
+            8 => near.items = other.items,
+            9 => near.around = other.around,
+            _ => near.to = other.to,
+        }
+        near
+    }
+}

@@ -1,0 +1,91 @@
+//! The worst documents of 256 KiB that are known, held to the budget of memory by counting what they allocate.
+//!
+//! `.ci/worst` holds the same documents to the budget of time, by counting instructions.
+
+#[path = "worst/documents.rs"]
+mod documents;
+
+use std::collections::BTreeSet;
+
+use allocation_counter::measure;
+use clresolve_cards::lint::lint;
+use clresolve_cards::signature::{TrustRoots, verify};
+use clresolve_cards::system::Rules;
+use clresolve_core::json::Limits;
+use clresolve_core::reason::Code;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::profile::{DEFAULT, Profiles};
+use serde_json::{Value, json};
+
+use documents::{Judge, MOST_BYTES, Seed};
+
+#[test]
+fn every_known_worst_document_stays_within_16_mib() {
+    let seeds: Vec<Seed> = serde_json::from_str(include_str!("worst/corpus.json")).expect("a list of seeds");
+    let judges: BTreeSet<Judge> = seeds.iter().map(|seed| seed.judge).collect();
+    assert_eq!(judges, BTreeSet::from(Judge::ALL), "the corpus has documents for every judge");
+    for seed in &seeds {
+        let prepared = seed.prepared();
+        assert!(prepared.document.len() <= Limits::CARD.bytes, "{seed:?}");
+        let peak = measure(|| drop(prepared.judge_measured().to_string())).bytes_max;
+        println!("{peak} bytes: {seed:?}");
+        assert!(peak <= MOST_BYTES, "{peak} bytes: {seed:?}");
+    }
+}
+
+/// One error for each value, each with its whole path, once took gigabytes.
+fn long_names_over_long_lists(name: usize) -> Vec<u8> {
+    let fixed =
+        r#"{"url":"https://a.example/","protocolVersion":"0.3.0","defaultInputModes":[],"security":[{"":[0]}]}"#;
+    let items = ",0".repeat((Limits::CARD.bytes - fixed.len() - name) / 2);
+    fixed.replacen("\"\":[0]", &format!("\"{}\":[0{items}]", "n".repeat(name)), 1).into_bytes()
+}
+
+#[test]
+fn long_names_over_long_lists_are_too_complex_to_lint() {
+    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    for name in [1, 40, 1000, 64 << 10, 128 << 10] {
+        let document = long_names_over_long_lists(name);
+        let mut codes = Vec::new();
+        let peak = measure(|| {
+            let report = lint(&document, None, &Rules::of(&profile));
+            codes = report.findings.iter().map(|finding| finding.code).collect();
+        })
+        .bytes_max;
+        assert_eq!(codes, [Code::CardTooComplex], "names of {name} bytes");
+        assert!(peak <= MOST_BYTES, "names of {name} bytes: {peak} bytes");
+    }
+}
+
+#[test]
+fn more_defects_than_are_looked_at_make_a_card_too_complex() {
+    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    let with = |card: &Value| lint(card.to_string().as_bytes(), None, &Rules::of(&profile));
+    let codes = |card: Value| -> BTreeSet<Code> { with(&card).findings.iter().map(|finding| finding.code).collect() };
+    let a2a = |modes: usize| json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]});
+    assert!(codes(a2a(8000)).contains(&Code::CardTooComplex));
+    assert!(!codes(a2a(4000)).contains(&Code::CardTooComplex));
+    let mut commandlayer = clresolve_verdict::sample::good();
+    commandlayer["implements"] = json!(vec![0; 8000]);
+    assert!(codes(commandlayer).contains(&Code::CardTooComplex));
+}
+
+#[test]
+fn a_number_that_cannot_be_signed_is_found_without_a_path_for_each_value() {
+    let mut value = json!(vec![0; 100]);
+    for _ in 0..12 {
+        value = json!({"n".repeat(1000): value});
+    }
+    let mut card = json!({"name": "a", "signatures": [{}], "x": vec![value; 12]});
+    card["z"] = json!(1e300);
+    let document = card.to_string().into_bytes();
+    let mut place = None;
+    let peak = measure(|| {
+        let found = verify(&card, &TrustRoots::default());
+        place = found.reasons.first().map(|reason| (reason.code, reason.place.clone()));
+    })
+    .bytes_max;
+    assert_eq!(place, Some((Code::SignaturePayloadRefused, Some("/z".to_owned()))));
+    assert!(peak <= 64 << 10, "{peak} bytes for {} bytes of card", document.len());
+    assert!(Card::parse(&document).is_err(), "the paths of its values are too long together");
+}

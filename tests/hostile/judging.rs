@@ -1,0 +1,208 @@
+//! The daemon as a process of its own, given the documents that cost most to judge: what it answers, the memory that it
+//! uses above idle, and whether the gate still answers.
+
+use std::time::{Duration, Instant};
+
+use clresolve::card::Limits;
+use clresolve::sandbox::World;
+use futures_util::future::{join, join_all};
+use reqwest::{Client, StatusCode};
+use serde_json::Value;
+
+use crate::memory::Daemon;
+use crate::server::{Server, canary, ok};
+use crate::worst::{Judge, Seed};
+use crate::{HANGS, codes, spec};
+
+/// Most memory that the worst documents may add to the idle daemon's.
+const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
+
+/// Requests of one kind at once.
+const AT_ONCE: usize = 3;
+
+/// Connections that ask for new names, and how many each asks for.
+const CONNECTIONS: usize = 4;
+const NAMES_EACH: usize = 25;
+
+/// The gate's deadline.
+const DEADLINE: Duration = Duration::from_millis(150);
+
+const GOOD: &str = "[[agent]]\nname = \"good.eth\"\nabout = \"Is good.\"\n";
+
+/// The known worst documents for `judge`.
+fn known(judge: Judge) -> Vec<Vec<u8>> {
+    let seeds: Vec<Seed> =
+        serde_json::from_str(include_str!("../../crates/cards/tests/worst/corpus.json")).expect("a list of seeds");
+    let documents: Vec<_> = seeds.iter().filter(|seed| seed.judge == judge).map(Seed::document).collect();
+    assert!(!documents.is_empty());
+    documents
+}
+
+/// A name of 64 KiB above tens of thousands of values that a schema refuses one by one.
+fn long_name() -> Vec<u8> {
+    let (name, items) = ("n".repeat(64 << 10), ",0".repeat(90_000));
+    format!(r#"{{"url":"https://a.example/","protocolVersion":"0.3.0","security":[{{"{name}":[0{items}]}}]}}"#).into()
+}
+
+/// A card that promises as many verbs as fit, none of them a text.
+fn verbs() -> Vec<u8> {
+    let head = r#"{"ens":"a.worst.eth","class":"commons","implements":[0"#;
+    let items = ",0".repeat((Limits::CARD.bytes - head.len() - 2) / 2);
+    format!("{head}{items}]}}").into()
+}
+
+fn client() -> Client {
+    Client::builder().no_proxy().timeout(HANGS).build().expect("a client")
+}
+
+async fn lint(client: &Client, daemon: &Daemon, document: Vec<u8>) -> (StatusCode, Value) {
+    let request = client.post(format!("http://{}/v1/lint", daemon.address)).header("content-type", "application/json");
+    let response = request.body(document).send().await.expect("an answer");
+    (response.status(), serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON"))
+}
+
+/// Lints one good card, after which the idle daemon has its schemas and tables.
+async fn warmed(client: &Client, daemon: &Daemon) {
+    for card in [
+        include_str!("../../crates/sandbox/src/discovery/a2a.json"),
+        r#"{"url":"u","protocolVersion":"0.3.0","defaultInputModes":[]}"#,
+    ] {
+        assert_eq!(lint(client, daemon, card.into()).await.0, StatusCode::OK);
+    }
+}
+
+fn holds(daemon: &Daemon, idle: u64, what: &str) {
+    let above = daemon.peak() - idle;
+    println!("{what}: {above} KiB above idle");
+    assert!(above <= MOST_ABOVE_IDLE_KIB, "{what}: {above} KiB above idle");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
+    let proxy = canary().await;
+    let world = World::start(&spec(GOOD)).await.unwrap();
+    let daemon = Daemon::start(world.config(), &proxy);
+    let client = client();
+    warmed(&client, &daemon).await;
+    let idle = daemon.peak();
+    let hostile = [long_name(), verbs()];
+    for document in &hostile {
+        for (status, answer) in join_all((0..AT_ONCE).map(|_| lint(&client, &daemon, document.clone()))).await {
+            assert_eq!((status, &answer["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &"card-too-complex".into()));
+            assert_eq!(answer["type"], "urn:clresolve:reason:card-too-complex");
+        }
+    }
+    for document in known(Judge::Lint) {
+        for (status, answer) in join_all((0..AT_ONCE).map(|_| lint(&client, &daemon, document.clone()))).await {
+            assert!([StatusCode::OK, StatusCode::UNPROCESSABLE_ENTITY].contains(&status), "{status} {answer}");
+        }
+    }
+    holds(&daemon, idle, "lint");
+    let good = clresolve_verdict::sample::good().to_string();
+    let (status, answer) = lint(&client, &daemon, good.into()).await;
+    assert_eq!((status, &answer["valid"]), (StatusCode::OK, &Value::Bool(true)), "the next request is served");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_of_the_worst_documents_costs_discovery_at_most_64_mib() {
+    const HOST: &str = "agent.example";
+    let proxy = canary().await;
+    let world = World::start(&spec(GOOD)).await.unwrap();
+    let mut documents = known(Judge::Lint);
+    documents.insert(0, long_name());
+    // Each path has a document of its own, so that each is judged.
+    let host = Server::tls(&[HOST], move |head| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        ok(&documents[path.len() % documents.len()])
+    })
+    .await;
+    let mut config = world.config();
+    config.http.discover = true;
+    config.network.connect_to.push(host.detour(&format!("{HOST}:443")).parse().unwrap());
+    config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).unwrap());
+    let daemon = Daemon::start(config, &proxy);
+    let client = client();
+    warmed(&client, &daemon).await;
+    let idle = daemon.peak();
+    let discover = async || {
+        let url = format!("http://{}/v1/discover?url=https://{HOST}", daemon.address);
+        let response = client.get(url).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::OK);
+        serde_json::from_slice::<Value>(&response.bytes().await.expect("a body")).expect("JSON")
+    };
+    for found in join_all((0..AT_ONCE).map(|_| discover())).await {
+        assert_eq!(found["outcome"], "invalid", "{found:#}");
+    }
+    assert!(host.connections() > 0);
+    holds(&daemon, idle, "discover");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
+    let proxy = canary().await;
+    let agent = |name: &str, card: &[u8]| {
+        let text = serde_json::to_string(std::str::from_utf8(card).expect("UTF-8")).expect("a string");
+        // A string of JSON is one of TOML, but for a slash that nothing here escapes.
+        format!(
+            "[[agent]]\nname = \"{name}\"\nabout = \"Is costly.\"\nchain = {{ resolver = \"parent-wildcard\" }}\n\
+             card.text = {text}\n"
+        )
+    };
+    let worst = known(Judge::Verdict);
+    let agents = [GOOD.to_owned(), agent("a.worst.eth", &verbs()), agent("b.worse.eth", &worst[0])].concat();
+    let world = World::start(&spec(&agents)).await.unwrap();
+    let mut config = world.config();
+    config.gate.deadline = DEADLINE;
+    let daemon = Daemon::start(config, &proxy);
+    let client = client();
+    let verdict = async |name: &str| {
+        let response = client.get(format!("http://{}/v1/verdicts/{name}", daemon.address)).send().await.unwrap();
+        serde_json::from_slice::<Value>(&response.bytes().await.unwrap()).unwrap()
+    };
+    let gate = async |name: &str| {
+        let started = Instant::now();
+        let response = client.get(format!("http://{}/v1/gate/{name}", daemon.address)).send().await.unwrap();
+        let code = response.headers().get("clresolve-code").map(|code| code.to_str().unwrap().to_owned());
+        (response.status(), code, started.elapsed())
+    };
+    assert_eq!(verdict("good.eth").await["state"], "trusted");
+    let refused = verdict("a.worst.eth").await;
+    assert_eq!(refused["state"], "untrusted");
+    assert!(codes(&refused).contains("card-too-complex"), "{refused:#}");
+    let (status, code, _) = gate("a.worst.eth").await;
+    assert_eq!((status, code.as_deref()), (StatusCode::FORBIDDEN, Some("card-too-complex")));
+
+    let idle = daemon.peak();
+    let mut slowest_idle = Duration::ZERO;
+    for _ in 0..20 {
+        slowest_idle = slowest_idle.max(gate("good.eth").await.2);
+    }
+    let asking = join_all((0..CONNECTIONS).map(|connection| async move {
+        for number in 0..NAMES_EACH {
+            let parent = ["worst", "worse"][number % 2];
+            assert_eq!(verdict(&format!("n{connection}-{number}.{parent}.eth")).await["state"], "untrusted");
+        }
+    }));
+    let asked = std::sync::atomic::AtomicBool::new(false);
+    let measured = async {
+        let mut times = Vec::new();
+        while !asked.load(std::sync::atomic::Ordering::Relaxed) {
+            let (status, code, time) = gate("good.eth").await;
+            assert_eq!((status, code), (StatusCode::OK, None));
+            times.push(time);
+        }
+        times
+    };
+    let attack = async {
+        asking.await;
+        asked.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (times, ()) = join(measured, attack).await;
+    let late = times.iter().filter(|time| **time > DEADLINE + slowest_idle).count();
+    println!("{} gate answers, {late} late; the slowest {:?}", times.len(), times.iter().max());
+    assert!(late * 10 <= times.len(), "{late} of {} cached answers were late", times.len());
+    holds(&daemon, idle, "cards under a wildcard");
+}
