@@ -97,7 +97,7 @@ pub(super) enum TransportFault {
     LocalLimit(#[from] LocalLimit),
     /// No endpoint gave a proof that holds for a call over proven state: the cause of each, by label.
     #[error("no endpoint gave a proof that holds")]
-    #[cfg_attr(not(feature = "state-proof"), expect(dead_code, reason = "no call is computed in this build"))]
+    #[cfg_attr(not(feature = "state-proof"), allow(dead_code, reason = "no call is computed in this build"))]
     Unproven(Vec<(String, String)>),
 }
 
