@@ -50,6 +50,9 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 /// endpoints stands for more that may fail, not for more that must lie.
 pub const DEFAULT_QUORUM: usize = 2;
 
+/// Why a build without the feature `state-proof` refuses what demands it. It never falls back to a lower grade.
+pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
+
 /// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
 /// them. Three are asked at the same time, the others take the place of those that fail.
 const PUBLIC_RPC: [&str; 6] = [
@@ -241,11 +244,24 @@ impl Default for ChainConfig {
 }
 
 impl ChainConfig {
+    /// The endpoints, each under a label of its own: `rpc-N`, by its place, where it is [`Endpoint::UNNAMED`].
+    pub(crate) fn labelled(&self) -> Vec<Endpoint> {
+        let mut endpoints = self.endpoints.clone();
+        for (place, endpoint) in endpoints.iter_mut().enumerate() {
+            if endpoint.label == Endpoint::UNNAMED {
+                endpoint.label = format!("{}-{}", Endpoint::UNNAMED, place + 1);
+            }
+        }
+        layer::number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
+        endpoints
+    }
+
     /// What the endpoints must do for an answer. Where nothing is said: one word is enough when one operator alone is
     /// named, or when the first endpoint is the operator's own; else [`DEFAULT_QUORUM`] of them must agree.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where more must agree than there are operators.
+    /// [`ConfigError::Conflict`] where more must agree than there are operators, or where this build lacks what the demand
+    /// takes.
     pub fn demand(&self) -> Result<Demand, ConfigError> {
         let operators: BTreeSet<&str> = self.endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
         let believes_one = operators.len() < DEFAULT_QUORUM || self.endpoints.first().is_some_and(|first| first.own);
@@ -272,10 +288,13 @@ impl ChainConfig {
                 ),
             });
         }
-        Ok(match self.proof {
-            Some(ProofDemand::StateProof) => Demand::StateProof(agree),
-            _ => Demand::Quorum(agree),
-        })
+        match self.proof {
+            Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
+                Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
+            }
+            Some(ProofDemand::StateProof) => Ok(Demand::StateProof(agree)),
+            _ => Ok(Demand::Quorum(agree)),
+        }
     }
 }
 

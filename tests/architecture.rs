@@ -356,7 +356,7 @@ fn is_cfg_test(attribute: &syn::Attribute) -> bool {
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a source folder is readable") {
         let path = entry.expect("an entry is readable").path();
-        if path.is_dir() {
+        if path.is_dir() && !path.ends_with("tests") {
             collect(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
             files.push(path);

@@ -473,8 +473,23 @@ async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
 async fn a_reply_without_end_is_cut_off() {
     let world = World::of(&[agent()]).await;
     world.server.set_fault(RpcFault::HugeBody);
-    let expected = ChainError::LocalLimit(LocalLimit::Reply(MAX_REPLY_BYTES));
-    assert_eq!(world.answer("summarizeagent.eth").await, Err(expected));
+    let limit = LocalLimit::Reply { endpoint: "sandbox".to_owned(), bytes: MAX_REPLY_BYTES };
+    assert_eq!(limit.to_string(), "the answer of sandbox has more than 1048576 bytes");
+    assert_eq!(world.answer("summarizeagent.eth").await, Err(ChainError::LocalLimit(limit)));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_floods_is_named_and_rests() {
+    let chain = chain_of(&[agent()]);
+    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
+    first.set_fault(RpcFault::HugeBody);
+    let cause = format!("the answer of first has more than {MAX_REPLY_BYTES} bytes");
+    for failed in [vec![("first".to_owned(), cause)], Vec::new()] {
+        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        assert_eq!((reading.endpoints, reading.failed_endpoints), (vec!["second".to_owned()], failed));
+    }
+    assert_eq!((first.requests(), second.requests()), (1, 2));
 }
 
 #[tokio::test]

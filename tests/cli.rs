@@ -685,7 +685,7 @@ fn the_doctor_says_what_to_change_and_shows_no_key() {
     let advice = examined["advice"].as_array().unwrap();
     assert_eq!(advice.len(), 3, "{examined:#}");
     for (advice, start) in advice.iter().zip([
-        "127.0.0.1:1 cannot be reached (",
+        "rpc-1 cannot be reached (",
         "endpoints of 1 operator are needed, and 0 can be used",
         "127.0.0.1:1 cannot be reached (",
     ]) {
@@ -695,5 +695,5 @@ fn the_doctor_says_what_to_change_and_shows_no_key() {
     for said in [out(&found), err(&found), out(&text), err(&text)] {
         assert!(!said.contains("SECRET"), "{said}");
     }
-    assert!(out(&text).contains("What to change\n  - 127.0.0.1:1 cannot be reached"), "{}", out(&text));
+    assert!(out(&text).contains("What to change\n  - rpc-1 cannot be reached"), "{}", out(&text));
 }

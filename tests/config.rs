@@ -291,8 +291,8 @@ fn an_unknown_key_ends_with_its_line_what_was_expected_and_what_is_like_it() {
 struct Asked {
     profile: String,
     depth: String,
-    /// Ports of the endpoints that were asked, in order.
-    ports: Vec<u16>,
+    /// Labels of the endpoints that were asked, in order.
+    endpoints: Vec<String>,
 }
 
 /// A file that names two endpoints, a profile and a depth.
@@ -311,30 +311,29 @@ fn ask(flags: &[&str], environment: &[(&str, &str)]) -> Asked {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let reasons = verdict["reasons"].to_string();
-    let ports = reasons.split("127.0.0.1:").skip(1).map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    let mut ports: Vec<u16> = ports.flatten().filter_map(|port| port.parse().ok()).collect();
-    ports.dedup();
-    assert!(!ports.is_empty(), "{verdict:#}");
-    Asked { profile: text(&verdict["profile"]["id"]), depth: text(&verdict["profile"]["depth"]), ports }
+    assert!(!reasons.contains("127.0.0.1"), "hosts are not shown: {verdict:#}");
+    let named = |place: &usize| reasons.contains(&format!("rpc-{place}:"));
+    let endpoints = (1..10).filter(named).map(|place| format!("rpc-{place}")).collect();
+    Asked { profile: text(&verdict["profile"]["id"]), depth: text(&verdict["profile"]["depth"]), endpoints }
 }
 
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let environment = [
         ("CLRESOLVE_PROFILE", "agent-cards/1.1.0"),
-        ("CLRESOLVE_RPC", "http://127.0.0.1:3 http://127.0.0.1:4"),
+        ("CLRESOLVE_RPC", "http://127.0.0.1:3 http://127.0.0.1:4 http://127.0.0.1:5"),
         ("CLRESOLVE_DEPTH", ""),
     ];
     let file = ask(&[], &[]);
     assert_eq!((file.profile.as_str(), file.depth.as_str()), ("agent-cards/1.0.0+released", "schemas"));
-    assert_eq!(file.ports, [1, 2]);
+    assert_eq!(file.endpoints, ["rpc-1", "rpc-2"]);
     let by_environment = ask(&[], &environment);
     assert_eq!((by_environment.profile.as_str(), by_environment.depth.as_str()), ("agent-cards/1.1.0", "schemas"));
-    assert_eq!(by_environment.ports, [3, 4]);
-    let flags = ["--profile", "agent-cards/1.0.0", "--depth", "identity", "--rpc", "http://127.0.0.1:5"];
+    assert_eq!(by_environment.endpoints, ["rpc-1", "rpc-2", "rpc-3"]);
+    let flags = ["--profile", "agent-cards/1.0.0", "--depth", "identity", "--rpc", "http://127.0.0.1:6"];
     let by_flags = ask(&flags, &environment);
     assert_eq!((by_flags.profile.as_str(), by_flags.depth.as_str()), ("agent-cards/1.0.0", "identity"));
-    assert_eq!(by_flags.ports, [5]);
+    assert_eq!(by_flags.endpoints, ["rpc-1"]);
 }
 
 /// The depth of an audit's report.

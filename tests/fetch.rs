@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy_primitives::address;
-use alloy_provider::{CcipReadGateway, CcipReadRequest};
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve::chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup};

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Head, HeaderSource, Holding,
-    ProvenChain, QuorumHeaders, Reading, RpcChain,
+    Answer, BlockSelector, Chain, ChainConfig, ChainError, Clock, Contracts, Demand, Endpoint, Head, HeaderSource,
+    Holding, ProvenChain, QuorumHeaders, Reading, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
@@ -197,10 +197,18 @@ async fn another_source_of_headers_takes_the_quorums_place() {
     assert_eq!(head.block, world.chain.finalized());
     let known = Arc::new(KnownHeader(Head { own: true, ..head }));
     let proxy = Proxy::before(upstream, Altered::HeaderHashRemade).await;
-    let proven = world.proven(config(Demand::StateProof(1), vec![proxy.url()])).with_headers(known);
-    let reading = read(&proven).await.unwrap();
-    assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
-    assert!(!reading.proof.is_one_strangers_word());
+    let proven = || world.proven(config(Demand::StateProof(1), vec![proxy.url()]));
+    let headers = || Arc::clone(&known) as Arc<dyn HeaderSource>;
+    let clock: Clock = Arc::new(jiff::Timestamp::now);
+    for proven in [
+        proven().with_headers(headers()),
+        proven().with_headers(headers()).with_clock(Arc::clone(&clock)),
+        proven().with_clock(clock).with_headers(headers()),
+    ] {
+        let reading = read(&proven).await.unwrap();
+        assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
+        assert!(!reading.proof.is_one_strangers_word());
+    }
 }
 
 #[tokio::test]

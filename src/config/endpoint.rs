@@ -8,9 +8,10 @@ use url::{Host, Url};
 /// An RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The name under which it appears in verdicts and logs.
+    /// The name under which it appears in verdicts and logs. [`Endpoint::UNNAMED`] is shown with its place in the list:
+    /// `rpc-1` and so on.
     pub label: String,
-    /// Where it is asked. It may hold a key and is shown nowhere.
+    /// Where it is asked. It may hold a key, also in the host name, and is shown nowhere.
     pub url: Url,
     /// Whether the operator runs it himself.
     pub own: bool,
@@ -19,6 +20,9 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The label of an endpoint that has none.
+    pub const UNNAMED: &str = "rpc";
+
     /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
     /// below one public suffix for one rather than one for several; host and port where the host is an IP address or
     /// `localhost`, since there the port tells nodes and tunnels apart. All addresses of this machine are `localhost`.

@@ -167,7 +167,7 @@ impl Config {
             self.lay(layer)?;
         }
         self.check()?;
-        number_labels(self.chain.endpoints.iter_mut().map(|e| &mut e.label));
+        self.chain.endpoints = self.chain.labelled();
         number_labels(self.gateways.iter_mut().map(|g| &mut g.label));
         Ok(self)
     }
@@ -333,7 +333,7 @@ fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
 }
 
 /// Gives the second and later of equal labels a number: verdicts and logs tell endpoints apart by their labels alone.
-fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
+pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for label in labels {
         let count = seen.entry(label.clone()).or_default();
@@ -448,12 +448,27 @@ mod tests {
 
     #[test]
     fn equal_labels_are_numbered() {
-        let rpc = Some(vec!["https://a.example/1".parse().unwrap(), "https://a.example/2".parse().unwrap()]);
-        let config = Config::default().with([Layer { rpc, ..Layer::default() }]).unwrap();
-        assert_eq!(
-            config.chain.endpoints.iter().map(|e| e.label.as_str()).collect::<Vec<_>>(),
-            ["a.example", "a.example#2"]
-        );
+        let text =
+            r#"rpc = [{ url = "https://a.example/1", label = "a" }, { url = "https://a.example/2", label = "a" }]"#;
+        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        assert_eq!(labels(&config), ["a", "a#2"]);
+    }
+
+    fn labels(config: &Config) -> Vec<&str> {
+        config.chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect()
+    }
+
+    /// A host name can hold a key (`KEY.rpc.example`). That of a built-in endpoint holds none.
+    #[test]
+    fn an_endpoint_without_a_label_has_that_of_its_place() {
+        let text = r#"rpc = ["https://SECRET.rpc.example/", { url = "https://b.example", label = "mine" }, "https://b.example"]"#;
+        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        assert_eq!(labels(&config), ["rpc-1", "mine", "rpc-3"]);
+        assert_eq!(labels(&Config::default().with([Layer::of(&config)]).unwrap()), ["rpc-1", "mine", "rpc-3"]);
+        let text = r#"rpc = [{ url = "https://b.example", label = "rpc-2" }, "https://b.example"]"#;
+        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        assert_eq!(labels(&config), ["rpc-2", "rpc-2#2"]);
+        assert_eq!(labels(&Config::default())[0], "ethereum-rpc.publicnode.com");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Deserialize as _;
 use url::Url;
 
 use super::keys::forms;
-use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, OriginSpec};
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, OriginSpec, PUBLIC_RPC};
 
 forms! {
     World(String) = parse_world, String::clone;
@@ -202,7 +202,12 @@ impl TryFrom<Origin> for Endpoint {
             Some(operator) => named(operator, "operator")?,
             None => Self::operator_of(&url),
         };
-        let label = label(origin.label, &url)?;
+        let label = match origin.label {
+            Some(label) => named(label, "label")?,
+            // The host of a built-in endpoint holds no key.
+            None if PUBLIC_RPC.contains(&origin.url.as_str()) => host_and_port(&url),
+            None => Self::UNNAMED.to_owned(),
+        };
         Ok(Self { label, url, own: origin.own.unwrap_or(false), operator })
     }
 }
@@ -227,7 +232,7 @@ impl TryFrom<Origin> for Gateway {
             let base = format!("{base}/");
             url.set_path(&base);
         }
-        let label = label(origin.label, &url)?;
+        let label = origin.label.map_or_else(|| Ok(host_and_port(&url)), |label| named(label, "label"))?;
         Ok(Self { label, url, own: origin.own.unwrap_or(false) })
     }
 }
@@ -268,13 +273,10 @@ fn without_scheme(s: &str) -> String {
     format!("expected an http or https URL: the scheme is missing; did you mean {scheme}://{authority}{rest}?")
 }
 
-/// The label that was given, or host and port of the URL.
-fn label(given: Option<String>, url: &Url) -> Result<String, String> {
-    let Some(label) = given else {
-        let host = url.host_str().unwrap_or_default();
-        return Ok(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")));
-    };
-    named(label, "label")
+/// Host and port of the URL, which name a gateway or built-in endpoint that has no label.
+fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// A short name of plain characters.
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn an_endpoint_shows_no_key() {
         let endpoint: Endpoint = "https://rpc.example:8443/v3/SECRET".parse().unwrap();
-        assert_eq!(endpoint.label, "rpc.example:8443");
+        assert_eq!(endpoint.label, Endpoint::UNNAMED);
         assert!(!endpoint.own);
         let error = "htt ps://rpc.example/SECRET".parse::<Endpoint>().unwrap_err();
         assert!(!error.contains("SECRET"), "{error}");

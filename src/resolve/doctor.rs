@@ -146,7 +146,8 @@ pub enum GatewayState {
 pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup))?;
     let limit = config.timeout.min(MAX_REQUEST_TIME);
-    let probes: Vec<Probe<'_>> = config.chain.endpoints.iter().map(|e| Probe::new(e, &egress, limit)).collect();
+    let labelled = config.chain.labelled();
+    let probes: Vec<Probe<'_>> = labelled.iter().map(|e| Probe::new(e, &egress, limit)).collect();
     let (endpoints, gateways) = tokio::join!(
         join_all(probes.iter().map(Probe::health)),
         join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, limit))),

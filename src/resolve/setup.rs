@@ -14,8 +14,10 @@ use url::Url;
 use super::continuity::History;
 use super::network::Network;
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, Chain, Demand, ProvenChain, RpcChain};
+use crate::chain::{self, Chain, Demand, RpcChain};
 use crate::clock::Clock;
+#[cfg(not(feature = "state-proof"))]
+use crate::config::NO_STATE_PROOF;
 use crate::config::{Config, Dns, ManifestSource};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
@@ -103,7 +105,7 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
             universal_resolver: config.chain.universal_resolver,
             ..chain::Contracts::default()
         },
-        endpoints: config.chain.endpoints.iter().cloned().map(Into::into).collect(),
+        endpoints: config.chain.labelled().into_iter().map(Into::into).collect(),
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         ccip: config.chain.ccip_read,
@@ -112,10 +114,33 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());
-    Ok(match settings.demand {
-        Demand::StateProof(_) => Arc::new(ProvenChain::new(settings, &http, gateway).with_clock(now)),
-        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)),
-    })
+    match settings.demand {
+        Demand::StateProof(_) => proven(settings, &http, gateway, now),
+        Demand::SingleRpc | Demand::Quorum(_) => {
+            Ok(Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)))
+        }
+    }
+}
+
+#[cfg(feature = "state-proof")]
+fn proven(
+    settings: chain::ChainConfig,
+    http: &Arc<dyn HttpPost>,
+    gateway: Arc<GuardedGateway>,
+    now: chain::Clock,
+) -> Result<Arc<dyn Chain>, SetupError> {
+    Ok(Arc::new(chain::ProvenChain::new(settings, http, gateway).with_clock(now)))
+}
+
+/// A build without the feature computes nothing, and reads nothing at a lower grade in its place.
+#[cfg(not(feature = "state-proof"))]
+fn proven(
+    _: chain::ChainConfig,
+    _: &Arc<dyn HttpPost>,
+    _: Arc<GuardedGateway>,
+    _: chain::Clock,
+) -> Result<Arc<dyn Chain>, SetupError> {
+    Err(invalid("proof", NO_STATE_PROOF))
 }
 
 /// The chain's requests, through the operator's door.

@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use alloy_primitives::address;
-use alloy_provider::{CcipReadGateway, CcipReadRequest};
 use async_trait::async_trait;
 use clresolve::address::SPECIAL;
+use clresolve::chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Lookup};
 

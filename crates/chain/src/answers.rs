@@ -6,15 +6,16 @@ use alloy_primitives::{Address, Bytes};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use clresolve_core::cause::CcipFault;
-use clresolve_core::reading::{Answer, ChainError, Holding};
+use clresolve_core::reading::{Answer, Block, ChainError, Holding};
 use clresolve_core::records::Record;
 use clresolve_state::answer;
 use clresolve_state::answer::Response;
 use clresolve_state::contracts::Findings;
 
 use crate::ccip::{CcipReadGateway, Lookups};
-use crate::pool::ChainConfig;
+use crate::pool::{ChainConfig, EndpointPool};
 use crate::query::Query;
+use crate::request::by_hash;
 
 /// Reads answers out of findings.
 pub(crate) struct Answers {
@@ -51,22 +52,23 @@ impl Answers {
         answer::records(findings, query.keys, &data, offchain)
     }
 
-    /// As many further records as were requested at `block`.
+    /// The `count` further records that `query` requests at `block`, as the endpoints with these labels state them.
     ///
     /// # Errors
     /// [`ChainError`].
     pub(crate) async fn further_records(
         &self,
-        rpc: &RpcClient,
+        pool: &EndpointPool,
+        labels: &[String],
         query: &Query,
-        findings: &Findings,
-        block: BlockId,
+        block: &Block,
         count: usize,
     ) -> Result<Vec<Record>, ChainError> {
-        let (data, offchain) = match answer::records_response(findings)? {
+        let (rpc, findings) = pool.findings(labels, query, block).await?;
+        let (data, offchain) = match answer::records_response(&findings)? {
             Response::Complete(_) => return Ok(vec![Record::Absent; count]),
             Response::Encoded(data) => (data, false),
-            Response::OffChain => (self.look_up(rpc, query, block).await?, true),
+            Response::OffChain => (self.look_up(&rpc, query, by_hash(block)).await?, true),
         };
         answer::further_records(&data, count, offchain)
     }

@@ -1,50 +1,93 @@
 //! Look-ups off the chain (EIP-3668) through an injected gateway client, bounded in number, size and time.
+//!
+//! A batch of requests (ENSIP-21) is split here, as the Universal Resolver demands.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::{Address, Bytes};
-use alloy_provider::network::Ethereum;
-use alloy_provider::{CcipReadClient, CcipReadConfig, CcipReadError, RootProvider};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
+use alloy_transport::TransportError;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-pub use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+pub use clresolve_state::CcipReadRequest;
 
 use clresolve_core::cause::CcipFault;
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Resolved;
-use clresolve_state::{MAX_LOOK_UP_BYTES, MAX_LOOK_UPS};
+use clresolve_state::{LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response};
 
 use crate::failure::Failure;
 use crate::request::{eth_call, revert_data};
 
-/// Most gateway requests of one look-up over all redirects: a few for each text key.
+/// Most gateway URLs of one request. Contracts name one to three.
+pub(crate) const MAX_GATEWAYS: usize = 8;
+
+/// Most gateway URLs and batches of one look-up over all redirects: a few for each text key. It bounds how deep batches
+/// stand in batches too.
 const MAX_REQUESTS: usize = 100;
+
+/// Most requests of one look-up that are under way at the same time, so that a name does not flood a gateway.
+const MAX_IN_FLIGHT: usize = 4;
 
 /// Time limit of a look-up, in time limits of a request: one for each redirect.
 const PATIENCE: u32 = MAX_LOOK_UPS as u32;
 
+/// A client of gateways.
+#[async_trait]
+pub trait CcipReadGateway: Send + Sync {
+    /// Tries the URLs of the request in order, and returns the first response. It has at most `cap` bytes.
+    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError>;
+}
+
+/// Why a request has no response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CcipReadGatewayError {
+    /// The status of HTTP, where that is why.
+    pub status: Option<u16>,
+    /// The cause. The contract reads it.
+    pub message: String,
+}
+
+impl CcipReadGatewayError {
+    /// A cause other than a status of HTTP.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { status: None, message: message.into() }
+    }
+
+    /// A status of HTTP.
+    pub fn http(status: u16, message: impl Into<String>) -> Self {
+        Self { status: Some(status), message: message.into() }
+    }
+}
+
+impl From<LookUpError> for CcipReadGatewayError {
+    fn from(error: LookUpError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 /// Follows look-ups.
 pub(super) struct Lookups {
-    client: CcipReadClient<Shared>,
+    gateway: Arc<dyn CcipReadGateway>,
     patience: Duration,
 }
 
 impl Lookups {
     pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, request_timeout: Duration) -> Self {
-        let config = CcipReadConfig {
-            max_redirects: MAX_LOOK_UPS,
-            max_total_requests: MAX_REQUESTS,
-            max_revert_data_size: MAX_LOOK_UP_BYTES,
-            max_response_size: MAX_LOOK_UP_BYTES,
-            ..CcipReadConfig::default()
-        };
-        let client = CcipReadClient::new(Shared(gateway)).with_config(config);
-        Self { client, patience: request_timeout.saturating_mul(PATIENCE) }
+        Self { gateway, patience: request_timeout.saturating_mul(PATIENCE) }
     }
 
     /// The result of `call` to the Universal Resolver at `block`, once all look-ups are answered.
@@ -59,46 +102,127 @@ impl Lookups {
         call: Bytes,
         block: BlockId,
     ) -> Result<Bytes, ChainError> {
-        let provider = RootProvider::<Ethereum>::new(rpc.clone());
-        let lookup = self.client.call_at(&provider, eth_call(resolver, call), block);
-        match timeout(self.patience, lookup).await {
-            Ok(result) => result.map_err(|error| failed(&error)),
-            Err(_) => Err(ChainError::Ccip(CcipFault::Late(self.patience))),
+        let followed = timeout(self.patience, self.answered(rpc, resolver, call, block)).await;
+        followed.unwrap_or(Err(ChainError::Ccip(CcipFault::Late(self.patience))))
+    }
+
+    async fn answered(
+        &self,
+        rpc: &RpcClient,
+        resolver: Address,
+        call: Bytes,
+        block: BlockId,
+    ) -> Result<Bytes, ChainError> {
+        let requests = Requests::new(&*self.gateway);
+        let mut data = call;
+        for redirects in 0..=MAX_LOOK_UPS {
+            let error = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            let Some(revert) = demand(&error) else { return Err(failed(&error)) };
+            if redirects == MAX_LOOK_UPS {
+                break;
+            }
+            let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;
+            let response = requests.answer(&look_up.request).await;
+            let response = response.map_err(|error| client(&format!("the request to the gateway failed: {error}")))?;
+            data = look_up.callback(response);
         }
+        Err(client(&format!("more than {MAX_LOOK_UPS} look-ups follow each other")))
     }
 }
 
-fn failed(error: &CcipReadError) -> ChainError {
-    if let CcipReadError::Transport(error) = error {
-        match Failure::of(error, excerpt) {
-            Failure::Divided(responses) => return ChainError::Disagree(responses),
-            Failure::Unproven(causes) => return ChainError::Unproven(causes),
-            Failure::LocalLimit(limit) => return ChainError::LocalLimit(limit),
-            _ => {}
-        }
-    }
-    ChainError::Ccip(explain(error))
+/// The requests of one look-up.
+struct Requests<'g> {
+    gateway: &'g dyn CcipReadGateway,
+    /// How many more there may be.
+    left: AtomicUsize,
+    in_flight: Semaphore,
 }
 
-fn explain(error: &CcipReadError) -> CcipFault {
-    if let CcipReadError::Transport(error) = error
-        && let Some(data) = revert_data(error)
-    {
-        return match Resolved::reverted(&data) {
-            Resolved::Failed(fault) => CcipFault::Callback(fault),
-            Resolved::Gateway(fault) => fault,
-            _ => CcipFault::NotTaken,
-        };
+impl<'g> Requests<'g> {
+    fn new(gateway: &'g dyn CcipReadGateway) -> Self {
+        Self { gateway, left: AtomicUsize::new(MAX_REQUESTS), in_flight: Semaphore::new(MAX_IN_FLIGHT) }
     }
-    CcipFault::Client(excerpt(&error.to_string()))
+
+    /// The response to a request, which may be a batch.
+    fn answer<'r>(&'r self, request: &'r CcipReadRequest) -> BoxFuture<'r, Result<Bytes, CcipReadGatewayError>> {
+        Box::pin(async move {
+            if request.urls.len() > MAX_GATEWAYS {
+                return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
+            }
+            let response = if request.is_batch() {
+                self.take(1)?;
+                self.batch(request).await?
+            } else {
+                self.take(request.urls.len().max(1))?;
+                let _permit = self.in_flight.acquire().await.expect("it is never closed");
+                self.gateway.request(request, MAX_LOOK_UP_BYTES).await?
+            };
+            if response.len() > MAX_LOOK_UP_BYTES {
+                let cause = format!("the gateway's response has more than {MAX_LOOK_UP_BYTES} bytes");
+                return Err(CcipReadGatewayError::new(cause));
+            }
+            Ok(response)
+        })
+    }
+
+    /// The response to a batch, in which each request has its own response or failure.
+    async fn batch(&self, batch: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
+        let requests = batch.batch()?;
+        let answers: Vec<_> = requests.iter().map(|request| self.answer(request)).collect();
+        let answers: Vec<_> = stream::iter(answers).buffered(MAX_IN_FLIGHT).collect().await;
+        let failure = |error: CcipReadGatewayError| batch_failure(error.status, &error.message);
+        Ok(batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
+    }
+
+    /// Counts `count` requests.
+    fn take(&self, count: usize) -> Result<(), CcipReadGatewayError> {
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
+        taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
+    }
 }
 
-/// The injected client, as a type that alloy accepts.
-struct Shared(Arc<dyn CcipReadGateway>);
+/// The revert data with which a contract demands a look-up. Nodes put it at different places of their errors.
+fn demand(error: &TransportError) -> Option<Bytes> {
+    let data = error.as_error_resp()?.data.as_ref()?;
+    demand_in(&serde_json::from_str(data.get()).ok()?)
+}
 
-#[async_trait]
-impl CcipReadGateway for Shared {
-    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
-        self.0.request(request, cap).await
+/// The first look-up in a value, which is as deep as its reader allows.
+fn demand_in(value: &Value) -> Option<Bytes> {
+    match value {
+        Value::String(text) => text.parse::<Bytes>().ok().filter(|data| LookUp::is_demanded(data)),
+        Value::Object(members) => members.values().find_map(demand_in),
+        Value::Array(items) => items.iter().find_map(demand_in),
+        _ => None,
     }
+}
+
+fn refused(error: LookUpError) -> ChainError {
+    match error {
+        LookUpError::Sender => ChainError::Ccip(CcipFault::Sender),
+        error => client(&error.to_string()),
+    }
+}
+
+fn client(cause: &str) -> ChainError {
+    ChainError::Ccip(CcipFault::Client(excerpt(cause)))
+}
+
+/// What a call that demands no look-up failed with.
+fn failed(error: &TransportError) -> ChainError {
+    match Failure::of(error, excerpt) {
+        Failure::Divided(responses) => return ChainError::Disagree(responses),
+        Failure::Unproven(causes) => return ChainError::Unproven(causes),
+        Failure::LocalLimit(limit) => return ChainError::LocalLimit(limit),
+        _ => {}
+    }
+    let Some(data) = revert_data(error) else { return client(&error.to_string()) };
+    ChainError::Ccip(match Resolved::reverted(&data) {
+        Resolved::Failed(fault) => CcipFault::Callback(fault),
+        Resolved::Gateway(fault) => fault,
+        _ => CcipFault::NotTaken,
+    })
 }

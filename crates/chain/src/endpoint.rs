@@ -120,7 +120,36 @@ impl RpcEndpoint {
         let segments = self.url.path_segments().into_iter().flatten();
         let query = self.url.query().unwrap_or_default().split(['&', '=']);
         let user = [self.url.username(), self.url.password().unwrap_or_default()];
-        let keys = segments.chain(query).chain(user).filter(|part| part.len() >= MIN_KEY_BYTES);
+        let host = self.url.domain().unwrap_or_default().split('.');
+        let keys = segments.chain(query).chain(user).chain(host).filter(|part| part.len() >= MIN_KEY_BYTES);
         excerpt(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::transport::PostError;
+
+    struct NoDoor;
+
+    #[async_trait::async_trait]
+    impl HttpPost for NoDoor {
+        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+            Err(PostError::Connection("there is no door".to_owned()))
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_url_gets_out_that_may_be_a_key() {
+        let url = "https://user-key-1:pass-key-2@host-key-3.rpc.example/v2/path-key-4?k=query-key-5".parse().unwrap();
+        let endpoint = Endpoint { label: "rpc-1".to_owned(), url, own: false, operator: "rpc.example".to_owned() };
+        assert!(!format!("{endpoint:?}").contains("key"));
+        let endpoint = RpcEndpoint::new(endpoint, Arc::new(NoDoor), Duration::ZERO);
+        let said = "not valid for host-key-3.rpc.example: path-key-4, query-key-5, user-key-1, pass-key-2 in v2";
+        let shown = "not valid for [key].rpc.example: [key], [key], [key], [key] in v2";
+        assert_eq!(endpoint.redact(said), shown);
     }
 }

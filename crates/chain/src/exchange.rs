@@ -1,9 +1,12 @@
 //! The exchanges with one endpoint. Each checks what a single response shows: the header hashes to its hash, the call ran
 //! in that block, the chain is the right one.
 
+#[cfg(feature = "state-proof")]
+pub(crate) mod computed;
+
 use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_client::{BatchRequest, NoParams, Waiter};
-use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId, BlockNumberOrTag, Header};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header};
 use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
@@ -51,14 +54,6 @@ pub(crate) enum Attestation<V> {
     Other(Block),
 }
 
-/// What an endpoint states without proof.
-pub(crate) struct Hint {
-    /// What the call is likely to read.
-    pub(crate) touched: Option<AccessList>,
-    /// The result of the call at the newest block. `None` where that was not requested.
-    pub(crate) latest: Option<Result<Findings, Failure>>,
-}
-
 impl RpcEndpoint {
     /// Requests the header, the call there and the call at `latest`, in one exchange; the first time also what identifies
     /// the chain.
@@ -97,28 +92,6 @@ impl RpcEndpoint {
         Ok(Observation { block, pinned: findings, latest, genesis })
     }
 
-    /// Requests the header alone.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub(crate) async fn observe_header(
-        &self,
-        selector: BlockSelector,
-        identity: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
-        let mut batch = self.rpc.new_batch();
-        let chain_id = self.request_chain_id(&mut batch)?;
-        let header = batch
-            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
-            .map_err(|e| self.failure(&e))?;
-        let introduction = self.request_genesis(&mut batch, chain_id)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let genesis = self.identify(introduction, identity).await?;
-        let (header, block) = header::checked(header.await.map_err(|e| self.failure(&e))?, selector)?;
-        self.set_identified();
-        Ok(Observation { block, pinned: header, latest: None, genesis })
-    }
-
     /// Requests the block at that height and the call in `block`, in one exchange.
     ///
     /// # Errors
@@ -140,17 +113,6 @@ impl RpcEndpoint {
         self.findings_at(query, block, response.await).map(Attestation::Same)
     }
 
-    /// Requests the header at that height.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub(crate) async fn attest_header(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
-        let number = BlockSelector::Number(block.number);
-        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
-        let (header, observed) = header::checked(header.map_err(|e| self.failure(&e))?, number)?;
-        Ok(if observed == *block { Attestation::Same(header) } else { Attestation::Other(observed) })
-    }
-
     /// Requests the header with that hash. Any endpoint may give it, since its fields hash to it.
     ///
     /// # Errors
@@ -159,25 +121,6 @@ impl RpcEndpoint {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
         let header = header.map_err(|e| self.failure(&e))?.ok_or(HeaderError::Missing)?;
         HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
-    }
-
-    /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is proven.
-    ///
-    /// # Errors
-    /// [`Failure`], where no response came at all.
-    pub(crate) async fn hint(&self, query: &Query, selector: BlockSelector) -> Result<Hint, Failure> {
-        let mut batch = self.rpc.new_batch();
-        let touched = batch
-            .add_call::<_, AccessListResult>("eth_createAccessList", &(&query.call, BlockId::from(tag(selector))))
-            .map_err(|e| self.failure(&e))?;
-        let latest = self.request_latest(&mut batch, query, selector)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let touched = touched.await.ok().map(|result| result.access_list);
-        let latest = match latest {
-            Some(response) => Some(self.findings(query, response.await)),
-            None => None,
-        };
-        Ok(Hint { touched, latest })
     }
 
     /// Adds the call at the newest block to a batch, where the pinned block is compared with it.

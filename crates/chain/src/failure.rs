@@ -8,9 +8,10 @@ use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::cause::{LocalLimit, ResolverFault};
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
+use tokio::task::JoinError;
 
 use crate::header::HeaderError;
-use crate::transport::{PostError, TransportFault};
+use crate::transport::TransportFault;
 
 /// Why an endpoint gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,6 @@ impl Failure {
                 }
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
-                Some(TransportFault::Post(PostError::TooLarge(cap))) => Self::LocalLimit(LocalLimit::Reply(*cap)),
                 Some(TransportFault::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
                 Some(TransportFault::Divided(responses)) => Self::Divided(responses.clone()),
                 Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
@@ -63,9 +63,21 @@ impl Failure {
         }
     }
 
-    /// Whether the endpoint itself is at fault, and not what it was asked for.
+    /// Whether the endpoint may be at fault, and not what it was asked for. So it rests. A reply that is too long is one
+    /// of these, although a name may cause it: an endpoint that floods must not be asked first the next time.
     pub(crate) const fn is_endpoints_fault(&self) -> bool {
-        matches!(self, Self::Unusable(_) | Self::WrongChain(_) | Self::WrongGenesis(_))
+        matches!(
+            self,
+            Self::Unusable(_)
+                | Self::WrongChain(_)
+                | Self::WrongGenesis(_)
+                | Self::LocalLimit(LocalLimit::Reply { .. })
+        )
+    }
+
+    /// The task of a request ended without a result: it has a bug, or the runtime shuts down.
+    pub(crate) fn broken_off(error: &JoinError) -> Self {
+        Self::Unusable(format!("the request was broken off: {}", excerpt(&error.to_string())))
     }
 
     /// Whether the endpoint serves another chain.

@@ -97,7 +97,9 @@ impl Plan {
     }
 
     /// No request ended for a while. Returns whether another candidate is asked. If so, one more request is kept under way
-    /// from now on, since a stalled one may never end.
+    /// from now on, since a stalled one may never end. That stays so when it ends after all: which requests still stall is
+    /// not known then, and a query that has stalled once had better ask one endpoint too many than wait once more. The
+    /// width is that of one query, so the next one begins anew.
     pub(crate) const fn stalled(&mut self) -> bool {
         if !self.has_candidate() {
             return false;

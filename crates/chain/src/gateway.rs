@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use alloy_primitives::Bytes;
-use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
+use crate::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 use clresolve_egress::{Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in};
-
-/// Most gateway URLs of one request. Contracts name one to three.
-const MAX_GATEWAYS: usize = 8;
 
 /// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some KiB, and twice as
 /// much in hexadecimal. Common servers refuse longer request lines.

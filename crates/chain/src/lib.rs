@@ -12,19 +12,27 @@ mod failure;
 mod fan_out;
 pub mod gateway;
 mod header;
+#[cfg(feature = "state-proof")]
+mod header_source;
 mod poll;
 mod pool;
+#[cfg(feature = "state-proof")]
 mod proof_source;
+#[cfg(feature = "state-proof")]
 mod proven_chain;
+#[cfg(feature = "state-proof")]
 mod proven_transport;
+#[cfg(feature = "state-proof")]
 mod prover;
 mod query;
 mod quorum;
+#[cfg(feature = "state-proof")]
 mod quorum_headers;
 mod quorum_transport;
 mod request;
 mod rpc_chain;
 pub mod transport;
+#[cfg(feature = "state-proof")]
 mod unproven_hints;
 
 use std::sync::Arc;
@@ -39,9 +47,12 @@ use clresolve_state::Recording;
 use metrics::counter;
 
 pub use self::endpoint::Endpoint;
-pub use self::header::{Head, HeaderSource};
+#[cfg(feature = "state-proof")]
+pub use self::header_source::{Head, HeaderSource};
 pub use self::pool::{ChainConfig, Clock};
+#[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;
+#[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
 pub use self::rpc_chain::RpcChain;
 

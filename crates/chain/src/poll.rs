@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Demand, Grade, Proof};
 use clresolve_state::contracts::Findings;
-use tokio::task::{JoinError, JoinHandle};
+use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::endpoint::RpcEndpoint;
 use crate::exchange::{Attestation, ChainIdentity, Observation};
@@ -117,10 +117,13 @@ fn operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
     u32::try_from(operators.len()).unwrap_or(u32::MAX)
 }
 
+#[cfg(test)]
+mod tests;
+
 struct QuorumPoll<'p, Q: Votable> {
     pool: &'p EndpointPool,
     request: Request<Q>,
-    fan_out: FanOut<JoinHandle<Reply<Q::Vote>>>,
+    fan_out: FanOut<BoxFuture<'static, Reply<Q::Vote>>>,
     count: Count<Q::Vote>,
 }
 
@@ -295,9 +298,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
 }
 
 impl<V: Vote + fmt::Display> Count<V> {
-    fn add(&mut self, reply: Result<Reply<V>, JoinError>) {
-        // A join error means that the runtime shuts down or that the task has a bug. The endpoint counts as failed.
-        let Ok(Reply { endpoint, statement }) = reply else { return };
+    fn add(&mut self, Reply { endpoint, statement }: Reply<V>) {
         match statement {
             Statement::Observed(observation) => match *observation {
                 Ok(Observation { block, pinned, latest, genesis }) => {
@@ -353,23 +354,27 @@ struct Request<Q> {
 /// A request is a task of its own. It goes on after the poll has ended, so that its connection stays open and its
 /// endpoint's health is known.
 impl<Q: Votable> Request<Q> {
-    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> JoinHandle<Reply<Q::Vote>> {
+    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let (selector, identity) = (self.selector, self.identity);
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let observation = query.observe(&endpoint, selector, identity).await;
             endpoint.note(&observation, clock());
-            Reply { endpoint: index, statement: Statement::Observed(Box::new(observation)) }
-        })
+            observation
+        });
+        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(Failure::broken_off(&error))));
+        ended.map(move |it| Reply { endpoint: index, statement: Statement::Observed(Box::new(it)) }).boxed()
     }
 
-    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> JoinHandle<Reply<Q::Vote>> {
+    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let attestation = query.attest(&endpoint, &block).await;
             endpoint.note(&attestation, clock());
-            Reply { endpoint: index, statement: Statement::Attested(block, Box::new(attestation)) }
-        })
+            attestation
+        });
+        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(Failure::broken_off(&error))));
+        ended.map(move |it| Reply { endpoint: index, statement: Statement::Attested(block, Box::new(it)) }).boxed()
     }
 }
 

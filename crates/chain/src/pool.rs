@@ -8,13 +8,14 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_client::RpcClient;
 use clresolve_core::reading::{Block, ChainError, Demand};
 use clresolve_core::text::excerpt;
-use clresolve_state::Contracts;
 use clresolve_state::contracts::Findings;
+use clresolve_state::{Contracts, HashedHeader};
 use jiff::Timestamp;
 
 use crate::endpoint::{Endpoint, RpcEndpoint};
 use crate::exchange::ChainIdentity;
 use crate::failure::Failure;
+use crate::fan_out::first;
 use crate::query::Query;
 use crate::quorum_transport::QuorumTransport;
 use crate::request::by_hash;
@@ -155,6 +156,23 @@ impl EndpointPool {
         let data = data.map_err(|error| explain(Failure::of(&error, excerpt)))?;
         let findings = query.decode_at(block, &data).map_err(explain)?;
         Ok((client, findings))
+    }
+
+    /// The header with this hash, from the first of these endpoints that gives it.
+    ///
+    /// # Errors
+    /// [`ChainError::Unreachable`].
+    pub(crate) async fn header_of(
+        &self,
+        endpoints: &[Arc<RpcEndpoint>],
+        hash: B256,
+    ) -> Result<HashedHeader, ChainError> {
+        let headers = first(endpoints.len(), self.patience(), |index| endpoints[index].header_of(hash)).await;
+        let cause = |(index, failure): (usize, Failure)| (endpoints[index].label.clone(), failure.to_string());
+        match headers.success {
+            Some((_, header)) => Ok(header),
+            None => Err(ChainError::Unreachable(headers.failures.into_iter().map(cause).collect())),
+        }
     }
 
     /// These members as one client. `spares` take the place of those that stall or fail, where several must agree: there

@@ -7,6 +7,7 @@ use alloy_rpc_types_eth::{AccessList, BlockId};
 use alloy_transport::TransportError;
 use async_trait::async_trait;
 use clresolve_state::{Call, Wanted};
+use futures_util::FutureExt as _;
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
@@ -72,17 +73,21 @@ impl ProofSource {
         F: Future<Output = Result<T, ProverError>>,
     {
         let endpoints = self.candidates().endpoints.clone();
-        let found = first(endpoints.len(), Some(self.patience), |index| ask(Arc::clone(&endpoints[index]))).await;
-        for (index, error) in &found.failures {
-            self.remove_failed(&endpoints[*index], error);
-        }
-        let Some((index, success)) = found.success else {
+        // A failure is noted when it happens: the caller may give up before another endpoint answers.
+        let noted = |index: usize| {
+            let (endpoint, answer) = (&endpoints[index], ask(Arc::clone(&endpoints[index])));
+            answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
+        };
+        let Some((index, success)) = first(endpoints.len(), Some(self.patience), noted).await.success else {
             return Err(ProverError::Endpoint(Failure::Unusable("no endpoint is left to ask".to_owned())));
         };
         self.prefer(&endpoints[index]);
         Ok(success)
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 #[async_trait]
 impl StateSource for ProofSource {

@@ -21,8 +21,7 @@ use crate::Chain;
 use crate::answers::Answers;
 use crate::ccip::CcipReadGateway;
 use crate::failure::Failure;
-use crate::fan_out::first;
-use crate::header::{Head, HeaderSource};
+use crate::header_source::{Head, HeaderSource};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::proof_source::ProofSource;
 use crate::proven_transport::{Complaints, ProvenTransport};
@@ -42,7 +41,8 @@ pub struct ProvenChain {
     pool: Arc<EndpointPool>,
     contracts: Contracts,
     answers: Arc<Answers>,
-    headers: Arc<dyn HeaderSource>,
+    /// The source of headers. `None`: the endpoints, by agreement.
+    headers: Option<Arc<dyn HeaderSource>>,
     prover: Arc<Prover>,
     known: Cache<B256, Arc<HashedHeader>>,
     /// Where the proofs of a reading are recorded, if they are.
@@ -58,7 +58,7 @@ impl ProvenChain {
         Self {
             contracts,
             answers: Arc::new(answers),
-            headers: Arc::new(QuorumHeaders::of(Arc::clone(&pool))),
+            headers: None,
             prover: Arc::new(Prover::new(pool.chain_id)),
             pool,
             known: Cache::new(KNOWN_HEADERS),
@@ -66,17 +66,23 @@ impl ProvenChain {
         }
     }
 
-    /// The same with another clock, trusting the header that the endpoints agree on.
+    /// The same with another clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        let pool = Arc::new(self.pool.with_clock(clock));
-        Self { headers: Arc::new(QuorumHeaders::of(Arc::clone(&pool))), pool, ..self }
+        Self { pool: Arc::new(self.pool.with_clock(clock)), ..self }
     }
 
     /// Trusts `headers` instead. The endpoints only prove, and give hints.
     #[must_use]
     pub fn with_headers(self, headers: Arc<dyn HeaderSource>) -> Self {
-        Self { headers, ..self }
+        Self { headers: Some(headers), ..self }
+    }
+
+    async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError> {
+        match &self.headers {
+            Some(headers) => headers.head(selector).await,
+            None => QuorumHeaders::of(Arc::clone(&self.pool)).head(selector).await,
+        }
     }
 
     /// Asks what the query about the owner will read, while the records are computed, so that it need not be asked then.
@@ -136,14 +142,7 @@ impl ProvenChain {
         if let Some(header) = self.known.get(&block.hash).await {
             return Ok(header);
         }
-        let endpoints = self.pool.in_order();
-        let ask = |index: usize| endpoints[index].header_of(block.hash);
-        let headers = first(endpoints.len(), self.pool.patience(), ask).await;
-        let cause = |(index, failure): (usize, Failure)| (endpoints[index].label.clone(), failure.to_string());
-        match headers.success {
-            Some((_, header)) => Ok(Arc::new(header)),
-            None => Err(ChainError::Unreachable(headers.failures.into_iter().map(cause).collect())),
-        }
+        self.pool.header_of(&self.pool.in_order(), block.hash).await.map(Arc::new)
     }
 
     /// The answer at the newest block, where it is requested. It is stated, not proven: enough operators must state what
@@ -176,7 +175,7 @@ impl Chain for ProvenChain {
     ) -> Result<Reading, ChainError> {
         let query = Arc::new(Query::records(name, &self.contracts, keys));
         let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
-        let (head, mut hints) = try_join(self.headers.head(selector), hints).await?;
+        let (head, mut hints) = try_join(self.head(selector), hints).await?;
         let header = Arc::new(head.header.clone());
         self.known.insert(head.block.hash, Arc::clone(&header)).await;
         self.prefetch_owner(&hints, &head);
@@ -219,8 +218,7 @@ impl Chain for ProvenChain {
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
         let query = Query::further_records(name, &self.contracts, keys);
-        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
-        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
+        self.answers.further_records(&self.pool, endpoints, &query, block, keys.len()).await
     }
 
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {

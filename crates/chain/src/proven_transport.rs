@@ -9,7 +9,7 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::{AccessList, BlockId, TransactionRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use clresolve_core::reading::ChainError;
-use clresolve_state::{CALL_GAS, Call, CallOutcome, ProofNodes, callback_answer};
+use clresolve_state::{Blame, CALL_GAS, Call, CallOutcome, ProofNodes, callback_answer};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tower::Service;
@@ -73,8 +73,11 @@ impl ProvenTransport {
             };
             match error {
                 ProverError::Endpoint(_) => break,
+                ProverError::BrokenOff(_) => {
+                    return Err(ChainError::Unreachable(vec![("proven state".to_owned(), error.to_string())]));
+                }
                 ProverError::Proof(error) => {
-                    if let Some(limit) = error.local_limit() {
+                    if let Blame::LocalLimit(limit) = error.blame() {
                         return Err(ChainError::LocalLimit(limit));
                     }
                     let Some(liar) = source.remove_latest() else { break };

@@ -17,10 +17,12 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
+use clresolve_core::text::excerpt;
 use clresolve_state::{
     CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError,
     ProofNodes, Proven, Wanted,
 };
+use tokio::task::JoinError;
 
 pub(crate) use self::source::{RpcSource, StateItem, StateSource};
 
@@ -53,6 +55,15 @@ pub(crate) enum ProverError {
     /// The endpoint gave no usable response.
     #[error("{0}")]
     Endpoint(Failure),
+    /// The run ended without a result: this program has a bug, or shuts down.
+    #[error("the run was broken off: {0}")]
+    BrokenOff(String),
+}
+
+impl From<JoinError> for ProverError {
+    fn from(error: JoinError) -> Self {
+        Self::BrokenOff(excerpt(&error.to_string()))
+    }
 }
 
 impl Prover {
@@ -112,7 +123,7 @@ impl Prover {
             let ran = clresolve_state::run(&proven, &header, chain_id, &call);
             (proven, ran)
         });
-        let (proven, ran) = running.await.map_err(|error| ProofError::Evm(error.to_string()))?;
+        let (proven, ran) = running.await?;
         session.proven = proven;
         Ok(ran?)
     }

@@ -202,6 +202,7 @@ impl<V: Vote> QuorumCounter<V> {
 
     /// The endpoint whose vote on the newest block differs from `vote`, or that failed there, where too few endpoints
     /// answered.
+    #[cfg(feature = "state-proof")]
     pub(crate) fn objection(&self, vote: &V) -> Option<usize> {
         let of = |objects: fn(&Result<V, Failure>, &V) -> bool| {
             let ballot = self.ballots.iter().find(|b| b.latest.as_ref().is_some_and(|latest| objects(latest, vote)));

@@ -9,7 +9,7 @@ use clresolve_state::HashedHeader;
 use crate::endpoint::RpcEndpoint;
 use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
-use crate::header::{Head, HeaderSource};
+use crate::header_source::{Head, HeaderSource};
 use crate::poll::{Votable, poll};
 use crate::pool::{ChainConfig, EndpointPool};
 use crate::transport::HttpPost;

@@ -17,7 +17,6 @@ use futures_util::future::{OptionFuture, join};
 use crate::Chain;
 use crate::answers::Answers;
 use crate::ccip::CcipReadGateway;
-use crate::fan_out::first;
 use crate::poll::{Consensus, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::query::Query;
@@ -44,9 +43,8 @@ impl RpcChain {
 
     /// The same with another clock.
     #[must_use]
-    pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.pool.clock = clock;
-        self
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { pool: self.pool.with_clock(clock), ..self }
     }
 }
 
@@ -96,14 +94,12 @@ impl Chain for RpcChain {
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
         let query = Query::further_records(name, &self.contracts, keys);
-        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
-        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
+        self.answers.further_records(&self.pool, endpoints, &query, block, keys.len()).await
     }
 
     /// A header of a fork that adds members unknown to this program has another hash here, and counts as missing.
     async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
         let (members, _) = self.pool.split(endpoints);
-        let headers = first(members.len(), self.pool.patience(), |index| members[index].header_of(block.hash)).await;
-        headers.success.map(|(_, header)| header.rlp())
+        Some(self.pool.header_of(&members, block.hash).await.ok()?.rlp())
     }
 }

@@ -92,11 +92,12 @@ pub(super) enum TransportFault {
     /// Too few of several endpoints gave the same response: each response, by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
-    /// A call over proven state reached a bound of this program.
-    #[error("{0}")]
-    LocalLimit(LocalLimit),
+    /// A reply, or a call over proven state, reached a bound of this program.
+    #[error(transparent)]
+    LocalLimit(#[from] LocalLimit),
     /// No endpoint gave a proof that holds for a call over proven state: the cause of each, by label.
     #[error("no endpoint gave a proof that holds")]
+    #[cfg_attr(not(feature = "state-proof"), allow(dead_code, reason = "no call is computed in this build"))]
     Unproven(Vec<(String, String)>),
 }
 
@@ -193,7 +194,10 @@ impl Connection {
             &self.label,
             answer.as_ref().map_or_else(PostError::outcome, |_| RequestOutcome::Ok),
         );
-        Ok(answer?)
+        answer.map_err(|error| match error {
+            PostError::TooLarge(bytes) => LocalLimit::Reply { endpoint: self.label.clone(), bytes }.into(),
+            error => error.into(),
+        })
     }
 }
 

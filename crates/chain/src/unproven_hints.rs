@@ -13,10 +13,10 @@ use clresolve_state::contracts::{Findings, Resolved, decode_texts};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::Hint;
+use crate::exchange::computed::Hint;
 use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
-use crate::header::Head;
+use crate::header_source::Head;
 use crate::pool::EndpointPool;
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};

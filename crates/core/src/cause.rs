@@ -121,9 +121,14 @@ pub enum GatewayStatus {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalLimit {
-    /// The reply of an endpoint has more bytes than are read. A flood of the endpoint's looks the same.
-    #[error("the answer has more than {0} bytes")]
-    Reply(usize),
+    /// The reply of an endpoint has more bytes than are read. A flood of the endpoint's looks the same, so it is named.
+    #[error("the answer of {endpoint} has more than {bytes} bytes")]
+    Reply {
+        /// Label of the endpoint.
+        endpoint: String,
+        /// How many are read.
+        bytes: usize,
+    },
     /// A call computed over proven state still reads unproven state after this many runs.
     #[error("the call still reads unproven state after {0} runs")]
     Runs(u32),

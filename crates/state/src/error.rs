@@ -99,10 +99,25 @@ pub enum ProofError {
     NotProven,
 }
 
+/// Where the cause of a [`ProofError`] lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The endpoint gave state that its own proof, or the block, contradicts.
+    Endpoint,
+    /// The call reached this bound of this program.
+    LocalLimit(LocalLimit),
+    /// The recorded proofs are not those of the calls.
+    Recording,
+}
+
 impl ProofError {
-    /// The bound of this program that the call reached, if the error is one.
-    pub fn local_limit(&self) -> Option<LocalLimit> {
-        Some(match self {
+    /// Where the cause lies.
+    pub fn blame(&self) -> Blame {
+        Blame::LocalLimit(match self {
+            Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => {
+                return Blame::Endpoint;
+            }
+            Self::Node(_) | Self::LeftOver | Self::NotProven => return Blame::Recording,
             Self::CodeTooLong { address, bytes } => LocalLimit::Code { address: *address, bytes: *bytes },
             Self::TooManyRounds => LocalLimit::Runs(MAX_ROUNDS),
             Self::TooMuchGas => LocalLimit::Gas(MAX_GAS),
@@ -111,14 +126,7 @@ impl ProofError {
             Self::BlockHash(number) => LocalLimit::BlockHash(*number),
             Self::TooOld => LocalLimit::BeforeTheMerge,
             Self::Evm(words) => LocalLimit::Evm(words.clone()),
-            Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => return None,
-            Self::Node(_) | Self::LeftOver | Self::NotProven => return None,
         })
-    }
-
-    /// Whether the endpoint lied, rather than that something is impossible or missing.
-    pub const fn is_lie(&self) -> bool {
-        matches!(self, Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. })
     }
 }
 

@@ -2,28 +2,52 @@
 //!
 //! Every account, slot and piece of code that a call reads was proven by `eth_getProof` (EIP-1186) to stand under a
 //! header's state root. The header is trusted; its source stands outside this crate.
+//!
+//! Without the feature `state-proof` no call is run here: what remains is what readings from endpoints need, and the form
+//! of a recorded proof, which is refused by name.
 
 mod abi;
 pub mod answer;
-mod code;
 pub mod contracts;
 mod error;
-mod evm;
 mod header;
+mod look_up;
 mod proof_nodes;
-mod proven;
 mod state_proof;
+
+#[cfg(feature = "state-proof")]
+mod code;
+#[cfg(feature = "state-proof")]
+mod environment;
+#[cfg(feature = "state-proof")]
+mod evm;
+#[cfg(feature = "state-proof")]
+mod proven;
+#[cfg(feature = "state-proof")]
+mod proven_state;
+#[cfg(feature = "state-proof")]
+mod replay;
+#[cfg(not(feature = "state-proof"))]
+#[path = "replay/absent.rs"]
+mod replay;
+#[cfg(feature = "state-proof")]
 mod trie;
 
-pub use code::checked_code;
 pub use contracts::{CALL_GAS, Contracts, MULTICALL3, UNIVERSAL_RESOLVER};
-pub use error::{Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError};
-pub use evm::{CALLER, Call, CallOutcome, Execution, run};
+pub use error::{Blame, Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError};
 pub use header::HashedHeader;
-pub use proof_nodes::ProofNodes;
-pub use proven::{Proven, Wanted};
-pub use state_proof::{
-    About, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, ProvenReading, Recording, ReplayContext, StateProof, StateProofError,
+pub use look_up::{
+    CcipReadRequest, LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response,
     callback_answer,
 };
-pub use trie::{Verified, verify_proof};
+pub use proof_nodes::ProofNodes;
+pub use replay::ReplayContext;
+pub use state_proof::{About, ProvenReading, Recording, StateProof, StateProofError};
+
+#[cfg(feature = "state-proof")]
+pub use self::{
+    code::checked_code,
+    evm::{CALLER, Call, CallOutcome, Execution, run},
+    proven::{Proven, Wanted},
+    trie::{Verified, verify_proof},
+};

@@ -5,10 +5,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes, U256, keccak256};
-use alloy_provider::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use alloy_rpc_types_eth::Header;
 use alloy_sol_types::SolValue as _;
 use async_trait::async_trait;
+use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
     Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Reading, RpcChain,

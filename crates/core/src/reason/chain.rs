@@ -40,7 +40,7 @@ macro_rules! rows {
             "The resolver reverts, uses up its gas, or answers with bytes that are not the ABI of a text record. That is not the same as a missing record, so nothing is concluded from it. The publisher should set a working resolver.";
         LocalLimit "local-limit" Unknown Records "" Operator true
             "The reading met a bound of this resolver."
-            "This resolver bounds what one name may cost it: the bytes of an endpoint's reply and, with --proof state-proof, the runs, gas, accounts and storage slots of a call that is computed here. The name needs more, or a block that cannot be computed here. Nothing is known about the records, and nothing is said against the publisher. The evidence names the bound. An endpoint that floods causes the same: ask another one, or demand a grade of proof that computes nothing here (--proof quorum).";
+            "This resolver bounds what one name may cost it: the bytes of an endpoint's reply and, with --proof state-proof, the runs, gas, accounts and storage slots of a call that is computed here. The name needs more, or a block that cannot be computed here. Nothing is known about the records, and nothing is said against the publisher. The evidence names the bound. An endpoint that floods causes the same; it is named: ask another one, or demand a grade of proof that computes nothing here (--proof quorum).";
         ResolverMissing "resolver-missing" Fail Records "" Publisher false
             "The name has no resolver."
             "The name is registered, but no resolver contract is set for it, or none has code at that address; so it has no records. This absence is proven at the block. The publisher must set a resolver and the six cl.* records.";

@@ -1,0 +1,280 @@
+//! Look-ups of contracts and gateways that play by the rules, and of those that do not.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use alloy_primitives::{B256, FixedBytes, address, hex};
+use alloy_sol_types::{Revert, SolCall as _, SolError as _, SolValue as _, sol};
+use alloy_transport::TransportErrorKind;
+use clresolve_core::cause::{LocalLimit, ResolverFault};
+use serde_json::json;
+use url::Url;
+
+use super::*;
+use crate::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
+
+const RESOLVER: Address = address!("00000000000000000000000000000000000000aa");
+const BATCH: &str = "x-batch-gateway:true";
+const CALL: [u8; 2] = [0xca, 0x11];
+
+sol! {
+    error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
+    error HttpError(uint16 status, string message);
+
+    struct GatewayRequest {
+        address sender;
+        string[] urls;
+        bytes data;
+    }
+
+    function query(GatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
+}
+
+/// An endpoint whose calls end as scripted. The last step is repeated.
+struct Endpoint {
+    script: Mutex<VecDeque<Value>>,
+    /// The parameters of the calls.
+    calls: Mutex<Vec<Value>>,
+}
+
+#[async_trait]
+impl HttpPost for Endpoint {
+    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(request["method"], "eth_call");
+        self.calls.lock().unwrap().push(request["params"].clone());
+        let mut script = self.script.lock().unwrap();
+        let mut reply = if script.len() > 1 { script.pop_front() } else { script.front().cloned() }.unwrap();
+        (reply["id"], reply["jsonrpc"]) = (request["id"].clone(), "2.0".into());
+        Ok(reply.to_string().into())
+    }
+}
+
+fn returned(data: &[u8]) -> Value {
+    json!({ "result": hex::encode_prefixed(data) })
+}
+
+fn reverted(data: &[u8]) -> Value {
+    json!({ "error": { "code": 3, "message": "execution reverted", "data": hex::encode_prefixed(data) } })
+}
+
+fn look_up(sender: Address, urls: &[&str], data: &[u8]) -> Vec<u8> {
+    let urls = urls.iter().map(|url| (*url).to_owned()).collect();
+    let data = Bytes::copy_from_slice(data);
+    let callback = FixedBytes::from([1, 2, 3, 4]);
+    OffchainLookup { sender, urls, callData: data, callbackFunction: callback, extraData: vec![9].into() }.abi_encode()
+}
+
+fn callback(response: &[u8]) -> String {
+    let arguments = (Bytes::copy_from_slice(response), Bytes::from(vec![9])).abi_encode_params();
+    hex::encode_prefixed([&[1, 2, 3, 4], &arguments[..]].concat())
+}
+
+type Reply = Result<Bytes, CcipReadGatewayError>;
+
+/// A gateway that answers by the data of the request.
+struct Gateway {
+    reply: fn(&[u8]) -> Reply,
+    requests: Mutex<Vec<CcipReadRequest>>,
+}
+
+#[async_trait]
+impl CcipReadGateway for Gateway {
+    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Reply {
+        assert_eq!(cap, MAX_LOOK_UP_BYTES);
+        self.requests.lock().unwrap().push(request.clone());
+        (self.reply)(&request.data)
+    }
+}
+
+/// What a look-up came to.
+struct Followed {
+    result: Result<Bytes, ChainError>,
+    calls: Vec<Value>,
+    requests: Vec<CcipReadRequest>,
+}
+
+async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
+    let endpoint = Arc::new(Endpoint { script: Mutex::new(script.into()), calls: Mutex::default() });
+    let url = Url::parse("http://endpoint/").unwrap();
+    let minute = Duration::from_secs(60);
+    let http: Arc<dyn HttpPost> = Arc::clone(&endpoint) as _;
+    let rpc = RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), minute), true);
+    let gateway = Arc::new(Gateway { reply, requests: Mutex::default() });
+    let lookups = Lookups::new(Arc::clone(&gateway) as _, minute);
+    let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
+    let (calls, requests) = (endpoint.calls.lock().unwrap().clone(), gateway.requests.lock().unwrap().clone());
+    Followed { result, calls, requests }
+}
+
+fn refused(followed: &Followed) -> &CcipFault {
+    match &followed.result {
+        Err(ChainError::Ccip(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn client_fault(cause: &str) -> CcipFault {
+    CcipFault::Client(cause.to_owned())
+}
+
+#[tokio::test]
+async fn a_look_up_is_answered_in_the_same_block() {
+    let urls = ["https://a.example/{sender}/{data}", "https://b.example/"];
+    let script = [reverted(&look_up(RESOLVER, &urls, &[7, 7])), returned(&[5])];
+    let followed = follow(script, |data| Ok(Bytes::copy_from_slice(&[data, &[8]].concat()))).await;
+    assert_eq!(followed.result, Ok(vec![5].into()));
+    let request = CcipReadRequest { sender: RESOLVER, urls: urls.map(str::to_owned).to_vec(), data: vec![7, 7].into() };
+    assert_eq!(followed.requests, [request]);
+    let data: Vec<_> = followed.calls.iter().map(|call| call[0]["data"].as_str().unwrap()).collect();
+    assert_eq!(data, ["0xca11".to_owned(), callback(&[7, 7, 8])]);
+    let block = json!(BlockId::hash(B256::ZERO));
+    for call in &followed.calls {
+        assert_eq!((&call[0]["to"], &call[1]), (&json!(RESOLVER), &block));
+    }
+}
+
+#[tokio::test]
+async fn without_a_look_up_no_gateway_is_asked() {
+    let followed = follow([returned(&[5])], |_| panic!("a gateway is asked")).await;
+    assert_eq!(followed.result, Ok(vec![5].into()));
+    let followed = follow([reverted(&Revert::from("no").abi_encode())], |_| panic!("a gateway is asked")).await;
+    assert_eq!(refused(&followed), &CcipFault::Callback(ResolverFault::Reverted("no".to_owned())));
+}
+
+#[tokio::test]
+async fn a_look_up_of_another_contract_is_refused() {
+    let script = [reverted(&look_up(Address::ZERO, &["https://a.example/"], &[]))];
+    let followed = follow(script, |_| Ok(Bytes::new())).await;
+    assert_eq!((refused(&followed), followed.requests.len()), (&CcipFault::Sender, 0));
+}
+
+#[tokio::test]
+async fn look_ups_without_end_are_stopped() {
+    let script = [reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))];
+    let followed = follow(script, |_| Ok(vec![1].into())).await;
+    assert_eq!(refused(&followed), &client_fault("more than 4 look-ups follow each other"));
+    assert_eq!((followed.calls.len(), followed.requests.len()), (5, 4));
+    // The fourth one may be the last.
+    let demand = reverted(&look_up(RESOLVER, &["https://a.example/"], &[]));
+    let script = [demand.clone(), demand.clone(), demand.clone(), demand, returned(&[5])];
+    let followed = follow(script, |_| Ok(vec![1].into())).await;
+    assert_eq!((followed.result, followed.requests.len()), (Ok(vec![5].into()), 4));
+}
+
+#[tokio::test]
+async fn malformed_look_ups_ask_no_gateway() {
+    let good = look_up(RESOLVER, &["https://a.example/"], &[]);
+    for (revert, cause) in [
+        (good[..4].to_vec(), "the look-up is malformed: parts of the ABI data overlap"),
+        (good[..good.len() - 33].to_vec(), "the look-up is malformed: the ABI data ends too early"),
+        (look_up(RESOLVER, &[], &[0; MAX_LOOK_UP_BYTES]), "the look-up has more than 262144 bytes"),
+        (
+            look_up(RESOLVER, &["https://a.example/"; 9], &[]),
+            "the request to the gateway failed: more than 8 gateway URLs",
+        ),
+        (
+            look_up(RESOLVER, &[BATCH], &[0; 64]),
+            "the request to the gateway failed: the look-up is malformed: the ABI data holds a value that its type does \
+             not allow",
+        ),
+    ] {
+        let followed = follow([reverted(&revert)], |_| Ok(Bytes::new())).await;
+        assert_eq!((refused(&followed), followed.requests.len()), (&client_fault(cause), 0));
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_fails_or_floods_ends_the_look_up() {
+    let demand = || [reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))];
+    let followed = follow(demand(), |_| Err(CcipReadGatewayError::http(404, "HTTP status 404"))).await;
+    assert_eq!(refused(&followed), &client_fault("the request to the gateway failed: HTTP status 404"));
+    let followed = follow(demand(), |_| Ok(vec![0; MAX_LOOK_UP_BYTES + 1].into())).await;
+    let flood = "the request to the gateway failed: the gateway's response has more than 262144 bytes";
+    assert_eq!((refused(&followed), followed.calls.len()), (&client_fault(flood), 1));
+}
+
+#[tokio::test]
+async fn a_demand_is_found_wherever_a_node_puts_it() {
+    let data = hex::encode_prefixed(look_up(RESOLVER, &["https://a.example/"], &[]));
+    for error in [
+        json!({ "code": -32015, "message": "VM execution error.", "data": data }),
+        json!({ "code": -32000, "message": "VM Exception", "data": { "0xab": { "return": data }, "name": "Error" } }),
+        json!({ "code": 3, "message": "execution reverted", "data": [{ "data": data }] }),
+    ] {
+        let followed = follow([json!({ "error": error }), returned(&[5])], |_| Ok(Bytes::new())).await;
+        assert_eq!(followed.result, Ok(vec![5].into()), "{error}");
+    }
+}
+
+fn batch(requests: Vec<(&[&str], Vec<u8>)>) -> Vec<u8> {
+    let request = |(urls, data): (&[&str], Vec<u8>)| GatewayRequest {
+        sender: RESOLVER,
+        urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+        data: data.into(),
+    };
+    queryCall { requests: requests.into_iter().map(request).collect() }.abi_encode()
+}
+
+/// The response to a batch as the contract gets it.
+fn batch_of(followed: &Followed) -> queryReturn {
+    let callback = hex::decode(followed.calls[1][0]["data"].as_str().unwrap()).unwrap();
+    let response = clresolve_state::callback_answer(&callback).unwrap();
+    queryCall::abi_decode_returns_validate(&response).unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_gets_a_response_or_a_failure_for_each_request() {
+    let url: &[&str] = &["https://a.example/"];
+    let inner = batch(vec![(url, vec![1])]);
+    let requests = vec![(url, vec![1]), (url, vec![2]), (url, vec![3]), (&[BATCH][..], inner), (&["u"; 9][..], vec![])];
+    let script = [reverted(&look_up(RESOLVER, &["https://b.example/", BATCH], &batch(requests))), returned(&[5])];
+    let followed = follow(script, |data| match data {
+        [1] => Ok(vec![0xaa].into()),
+        [2] => Err(CcipReadGatewayError::http(503, "HTTP status 503")),
+        _ => Err(CcipReadGatewayError::new("refused")),
+    })
+    .await;
+    assert_eq!(followed.result, Ok(vec![5].into()));
+    assert_eq!(followed.requests.len(), 4, "the URL beside the batch is not asked");
+    let queryReturn { failures, responses } = batch_of(&followed);
+    assert_eq!(failures, [false, true, true, false, true]);
+    assert_eq!(responses[0], Bytes::from(vec![0xaa]));
+    assert_eq!(HttpError::abi_decode(&responses[1]).unwrap().status, 503);
+    assert_eq!(Revert::abi_decode(&responses[2]).unwrap().reason, "refused");
+    let inner = queryCall::abi_decode_returns_validate(&responses[3]).unwrap();
+    assert_eq!((inner.failures, inner.responses), (vec![false], vec![vec![0xaa].into()]));
+    assert_eq!(Revert::abi_decode(&responses[4]).unwrap().reason, "more than 8 gateway URLs");
+}
+
+#[tokio::test]
+async fn the_requests_of_a_look_up_are_counted_over_all_batches() {
+    let two: &[&str] = &["https://a.example/", "https://b.example/"];
+    let script = [reverted(&look_up(RESOLVER, &[BATCH], &batch(vec![(two, vec![1]); 64]))), returned(&[5])];
+    let followed = follow(script, |_| Ok(Bytes::new())).await;
+    // One of the hundred is the batch itself, and each request takes one for each URL.
+    assert_eq!(followed.requests.len(), 49);
+    let failures = batch_of(&followed).failures;
+    assert_eq!(failures.iter().position(|failed| *failed), Some(49));
+    assert!(failures[49..].iter().all(|failed| *failed));
+}
+
+#[tokio::test]
+async fn batches_in_batches_are_bounded() {
+    let mut data = batch(vec![(&["https://a.example/"], vec![1])]);
+    for _ in 0..150 {
+        data = batch(vec![(&[BATCH], data)]);
+    }
+    let script = [reverted(&look_up(RESOLVER, &[BATCH], &data)), returned(&[5])];
+    let followed = follow(script, |_| Ok(Bytes::new())).await;
+    assert_eq!((followed.result.is_ok(), followed.requests.len()), (true, 0));
+}
+
+#[test]
+fn what_endpoints_do_is_no_fault_of_the_gateway() {
+    let limit = LocalLimit::Reply { endpoint: "a".to_owned(), bytes: 1 };
+    let of = |fault: TransportFault| failed(&TransportErrorKind::custom(fault));
+    assert_eq!(of(TransportFault::LocalLimit(limit.clone())), ChainError::LocalLimit(limit));
+    assert_eq!(of(TransportFault::Divided(Vec::new())), ChainError::Disagree(Vec::new()));
+    assert_eq!(of(TransportFault::Unproven(Vec::new())), ChainError::Unproven(Vec::new()));
+}

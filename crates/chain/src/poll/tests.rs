@@ -1,0 +1,94 @@
+//! Requests whose task ends without a result.
+
+use std::time::Duration;
+
+use alloy_consensus::Header;
+use bytes::Bytes;
+use clresolve_state::{Contracts, HashedHeader};
+use jiff::Timestamp;
+use url::Url;
+
+use super::*;
+use crate::endpoint::Endpoint;
+use crate::pool::ChainConfig;
+use crate::transport::{HttpPost, PostError};
+
+/// A door that nothing goes through.
+struct NoDoor;
+
+#[async_trait]
+impl HttpPost for NoDoor {
+    async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+        Err(PostError::Connection("there is no door".to_owned()))
+    }
+}
+
+/// Has a bug where the endpoint `first` is observed, or where `ahead` attests.
+struct Buggy;
+
+fn header(number: u64) -> (HashedHeader, Block) {
+    let header = HashedHeader::new(Header { number, ..Header::default() });
+    let block = Block { number, hash: header.hash(), timestamp: Timestamp::UNIX_EPOCH };
+    (header, block)
+}
+
+#[async_trait]
+impl Votable for Buggy {
+    type Vote = HashedHeader;
+
+    async fn observe(
+        &self,
+        endpoint: &RpcEndpoint,
+        _: BlockSelector,
+        _: ChainIdentity,
+    ) -> Result<Observation<HashedHeader>, Failure> {
+        assert_ne!(endpoint.label, "first", "a bug");
+        let (pinned, block) = header(if endpoint.label == "ahead" { 101 } else { 100 });
+        Ok(Observation { block, pinned, latest: None, genesis: None })
+    }
+
+    async fn attest(&self, _: &RpcEndpoint, _: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+        panic!("a bug")
+    }
+}
+
+fn pool(labels: [&str; 2], demand: Demand) -> EndpointPool {
+    let endpoint = |label: &str| {
+        let url = Url::parse("http://endpoint/").unwrap();
+        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned() }
+    };
+    let config = ChainConfig {
+        chain_id: 1,
+        genesis: None,
+        contracts: Contracts::default(),
+        endpoints: labels.map(endpoint).to_vec(),
+        demand,
+        timeout: Duration::from_secs(60),
+        hedge_after: Duration::from_secs(60),
+        ccip: false,
+    };
+    let http: Arc<dyn HttpPost> = Arc::new(NoDoor);
+    EndpointPool::new(config, &http)
+}
+
+fn is_a_bug_of(failed: &[(String, String)], label: &str) {
+    let [(named, cause)] = failed else { panic!("{failed:?}") };
+    assert_eq!(named, label);
+    assert!(cause.starts_with("the request was broken off: ") && cause.contains("a bug"), "{cause}");
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_request_is_broken_off_is_named() {
+    let pool = pool(["first", "second"], Demand::SingleRpc);
+    let consensus = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.unwrap();
+    assert_eq!(consensus.labels(), ["second"]);
+    is_a_bug_of(&consensus.failed, "first");
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_second_request_is_broken_off_is_named() {
+    let pool = pool(["behind", "ahead"], Demand::Quorum(2));
+    let error = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.err().unwrap();
+    let ChainError::TooFew { failed, .. } = &error else { panic!("{error:?}") };
+    is_a_bug_of(failed, "ahead");
+}

@@ -1,0 +1,58 @@
+//! What is noted of endpoints that fail.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256};
+use bytes::Bytes;
+use futures_util::poll;
+use jiff::Timestamp;
+use url::Url;
+
+use super::*;
+use crate::endpoint::Endpoint;
+use crate::transport::{HttpPost, PostError};
+
+/// Refuses the requests to the host `down`, floods from `flood`, and never answers others.
+struct Door;
+
+#[async_trait]
+impl HttpPost for Door {
+    async fn post(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
+        match url.host_str() {
+            Some("down") => Err(PostError::Connection("refused".to_owned())),
+            Some("flood") => Err(PostError::TooLarge(cap)),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+fn endpoint(host: &str) -> Arc<RpcEndpoint> {
+    let url = Url::parse(&format!("http://{host}/")).unwrap();
+    let endpoint = Endpoint { label: host.to_owned(), url, own: false, operator: host.to_owned() };
+    Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
+}
+
+/// The caller's time runs out before any endpoint has answered. Those that have failed by then are known nevertheless.
+#[tokio::test]
+async fn a_failure_is_noted_when_it_happens() {
+    let endpoints = ["down", "flood", "silent"].map(endpoint);
+    let now = Timestamp::UNIX_EPOCH;
+    let source = ProofSource::new(endpoints.to_vec(), Duration::from_secs(60), Arc::new(move || now));
+    let wanted = Wanted { accounts: [(Address::ZERO, BTreeSet::new())].into(), codes: BTreeSet::new() };
+
+    let mut fetched = source.fetch(&wanted, BlockId::hash(B256::ZERO));
+    // The client gives way between its steps.
+    for _ in 0..32 {
+        assert!(poll!(&mut fetched).is_pending(), "the last one never answers");
+    }
+    drop(fetched);
+
+    let failures = source.failures();
+    let expected = [
+        ("down", "it gave no proof: refused"),
+        ("flood", "it gave no proof: the answer of flood has more than 1048576 bytes"),
+    ];
+    assert_eq!(failures, expected.map(|(label, cause)| (label.to_owned(), cause.to_owned())));
+    assert_eq!(endpoints.map(|endpoint| endpoint.rests(now)), [true, true, false]);
+}

@@ -1,0 +1,193 @@
+//! JSON-RPC to a sandbox's chain.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use alloy_primitives::{Address, Bytes};
+use alloy_rpc_client::RpcClient;
+use alloy_rpc_types_eth::{Header, TransactionRequest};
+use alloy_transport::TransportError;
+use async_trait::async_trait;
+use clresolve_core::name::EnsName;
+use clresolve_sandbox::chain::{ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcServer};
+use clresolve_state::Contracts;
+use clresolve_state::contracts::Subject;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::ledger::{ALICE, CHAIN};
+use crate::prover::*;
+use crate::request::eth_call;
+use crate::transport::{EndpointTransport, HttpPost, PostError};
+
+/// Changes the reply to a method.
+type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
+
+/// A door to the sandbox that counts, and may change what comes back.
+struct Door {
+    http: reqwest::Client,
+    posts: AtomicUsize,
+    change: Change,
+}
+
+#[async_trait]
+impl HttpPost for Door {
+    async fn post(&self, url: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+        self.posts.fetch_add(1, Ordering::Relaxed);
+        let questions: Value = serde_json::from_slice(&body).unwrap();
+        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
+        let reply = self.http.post(url.clone()).body(body).send().await.map_err(broken)?;
+        let mut reply: Value = serde_json::from_slice(&reply.bytes().await.map_err(broken)?).unwrap();
+        for question in questions.as_array().cloned().unwrap_or_else(|| vec![questions.clone()]) {
+            let method = question["method"].as_str().unwrap();
+            match &mut reply {
+                Value::Array(replies) => {
+                    let own = replies.iter_mut().find(|reply| reply["id"] == question["id"]).unwrap();
+                    (self.change)(method, own);
+                }
+                single => (self.change)(method, single),
+            }
+        }
+        Ok(reply.to_string().into())
+    }
+}
+
+struct World {
+    server: RpcServer,
+    door: Arc<Door>,
+    rpc: RpcClient,
+    header: Arc<HashedHeader>,
+    prover: Prover,
+}
+
+impl World {
+    async fn new(change: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Self {
+        let mut builder = ChainBuilder::new().unwrap();
+        for registration in registrations() {
+            builder.register(&registration).unwrap();
+        }
+        builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
+        let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let door = Arc::new(Door { http, posts: AtomicUsize::new(0), change: Box::new(change) });
+        let http: Arc<dyn HttpPost> = Arc::clone(&door) as _;
+        let transport =
+            EndpointTransport::new(http, server.url().parse().unwrap(), "sandbox".to_owned(), Duration::from_secs(20));
+        let rpc = RpcClient::new(transport, true);
+        let header: Header = rpc.request("eth_getBlockByNumber", ("finalized", false)).await.unwrap();
+        let header = Arc::new(HashedHeader::checked(header.inner, header.hash).unwrap());
+        Self { server, door, rpc, header, prover: Prover::new(CHAIN) }
+    }
+
+    /// The outcome over proven state, and its round trips.
+    async fn computed(&self, name: &str) -> (Result<CallOutcome, ProverError>, usize) {
+        let explain = |error: &TransportError| Failure::Unusable(error.to_string());
+        let source = RpcSource { rpc: &self.rpc, explain: &explain };
+        let mut session = Session::new(Arc::clone(&self.header));
+        let before = self.door.posts.load(Ordering::Relaxed);
+        let (to, data) = question(name);
+        let call = Call { to, data, gas: 16_000_000 };
+        let outcome = self.prover.call(&source, &mut session, &call, None).await;
+        (outcome, self.door.posts.load(Ordering::Relaxed) - before)
+    }
+
+    /// The outcome as the endpoint states it.
+    async fn stated(&self, name: &str) -> CallOutcome {
+        let (to, data) = question(name);
+        let call: TransactionRequest = eth_call(to, data);
+        let answer: Bytes = self.rpc.request("eth_call", (call, self.header.id())).await.unwrap();
+        CallOutcome::Returned(answer)
+    }
+}
+
+fn question(name: &str) -> (Address, Bytes) {
+    let (name, contracts) = (EnsName::parse(name).unwrap(), Contracts::default());
+    let subject = Subject::new(&name, &contracts);
+    (
+        contracts.multicall3,
+        subject.aggregate(
+            subject.resolve_texts(clresolve_core::records::Key::ALL.map(clresolve_core::records::Key::as_str)),
+        ),
+    )
+}
+
+const NAMES: [&str; 10] = [
+    "public.eth",
+    "wrapped.eth",
+    "sub.wild.eth",
+    "offchain.eth",
+    "nobody.eth",
+    "bare.eth",
+    "nocode.eth",
+    "burn.eth",
+    "garbage.eth",
+    "a.deep.sub.public.eth",
+];
+
+fn registrations() -> Vec<Registration> {
+    let texts = [("cl.entry", "x402://public.eth/summarize/v1"), ("cl.owner", "owner.eth")];
+    let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let with = |name: &str, resolver| Registration {
+        resolver,
+        texts: BTreeMap::from(texts.clone()),
+        ..Registration::new(EnsName::parse(name).unwrap(), ALICE)
+    };
+    let bare = |name: &str, resolver| Registration { texts: BTreeMap::new(), ..with(name, resolver) };
+    let hostile = |mode| ResolverKind::Hostile { mode, arg: String::new() };
+    vec![
+        with("public.eth", ResolverKind::Public),
+        Registration { custody: Custody::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
+        with("wild.eth", ResolverKind::Wildcard),
+        with("offchain.eth", ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] }),
+        bare("bare.eth", ResolverKind::None),
+        bare("nocode.eth", ResolverKind::Address(ALICE)),
+        with("burn.eth", hostile(HostileMode::Burn)),
+        with("garbage.eth", hostile(HostileMode::Garbage)),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_computed_is_what_an_honest_endpoint_says() {
+    let world = World::new(|_, _| {}).await;
+    let mut seen = HashSet::new();
+    for name in NAMES {
+        let (computed, posts) = world.computed(name).await;
+        assert_eq!(computed, Ok(world.stated(name).await), "{name}");
+        let warm = world.computed(name).await.1;
+        assert!(posts <= 3 && warm == 1, "{name}: {posts} round trips, {warm} when code and reads are known");
+        seen.insert(format!("{computed:?}"));
+    }
+    assert_eq!(seen.len(), NAMES.len(), "every name has an answer of its own");
+    assert!(world.server.requests() > 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_without_access_lists_will_do() {
+    let world = World::new(|method, reply| {
+        if method == "eth_createAccessList" {
+            *reply =
+                json!({"jsonrpc": "2.0", "id": reply["id"], "error": {"code": -32601, "message": "no such method"}});
+        }
+    })
+    .await;
+    for name in NAMES {
+        let (computed, posts) = world.computed(name).await;
+        assert_eq!(computed, Ok(world.stated(name).await), "{name}");
+        assert!(posts <= 14, "{name}: {posts} round trips");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_without_proofs_is_named_as_such() {
+    let world = World::new(|method, reply| {
+        if method == "eth_getProof" {
+            let error = json!({"code": -32000, "message": "distance to target block exceeds maximum proof window"});
+            *reply = json!({"jsonrpc": "2.0", "id": reply["id"], "error": error});
+        }
+    })
+    .await;
+    let error = world.computed("public.eth").await.0.unwrap_err();
+    assert!(matches!(&error, ProverError::Endpoint(Failure::Unusable(cause)) if cause.contains("proof window")));
+}

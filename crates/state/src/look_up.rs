@@ -1,0 +1,226 @@
+//! A look-up off the chain (EIP-3668): the request that a contract makes, and the call that gives it the response. No I/O.
+
+use alloy_primitives::{Address, Bytes, FixedBytes};
+use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
+
+use crate::abi::{self, AbiError, Shape};
+use crate::contracts::{HttpError, OffchainLookup};
+
+/// Longest gateway response and longest revert data, in bytes. The records of a name take some 20 KB.
+pub const MAX_LOOK_UP_BYTES: usize = 256 << 10;
+
+/// Most redirects of one look-up. An honest resolver needs one; a resolver behind another one needs two.
+pub const MAX_LOOK_UPS: usize = 4;
+
+/// A look-up that a contract demands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookUp {
+    /// What the gateway is asked.
+    pub request: CcipReadRequest,
+    callback: FixedBytes<SELECTOR_BYTES>,
+    extra_data: Bytes,
+}
+
+/// A request to a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CcipReadRequest {
+    /// The contract that makes it.
+    pub sender: Address,
+    /// Templates of gateway URLs, in the order in which they are tried.
+    pub urls: Vec<String>,
+    /// The data for the gateway.
+    pub data: Bytes,
+}
+
+/// Why a look-up is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookUpError {
+    /// Its data is longer than [`MAX_LOOK_UP_BYTES`].
+    #[error("the look-up has more than {MAX_LOOK_UP_BYTES} bytes")]
+    TooLong,
+    /// It is not ABI data of its type.
+    #[error("the look-up is malformed: {0}")]
+    Malformed(#[from] AbiError),
+    /// Another contract than the called one makes it.
+    #[error("the sender of the look-up is not the contract that was called")]
+    Sender,
+}
+
+impl LookUp {
+    /// Whether this revert data demands a look-up.
+    pub fn is_demanded(revert: &[u8]) -> bool {
+        revert.starts_with(&OffchainLookup::SELECTOR)
+    }
+
+    /// Decodes the revert data of the contract `called`.
+    ///
+    /// # Errors
+    /// [`LookUpError`].
+    pub fn decode(revert: &[u8], called: Address) -> Result<Self, LookUpError> {
+        let parameters = parameters(revert, OffchainLookup::SELECTOR)?;
+        abi::check(parameters, LOOK_UP)?;
+        let OffchainLookup { sender, urls, callData: data, callbackFunction: callback, extraData: extra_data } =
+            OffchainLookup::abi_decode_validate(revert).map_err(|_| AbiError::BadValue)?;
+        if sender != called {
+            return Err(LookUpError::Sender);
+        }
+        Ok(Self { request: CcipReadRequest { sender, urls, data }, callback, extra_data })
+    }
+
+    /// The call that gives the gateway's response to the contract.
+    pub fn callback(self, response: Bytes) -> Bytes {
+        let arguments = (response, self.extra_data).abi_encode_params();
+        [self.callback.as_slice(), &arguments].concat().into()
+    }
+}
+
+/// The gateway's response in the data of a callback.
+pub fn callback_answer(callback: &[u8]) -> Option<Bytes> {
+    let parameters = callback.get(SELECTOR_BYTES..)?;
+    <(Bytes, Bytes)>::abi_decode_params(parameters).ok().map(|(response, _)| response)
+}
+
+impl CcipReadRequest {
+    /// Whether the client itself is asked for a batch (ENSIP-21). The other URLs of the request do not count then.
+    pub fn is_batch(&self) -> bool {
+        self.urls.iter().any(|url| url == BATCH_GATEWAY)
+    }
+
+    /// The requests of a batch: as many as one ABI array may hold.
+    ///
+    /// # Errors
+    /// [`LookUpError`].
+    pub fn batch(&self) -> Result<Vec<Self>, LookUpError> {
+        let parameters = parameters(&self.data, queryCall::SELECTOR)?;
+        abi::check(parameters, BATCH)?;
+        let call = queryCall::abi_decode_validate(&self.data).map_err(|_| AbiError::BadValue)?;
+        let request = |GatewayRequest { sender, urls, data }| Self { sender, urls, data };
+        Ok(call.requests.into_iter().map(request).collect())
+    }
+}
+
+/// The response to a batch. A request without a response has what [`batch_failure`] says in its place.
+pub fn batch_response(answers: Vec<Result<Bytes, Bytes>>) -> Bytes {
+    let failures = answers.iter().map(Result::is_err).collect();
+    let responses = answers.into_iter().map(|answer| answer.unwrap_or_else(|failure| failure)).collect();
+    queryCall::abi_encode_returns(&queryReturn { failures, responses }).into()
+}
+
+/// Why a request of a batch has no response, as the contract reads it. `status`: that of HTTP, where there is one.
+pub fn batch_failure(status: Option<u16>, message: &str) -> Bytes {
+    match status {
+        Some(status) => HttpError { status, message: message.to_owned() }.abi_encode().into(),
+        None => Revert::from(message).abi_encode().into(),
+    }
+}
+
+/// The URL by which a contract asks for a batch (ENSIP-21).
+const BATCH_GATEWAY: &str = "x-batch-gateway:true";
+
+/// Length of a function selector in bytes.
+const SELECTOR_BYTES: usize = 4;
+
+const LOOK_UP: &[Shape] = &[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes, Shape::Word, Shape::Bytes];
+const BATCH: &[Shape] = &[Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes]))];
+
+sol! {
+    struct GatewayRequest {
+        address sender;
+        string[] urls;
+        bytes data;
+    }
+
+    function query(GatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
+}
+
+/// What follows the selector, which must be this one.
+fn parameters(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], LookUpError> {
+    if data.len() > MAX_LOOK_UP_BYTES {
+        return Err(LookUpError::TooLong);
+    }
+    Ok(data.strip_prefix(&selector).ok_or(AbiError::BadValue)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{U256, address};
+
+    use super::*;
+
+    const CALLED: Address = address!("00000000000000000000000000000000000000aa");
+
+    fn demand(urls: &[&str], data: Vec<u8>) -> OffchainLookup {
+        OffchainLookup {
+            sender: CALLED,
+            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+            callData: data.into(),
+            callbackFunction: [1, 2, 3, 4].into(),
+            extraData: vec![9; 40].into(),
+        }
+    }
+
+    fn query(requests: Vec<GatewayRequest>) -> Vec<u8> {
+        queryCall { requests }.abi_encode()
+    }
+
+    #[test]
+    fn a_look_up_leads_to_its_callback() {
+        let revert = demand(&["https://a.example/{sender}/{data}"], vec![7; 3]).abi_encode();
+        assert!(LookUp::is_demanded(&revert) && !LookUp::is_demanded(&revert[1..]));
+        let look_up = LookUp::decode(&revert, CALLED).unwrap();
+        let urls = vec!["https://a.example/{sender}/{data}".to_owned()];
+        assert_eq!(look_up.request, CcipReadRequest { sender: CALLED, urls, data: vec![7; 3].into() });
+        let callback = look_up.callback(vec![5; 33].into());
+        let expected = (Bytes::from(vec![5; 33]), Bytes::from(vec![9; 40])).abi_encode_params();
+        assert_eq!(callback, Bytes::from([&[1, 2, 3, 4], &expected[..]].concat()));
+        assert_eq!(callback_answer(&callback), Some(vec![5; 33].into()));
+    }
+
+    #[test]
+    fn a_hostile_look_up_is_refused_by_name() {
+        let good = demand(&["https://a.example/"], Vec::new()).abi_encode();
+        assert_eq!(LookUp::decode(&good, Address::ZERO), Err(LookUpError::Sender));
+        assert_eq!(LookUp::decode(&[], CALLED), Err(AbiError::BadValue.into()));
+        assert_eq!(LookUp::decode(&good[..4], CALLED), Err(AbiError::Aliased.into()));
+        assert_eq!(LookUp::decode(&good[..good.len() - 33], CALLED), Err(AbiError::Overrun.into()));
+        let long = demand(&[], vec![0; MAX_LOOK_UP_BYTES]).abi_encode();
+        assert_eq!(LookUp::decode(&long, CALLED), Err(LookUpError::TooLong));
+        let many = demand(&["https://a.example/"; 65], Vec::new()).abi_encode();
+        assert_eq!(LookUp::decode(&many, CALLED), Err(AbiError::TooMany.into()));
+        // The URL is no UTF-8.
+        let at = good.windows(8).position(|part| part == b"https://").unwrap();
+        let mut garbled = good.clone();
+        garbled[at] = 0xff;
+        assert_eq!(LookUp::decode(&garbled, CALLED), Err(AbiError::BadValue.into()));
+        // The data and the extra data share a place.
+        let mut shared = demand(&[], vec![7; 40]).abi_encode();
+        let word = |at: usize| 4 + at * 32..4 + (at + 1) * 32;
+        let place = U256::try_from_be_slice(&shared[word(2)]).unwrap().to_be_bytes::<32>();
+        shared[word(4)].copy_from_slice(&place);
+        let end = shared.len() - 96;
+        assert_eq!(LookUp::decode(&shared[..end], CALLED), Err(AbiError::Aliased.into()));
+    }
+
+    #[test]
+    fn a_batch_is_read_and_answered() {
+        let request = |data: u8| GatewayRequest { sender: CALLED, urls: Vec::new(), data: vec![data].into() };
+        let batch = |data: Vec<u8>| {
+            let urls = vec!["https://a.example/".to_owned(), BATCH_GATEWAY.to_owned()];
+            CcipReadRequest { sender: CALLED, urls, data: data.into() }
+        };
+        let two = batch(query(vec![request(1), request(2)]));
+        assert!(two.is_batch());
+        assert_eq!(two.batch().unwrap().iter().map(|request| request.data[0]).collect::<Vec<_>>(), [1, 2]);
+        assert!(!two.batch().unwrap()[0].is_batch());
+        assert_eq!(batch(vec![0; 64]).batch(), Err(AbiError::BadValue.into()));
+        assert_eq!(batch(query(vec![request(1); 65])).batch(), Err(AbiError::TooMany.into()));
+
+        let answers = vec![Ok(vec![7].into()), Err(batch_failure(Some(404), "no")), Err(batch_failure(None, "off"))];
+        let answers = queryCall::abi_decode_returns_validate(&batch_response(answers)).unwrap();
+        assert_eq!(answers.failures, [false, true, true]);
+        assert_eq!(answers.responses[0], Bytes::from(vec![7]));
+        let refusal = HttpError::abi_decode(&answers.responses[1]).unwrap();
+        assert_eq!((refusal.status, refusal.message.as_str()), (404, "no"));
+        assert_eq!(Revert::abi_decode(&answers.responses[2]).unwrap().reason, "off");
+    }
+}

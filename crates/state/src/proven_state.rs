@@ -1,0 +1,89 @@
+//! The state that recorded proofs prove, and calls over it. No I/O.
+
+use std::collections::{BTreeSet, HashMap};
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rpc_types_eth::EIP1186AccountProofResponse;
+
+use super::code::checked_code;
+use super::error::{MAX_ACCOUNTS, MAX_SLOTS, ProofError};
+use super::evm::{self, Call, CallOutcome, Execution};
+use super::header::HashedHeader;
+use super::proof_nodes::ProofNodes;
+use super::proven::Proven;
+use super::trie::{Pool, is_node};
+
+/// Number of sessions whose proofs are merged: the name's and its owner's.
+const SESSIONS: usize = 2;
+
+/// State that [`ProofNodes`] prove against a header.
+pub(crate) struct ProvenState {
+    header: HashedHeader,
+    chain_id: u64,
+    proven: Proven,
+}
+
+impl ProvenState {
+    /// Checks the proofs. Nothing may be missing and nothing left over.
+    ///
+    /// # Errors
+    /// [`ProofError`], for the first thing wrong.
+    pub(crate) fn new(header: HashedHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProofError> {
+        if nodes.accounts.len() > SESSIONS * MAX_ACCOUNTS {
+            return Err(ProofError::TooManyAccounts);
+        }
+        if nodes.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * MAX_SLOTS {
+            return Err(ProofError::TooManySlots);
+        }
+        let mut pool = Pool::new(&nodes.nodes).map_err(ProofError::Node)?;
+        let mut codes: HashMap<B256, &Bytes> = nodes.codes.iter().map(|code| (keccak256(code), code)).collect();
+        let mut proven = Proven::default();
+        for (address, slots) in &nodes.accounts {
+            let slots = slots.iter().map(|slot| U256::from_be_bytes(slot.0));
+            proven.insert(*address, pool.verify(header.state_root(), *address, slots)?);
+            if let Some(hash) = proven.code_hash(*address)
+                && let Some(bytes) = codes.remove(&hash)
+            {
+                proven.insert_code(hash, checked_code(*address, hash, bytes.clone())?);
+            }
+        }
+        if pool.is_used_up() && codes.is_empty() {
+            Ok(Self { header, chain_id, proven })
+        } else {
+            Err(ProofError::LeftOver)
+        }
+    }
+
+    /// The outcome of the call, in one run.
+    ///
+    /// # Errors
+    /// [`ProofError::NotProven`] where it reads unproven state.
+    pub(crate) fn call(&self, call: &Call) -> Result<CallOutcome, ProofError> {
+        match evm::run(&self.proven, &self.header, self.chain_id, call)? {
+            Execution::Complete { outcome, .. } => Ok(outcome),
+            Execution::Incomplete { .. } => Err(ProofError::NotProven),
+        }
+    }
+
+    /// The block's number.
+    pub(crate) const fn number(&self) -> u64 {
+        self.header.number()
+    }
+}
+
+impl ProofNodes {
+    /// Adds a proof that was checked.
+    pub fn add(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
+        self.accounts.entry(address).or_default().extend(slots.iter().map(|slot| B256::from(*slot)));
+        let storage = answer.storage_proof.iter().flat_map(|slot| &slot.proof);
+        self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_node(node)).cloned());
+    }
+
+    /// Adds the code of its accounts that `proven` holds.
+    #[must_use]
+    pub fn with_codes_of(mut self, proven: &Proven) -> Self {
+        let hashes = self.accounts.keys().filter_map(|address| proven.code_hash(*address));
+        self.codes = hashes.filter_map(|hash| proven.code(hash)).collect();
+        self
+    }
+}
