@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
 use clresolve::convert::convert;
+use clresolve::ledger::{Lambda, Ledger, Projection};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
@@ -22,9 +23,9 @@ use serde_json::Value;
 /// The systems with rows in `tests/scenarios/systems/`: the prefixes of their requirements and codes, and the number of
 /// requirements.
 const SYSTEMS: [(CardSystem, &str, &str, u32); 4] = [
-    (CardSystem::Aevum, "AE", "ae-", 22),
-    (CardSystem::Anypoint, "AN", "an-", 22),
-    (CardSystem::Orloj, "OR", "or-", 16),
+    (CardSystem::Aevum, "AE", "ae-", 23),
+    (CardSystem::Anypoint, "AN", "an-", 23),
+    (CardSystem::Orloj, "OR", "or-", 17),
     (CardSystem::A2a, "A2A", "a2a-", 0),
 ];
 
@@ -64,6 +65,8 @@ struct Row {
     edit: Edit,
     /// The earlier card: the good one with changes of its own.
     previous: Option<Edit>,
+    /// A ledger, a record a line, for the rule on claims of its figures.
+    ledger: Option<String>,
     /// The exact codes of the findings.
     #[serde(default)]
     codes: BTreeSet<Code>,
@@ -131,6 +134,13 @@ fn profile() -> Arc<Profile> {
     Profiles::builtin().get(DEFAULT).expect("built in")
 }
 
+/// The figures of a ledger, as of a moment after every record of the rows.
+fn figures(lines: &str) -> Projection {
+    let mut ledger = Ledger::default();
+    lines.lines().for_each(|line| ledger.push(line.as_bytes()).expect("a record"));
+    ledger.project("2026-11-21T00:00:00Z".parse().expect("a time"), Lambda::default()).expect("few links")
+}
+
 fn card(document: &Value) -> Card {
     Card::parse(document.to_string().as_bytes()).expect("strict JSON")
 }
@@ -156,7 +166,8 @@ fn rows_give_their_codes_and_no_others() {
         let rows = rows(system);
         for row in &rows.row {
             let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
-            let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
+            let ledger = row.ledger.as_deref().map(figures);
+            let rules = Rules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..Rules::of(&profile) };
             let text = format!("{:#}", row.edit.apply(&rows.card));
             let report = lint::lint(text.as_bytes(), Some(system), &rules);
             let fails = |code: &Code| code.entry().effect == Effect::Fail;

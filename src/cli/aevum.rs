@@ -6,12 +6,17 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::lint;
+use super::output::{Output, Results, Unwritable};
+use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::ledger::{AgentMetadata, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use crate::ledger::{
+    AgentId, AgentMetadata, Lambda, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection, into_card,
+};
 use crate::text::Foreign;
 
 /// Most lines, empty ones among them: a ledger without records must end, too.
@@ -23,33 +28,44 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     }
 }
 
+/// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
+/// what was read.
+pub(super) fn projection(
+    file: &Path,
+    at: Timestamp,
+    lambda: Lambda,
+) -> anyhow::Result<Result<Projection, LedgerError>> {
+    let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
+    let mut ledger = Ledger::default();
+    let read = if file == Path::new("-") {
+        read(io::stdin().lock(), &mut ledger)
+    } else {
+        read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
+    };
+    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, lambda)))
+}
+
 fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let name = Foreign::new(&args.ledger.display().to_string()).to_string();
-    let mut ledger = Ledger::default();
-    let read = if args.ledger == Path::new("-") {
-        read(io::stdin().lock(), &mut ledger)
-    } else {
-        let file = File::open(&args.ledger).with_context(|| format!("cannot read {name}"))?;
-        read(BufReader::new(file), &mut ledger)
-    };
+    let card = args.into.as_deref().map(Target::read).transpose()?;
     let at = args.at.unwrap_or_else(|| SystemClock.now());
-    let projected = read
-        .with_context(|| format!("cannot read {name}"))?
-        .and_then(|()| ledger.project(at, args.lambda.unwrap_or_default()));
-    let mut projection = match projected {
+    let mut projection = match projection(&args.ledger, at, args.lambda.unwrap_or_default())? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
             return Ok(Exit::Untrusted);
         }
     };
-    if let Some(agent) = args.agent {
+    if let Some(agent) = card.as_ref().map(|card| card.agent).or(args.agent) {
         projection.agents.retain(|known| known.agent_id == agent);
         if projection.agents.is_empty() {
             anstream::eprintln!("clresolve: {name} has no record of {agent} up to {at}");
             return Ok(Exit::Untrusted);
         }
+    }
+    if let (Some(card), [only]) = (&card, projection.agents.as_slice()) {
+        card.write(only)?;
     }
     let mut results = Results::new(output, args.output.form(), false);
     results.push(&projection, |format| match format {
@@ -58,6 +74,36 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     })?;
     results.finish()?;
     Ok(Exit::Trusted)
+}
+
+/// The card that figures are written into.
+struct Target<'p> {
+    file: &'p Path,
+    text: String,
+    agent: AgentId,
+}
+
+impl<'p> Target<'p> {
+    fn read(file: &'p Path) -> anyhow::Result<Self> {
+        let name = Foreign::new(&file.display().to_string()).to_string();
+        let bytes = lint::read(file)?;
+        let card = Card::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
+        let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
+        let agent = agent.with_context(|| format!("--into {name}: expected an Aevum card, with its agent_id"))?;
+        let text = String::from_utf8(bytes).with_context(|| format!("--into {name}: not a card"))?;
+        Ok(Self { file, text, agent })
+    }
+
+    fn write(&self, figures: &AgentMetadata) -> anyhow::Result<()> {
+        let name = Foreign::new(&self.file.display().to_string()).to_string();
+        let text = into_card(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
+        if text == self.text {
+            return Ok(());
+        }
+        lint::replace(self.file, text.as_bytes()).map_err(|error| Unwritable::new(name.clone(), error))?;
+        anstream::eprintln!("clresolve: {name}: wrote the ledger's figures of {} into metadata", self.agent);
+        Ok(())
+    }
 }
 
 /// Pushes every line. The outer error is that of reading, the inner one that of what was read.
