@@ -1,26 +1,18 @@
 //! `cards aevum`: the ledger's part of Aevum's agent cards.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
-use super::lint;
 use super::output::{Output, Results, Unwritable};
+use super::{ledger, lint};
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::ledger::{
-    AgentId, AgentMetadata, Lambda, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection, into_card,
-};
+use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
 use crate::text::Foreign;
-
-/// Most lines, empty ones among them: a ledger without records must end, too.
-const MAX_LINES: usize = 2 * MAX_RECORDS;
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     match command {
@@ -28,29 +20,12 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     }
 }
 
-/// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
-/// what was read.
-pub(super) fn projection(
-    file: &Path,
-    at: Timestamp,
-    lambda: Lambda,
-) -> anyhow::Result<Result<Projection, LedgerError>> {
-    let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
-    let mut ledger = Ledger::default();
-    let read = if file == Path::new("-") {
-        read(io::stdin().lock(), &mut ledger)
-    } else {
-        read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
-    };
-    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, lambda)))
-}
-
 fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let name = Foreign::new(&args.ledger.display().to_string()).to_string();
     let card = args.into.as_deref().map(Target::read).transpose()?;
     let at = args.at.unwrap_or_else(|| SystemClock.now());
-    let mut projection = match projection(&args.ledger, at, args.lambda.unwrap_or_default())? {
+    let mut projection = match ledger::projection(&args.ledger, at, args.lambda.unwrap_or_default())? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
@@ -104,22 +79,6 @@ impl<'p> Target<'p> {
         anstream::eprintln!("clresolve: {name}: wrote the ledger's figures of {} into metadata", self.agent);
         Ok(())
     }
-}
-
-/// Pushes every line. The outer error is that of reading, the inner one that of what was read.
-fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), LedgerError>> {
-    let mut line = Vec::new();
-    for _ in 0..MAX_LINES {
-        line.clear();
-        // A longer line is cut, and then too long for the ledger.
-        if from.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
-            return Ok(Ok(()));
-        }
-        if let Err(refused) = ledger.push(&line) {
-            return Ok(Err(refused));
-        }
-    }
-    Ok(Err(LedgerError::TooMany { line: MAX_LINES + 1, what: "lines", limit: MAX_LINES }))
 }
 
 fn short(agent: &AgentMetadata) -> String {

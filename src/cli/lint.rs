@@ -10,9 +10,9 @@ use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippe
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use super::aevum;
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
+use super::ledger;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::world::World;
@@ -77,7 +77,7 @@ fn previous(file: &Path) -> anyhow::Result<Card> {
 /// The figures of a ledger as of now.
 fn figures(file: &Path) -> anyhow::Result<Projection> {
     let name = file.display().to_string();
-    aevum::projection(file, SystemClock.now(), Lambda::default())?
+    ledger::projection(file, SystemClock.now(), Lambda::default())?
         .with_context(|| format!("--ledger {}", Foreign::new(&name)))
 }
 
