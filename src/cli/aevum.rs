@@ -1,21 +1,18 @@
 //! `cards aevum`: the ledger's part of Aevum's agent cards.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::output::{Output, Results, Unwritable};
+use super::{ledger, lint};
+use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::ledger::{AgentMetadata, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
 use crate::text::Foreign;
-
-/// Most lines, empty ones among them: a ledger without records must end, too.
-const MAX_LINES: usize = 2 * MAX_RECORDS;
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     match command {
@@ -26,30 +23,24 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
 fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let name = Foreign::new(&args.ledger.display().to_string()).to_string();
-    let mut ledger = Ledger::default();
-    let read = if args.ledger == Path::new("-") {
-        read(io::stdin().lock(), &mut ledger)
-    } else {
-        let file = File::open(&args.ledger).with_context(|| format!("cannot read {name}"))?;
-        read(BufReader::new(file), &mut ledger)
-    };
+    let card = args.into.as_deref().map(Target::read).transpose()?;
     let at = args.at.unwrap_or_else(|| SystemClock.now());
-    let projected = read
-        .with_context(|| format!("cannot read {name}"))?
-        .and_then(|()| ledger.project(at, args.lambda.unwrap_or_default()));
-    let mut projection = match projected {
+    let mut projection = match ledger::projection(&args.ledger, at, args.lambda.unwrap_or_default())? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
             return Ok(Exit::Untrusted);
         }
     };
-    if let Some(agent) = args.agent {
+    if let Some(agent) = card.as_ref().map(|card| card.agent).or(args.agent) {
         projection.agents.retain(|known| known.agent_id == agent);
         if projection.agents.is_empty() {
             anstream::eprintln!("clresolve: {name} has no record of {agent} up to {at}");
             return Ok(Exit::Untrusted);
         }
+    }
+    if let (Some(card), [only]) = (&card, projection.agents.as_slice()) {
+        card.write(only)?;
     }
     let mut results = Results::new(output, args.output.form(), false);
     results.push(&projection, |format| match format {
@@ -60,20 +51,34 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Pushes every line. The outer error is that of reading, the inner one that of what was read.
-fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), LedgerError>> {
-    let mut line = Vec::new();
-    for _ in 0..MAX_LINES {
-        line.clear();
-        // A longer line is cut, and then too long for the ledger.
-        if from.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
-            return Ok(Ok(()));
-        }
-        if let Err(refused) = ledger.push(&line) {
-            return Ok(Err(refused));
-        }
+/// The card that figures are written into.
+struct Target<'p> {
+    file: &'p Path,
+    text: String,
+    agent: AgentId,
+}
+
+impl<'p> Target<'p> {
+    fn read(file: &'p Path) -> anyhow::Result<Self> {
+        let name = Foreign::new(&file.display().to_string()).to_string();
+        let bytes = lint::read(file)?;
+        let card = Card::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
+        let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
+        let agent = agent.with_context(|| format!("--into {name}: expected an Aevum card, with its agent_id"))?;
+        let text = String::from_utf8(bytes).with_context(|| format!("--into {name}: not a card"))?;
+        Ok(Self { file, text, agent })
     }
-    Ok(Err(LedgerError::TooMany { line: MAX_LINES + 1, what: "lines", limit: MAX_LINES }))
+
+    fn write(&self, figures: &AgentMetadata) -> anyhow::Result<()> {
+        let name = Foreign::new(&self.file.display().to_string()).to_string();
+        let text = into_card(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
+        if text == self.text {
+            return Ok(());
+        }
+        lint::replace(self.file, text.as_bytes()).map_err(|error| Unwritable::new(name.clone(), error))?;
+        anstream::eprintln!("clresolve: {name}: wrote the ledger's figures of {} into metadata", self.agent);
+        Ok(())
+    }
 }
 
 fn short(agent: &AgentMetadata) -> String {

@@ -12,11 +12,13 @@ use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
+use super::ledger;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
+use crate::ledger::{Lambda, Projection};
 use crate::lint::{self, Finding, Judgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
@@ -45,7 +47,8 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
         let previous = args.previous.as_deref().map(previous).transpose()?;
-        let rules = Rules { previous: previous.as_ref(), ..Rules::of(&profile) };
+        let ledger = args.ledger.as_deref().map(figures).transpose()?;
+        let rules = Rules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..Rules::of(&profile) };
         if args.fix {
             if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
                 bail!("--fix: expected files, which it writes anew; {} cannot be fixed", Foreign::new(&shown(other)));
@@ -69,6 +72,13 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
 fn previous(file: &Path) -> anyhow::Result<Card> {
     let name = file.display().to_string();
     Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
+}
+
+/// The figures of a ledger as of now.
+fn figures(file: &Path) -> anyhow::Result<Projection> {
+    let name = file.display().to_string();
+    ledger::projection(file, SystemClock.now(), Lambda::default())?
+        .with_context(|| format!("--ledger {}", Foreign::new(&name)))
 }
 
 /// What is to be judged. What gives nothing is reported with its exit code, and the other cards are judged.
@@ -137,7 +147,7 @@ fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Res
 }
 
 /// Puts a whole file in the place of another, with its permissions, so that no reader sees half of it. A link stays one.
-fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = &file.canonicalize()?;
     let folder = file.parent().unwrap_or(file);
     let mut new = tempfile::NamedTempFile::new_in(folder)?;

@@ -67,9 +67,33 @@ pub struct Body {
     pub hops: u8,
     /// The `Content-Type` header, cut short. Nothing is concluded from it.
     pub content_type: Option<String>,
-    /// Whether its own head says that a cache kept it for as long as it is fresh, or longer: `Age` has reached
-    /// `max-age` (RFC 9111, 4.2).
-    pub stale: bool,
+    /// What its head says of its age and its lifetime in caches.
+    pub caching: Caching,
+}
+
+/// The headers that say how old an answer is and how long it is fresh (RFC 9111), cut short.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// `Age`.
+    pub age: Option<String>,
+    /// `Cache-Control`.
+    pub control: Option<String>,
+    /// `Expires`.
+    pub expires: Option<String>,
+    /// `Date`.
+    pub date: Option<String>,
+}
+
+impl Caching {
+    fn of(reply: &Reply) -> Self {
+        let header = |name| reply.header(name).map(excerpt);
+        Self {
+            age: header(header::AGE),
+            control: header(header::CACHE_CONTROL),
+            expires: header(header::EXPIRES),
+            date: header(header::DATE),
+        }
+    }
 }
 
 /// Gets the document at the foreign `url`.
@@ -89,22 +113,11 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
         }
         check_status(reply.status())?;
         let content_type = reply.header(header::CONTENT_TYPE).map(excerpt);
-        let stale = is_stale(reply.header(header::AGE), reply.header(header::CACHE_CONTROL));
+        let caching = Caching::of(&reply);
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.end();
-        return Ok(Body { bytes, final_url, hops, content_type, stale });
+        return Ok(Body { bytes, final_url, hops, content_type, caching });
     }
-}
-
-/// Whether `Age` has reached the `max-age` of `Cache-Control`. An answer of age 0 comes from the host or was confirmed by it
-/// just now, whatever its lifetime. Where either is missing or no number, nothing is known.
-fn is_stale(age: Option<&str>, control: Option<&str>) -> bool {
-    let seconds = |text: &str| text.trim().trim_matches('"').parse::<u64>().ok();
-    let max_age = control.unwrap_or_default().split(',').find_map(|directive| {
-        let (name, value) = directive.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("max-age").then(|| seconds(value))?
-    });
-    age.and_then(seconds).zip(max_age).is_some_and(|(age, max_age)| age > 0 && age >= max_age)
 }
 
 /// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).

@@ -316,3 +316,37 @@ fn the_command_line_refuses_with_line_and_reason() {
     assert_eq!(code, 2);
     assert!(error.starts_with("clresolve: cannot read /nowhere/l.jsonl"), "{error}");
 }
+
+/// AE-23.
+#[test]
+fn ae_23_figures_are_written_into_a_card_and_compared_with_its_claims() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (card, ledger) = (folder.path().join("card.json"), folder.path().join("ledger.jsonl"));
+    let text = format!(
+        "{{\n  \"agent_id\": \"{A}\",\n  \"metadata\": {{\"pacr:interaction_count\": 99, \"team\": \"x\"}}\n}}\n"
+    );
+    std::fs::write(&card, &text).expect("written");
+    std::fs::write(&ledger, lines(&chain())).expect("written");
+    let (card, ledger) = (card.to_str().expect("UTF-8"), ledger.to_str().expect("UTF-8"));
+    let lint = ["lint", card, "--ledger", ledger, "-o", "short"];
+    assert!(said(&run(&lint, b"")).1.contains("ae-pacr-differs"));
+
+    let into = ["cards", "aevum", "metadata", "--ledger", ledger, "--into", card];
+    let (code, out, error) = said(&run(&into, b""));
+    assert_eq!(code, 0, "{error}");
+    assert!(out.contains(A) && error.contains("wrote the ledger's figures"), "{out}{error}");
+    let written = std::fs::read_to_string(card).expect("a card");
+    let document: Value = serde_json::from_str(&written).expect("JSON");
+    assert!(document["metadata"]["pacr:interaction_count"] != json!(99) && document["metadata"]["team"] == "x");
+    assert!(written.starts_with(&text[..text.find("99").expect("it is there")]), "{written}");
+    let found = said(&run(&lint, b"")).1;
+    assert!(found.contains("ae-pacr-self-declared") && !found.contains("ae-pacr-differs"), "{found}");
+
+    let absent = text.replace(A, "01HZQK3P8EMXR9V7T5N2W4J6CZ");
+    std::fs::write(card, &absent).expect("written");
+    assert_eq!(said(&run(&into, b"")).0, 1);
+    assert_eq!(std::fs::read_to_string(card).expect("a card"), absent);
+    std::fs::write(card, "{}").expect("written");
+    let (code, _, error) = said(&run(&into, b""));
+    assert!(code == 2 && error.contains("agent_id"), "{error}");
+}

@@ -165,8 +165,13 @@ impl Sheet {
     /// Writes the values into an empty document.
     fn of<F: Ord>(empty: Value, said: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
         let mut written: Vec<(&str, Written)> = Vec::new();
+        let mut following = Vec::new();
         for (field, at, form) in places {
             let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
+            if matches!(form, Form::Following) {
+                following.push((at, new));
+                continue;
+            }
             match written.iter_mut().find(|(taken, _)| taken == at) {
                 // Two fields with one place: the later one is written. The earlier one is carried over if it is equal.
                 Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
@@ -177,6 +182,10 @@ impl Sheet {
         let mut sheet = Self { document: empty, carried: BTreeSet::new() };
         for (at, new) in written {
             set(&mut sheet.document, at, new.value);
+            sheet.carried.extend(new.carries);
+        }
+        for (at, new) in following {
+            follow(&mut sheet.document, at, new.value);
             sheet.carried.extend(new.carries);
         }
         sheet
@@ -204,6 +213,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
         Form::Object => value.as_object().map(|_| one(value.clone())),
         Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
         Form::Older(current) => current(value).map(one),
+        Form::Following => None,
         Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
         Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
         Form::WordList(words) => {
@@ -241,7 +251,13 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
         (CommonValue::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
         (
             CommonValue::One { value, at },
-            Form::Text | Form::Fitting(_) | Form::Flag | Form::Object | Form::List | Form::Requirements,
+            Form::Text
+            | Form::Fitting(_)
+            | Form::Flag
+            | Form::Object
+            | Form::List
+            | Form::Requirements
+            | Form::Following,
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
         (CommonValue::Many(said), Form::Word(words)) => {
             let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
@@ -309,6 +325,33 @@ fn set(document: &mut Value, at: &str, value: Value) {
         };
     }
     *place = value;
+}
+
+/// Adds interfaces behind those in the list at a pointer, each with the version of the first, if it has none of its own.
+/// One that repeats another is left out: A2A 0.3 lists its main interface among the additional ones.
+fn follow(document: &mut Value, at: &str, interfaces: Value) {
+    let mut all = match pointer::find(document, at) {
+        Some(Value::Array(items)) => items.clone(),
+        _ => Vec::new(),
+    };
+    let version = all.first().and_then(|first| first.get("protocolVersion")).cloned();
+    let Value::Array(interfaces) = interfaces else { return };
+    let mut seen: BTreeSet<String> = all.iter().map(identity).collect();
+    for mut interface in interfaces {
+        if !seen.insert(identity(&interface)) {
+            continue;
+        }
+        if let (Some(members), Some(version)) = (interface.as_object_mut(), &version) {
+            members.entry("protocolVersion").or_insert_with(|| version.clone());
+        }
+        all.push(interface);
+    }
+    set(document, at, all.into());
+}
+
+/// URL and binding of an interface.
+fn identity(interface: &Value) -> String {
+    json!([interface.get("url"), interface.get("protocolBinding")]).to_string()
 }
 
 /// The values of a document that are not carried over.
@@ -491,6 +534,27 @@ mod tests {
     }
 
     #[test]
+    fn additional_interfaces_survive_and_signatures_are_said_to_be_lost() {
+        let card = json!({
+            "name": "A", "url": "https://a.example", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC",
+            "additionalInterfaces": [
+                {"url": "https://a.example", "transport": "JSONRPC"},
+                {"url": "https://a.example/grpc", "transport": "GRPC"},
+            ],
+            "signatures": [{"protected": "e30", "signature": "AA"}],
+        });
+        let conversion = converted(&card, CardSystem::A2a, CardSystem::A2a);
+        let expected = json!([
+            {"url": "https://a.example", "protocolBinding": "JSONRPC", "protocolVersion": "0.3.0"},
+            {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "0.3.0"},
+        ]);
+        assert_eq!(conversion.card["supportedInterfaces"], expected);
+        assert_eq!(lost(&conversion), ["/signatures"]);
+        let malformed = json!({"url": "https://a.example", "additionalInterfaces": [{"url": "https://b.example"}]});
+        assert_eq!(lost(&converted(&malformed, CardSystem::A2a, CardSystem::A2a)), ["/additionalInterfaces"]);
+    }
+
+    #[test]
     fn of_two_values_for_one_place_the_other_is_lost() {
         let card = json!({"supportedInterfaces": [], "skills": [{"id": "a", "name": "b"}, {"id": "c", "name": "c"}]});
         let conversion = converted(&card, CardSystem::A2a, CardSystem::CommandLayer);
@@ -519,12 +583,13 @@ mod tests {
             Form::Object => json!({"a": text(&|_| true)}),
             Form::List | Form::Requirements => json!([{"a": text(&|_| true)}]),
             Form::Older(_) => json!([{"a": [text(&|_| true)]}]),
+            Form::Following => Value::Null,
             Form::Word(words) => words[0].0.into(),
             Form::WordList(words) => json!([words[0].0, text(&|_| true)]),
             Form::Schemes(_) => json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}}),
         };
         let mut card = json!({});
-        for (_, at, form) in mapping.fields {
+        for (_, at, form) in mapping.fields.iter().filter(|(_, _, form)| !matches!(form, Form::Following)) {
             set(&mut card, at, value(*form));
         }
         let mut skill = || {

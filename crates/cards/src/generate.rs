@@ -38,9 +38,6 @@ use clresolve_verdict::check;
 use clresolve_verdict::profile;
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// The A2A version of a server without a configured one.
-const DEFAULT_PROTOCOL_VERSION: &str = "1.0";
-
 /// Longest excerpt of a prompt, in bytes, as Orloj's server has it.
 const PROMPT_BYTES: usize = 200;
 
@@ -307,7 +304,8 @@ struct OrlojCard<'h> {
     url: &'h str,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'h str>,
-    protocol_version: &'h str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol_version: Option<&'h str>,
     #[serde(flatten)]
     a2a_1: Option<A2a1<'h>>,
     capabilities: Capabilities,
@@ -383,9 +381,13 @@ impl<'h> Maker<'h> {
         let server = &self.held.server;
         let agents = self.agents()?;
         let url = self.url()?;
-        let protocol_version = server.protocol_version.as_deref().unwrap_or(DEFAULT_PROTOCOL_VERSION);
+        let protocol_version = server.protocol_version.as_deref();
+        if protocol_version.is_none() {
+            self.note("it has no protocolVersion; write a2a.protocolVersion in a document without kind".to_owned());
+        }
         let schemes = self.schemes();
-        let a2a_1 = if is_version_1(protocol_version) { self.a2a_1(&url, protocol_version, &schemes) } else { None };
+        let version_1 = protocol_version.filter(|version| is_version_1(version));
+        let a2a_1 = version_1.and_then(|version| self.a2a_1(&url, version, &schemes));
         let description = self.description(&agents);
         if self.system.version.is_none() {
             self.note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());

@@ -18,6 +18,7 @@
 //! | betweenness | directed, all edges of equal length, divided by (n − 1)(n − 2) |
 //! | the formula of the reputation | not given, so it is not computed |
 
+pub(crate) mod card;
 mod graph;
 mod record;
 
@@ -28,6 +29,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use self::card::{IntoCardError, into_card};
 use self::graph::{DAMPING, Graph, TOLERANCE};
 use self::record::{Actor, Record, RecordId};
 pub use self::record::{AgentId, AgentIdMalformed};
@@ -311,7 +313,7 @@ pub struct AgentMetadata {
 }
 
 /// The members of `metadata` that come from a ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Metadata {
     /// Records that involve the agent.

@@ -25,6 +25,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use self::mapping::Mapping;
+use crate::ledger::Projection;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::Profile;
@@ -36,12 +37,14 @@ pub struct Rules<'r> {
     pub profile: &'r Profile,
     /// The same agent's card of an earlier version, for the rules on change.
     pub previous: Option<&'r Card>,
+    /// The figures of a ledger, for the rule on claims of them.
+    pub ledger: Option<&'r Projection>,
 }
 
 impl<'r> Rules<'r> {
-    /// The rules of a profile, without an earlier card.
+    /// The rules of a profile, without an earlier card and a ledger.
     pub const fn of(profile: &'r Profile) -> Self {
-        Self { profile, previous: None }
+        Self { profile, previous: None, ledger: None }
     }
 }
 

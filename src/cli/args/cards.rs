@@ -85,6 +85,9 @@ pub(in crate::cli) struct LintArgs {
     /// The card of the version before, for the rules on changes
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) previous: Option<PathBuf>,
+    /// A ledger of PACR records (JSON Lines), to compare an Aevum card's figures with
+    #[arg(long, value_name = "FILE|-")]
+    pub(in crate::cli) ledger: Option<PathBuf>,
     /// Correct in the files what can be corrected without guessing
     #[arg(long)]
     pub(in crate::cli) fix: bool,
@@ -203,10 +206,11 @@ pacr:critical_score betweenness (directed, normalised). pacr:reputation_score is
 computed: the specification gives no formula for it. The result states all of this.
 
 Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents times links.
-Exit codes: 0 computed, 1 a ledger that is refused or has no record of --agent, 2 usage.
+Exit codes: 0 computed, 1 a ledger that is refused or has no record of the agent, 2 usage.
 
 Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl
+  clresolve cards aevum metadata --ledger ledger.jsonl --into card.json
   clresolve cards aevum metadata --ledger - --at 2026-11-21T00:00:00Z --json < ledger.jsonl")]
 pub(in crate::cli) struct MetadataArgs {
     /// The ledger (JSON Lines); - is standard input
@@ -215,6 +219,9 @@ pub(in crate::cli) struct MetadataArgs {
     /// Show this agent alone; the figures are those of the whole ledger
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) agent: Option<AgentId>,
+    /// Write the figures of this card's agent into the card, and show them
+    #[arg(long, value_name = "CARD", conflicts_with = "agent")]
+    pub(in crate::cli) into: Option<PathBuf>,
     /// How fast records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
     #[arg(long, value_name = "NUMBER")]
     pub(in crate::cli) lambda: Option<Lambda>,

@@ -137,10 +137,13 @@ const LINES: &[Line] = &[
     line("/url", &[Code::A2aUrlMalformed], "an absolute URI"),
     line("/documentationUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
     line("/iconUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/provider", &[Code::A2aProviderIncomplete], "an object with organization and url"),
     line("/provider/*", &[Code::A2aProviderIncomplete], "organization and url").by("required"),
     line("/provider/url", &[Code::A2aUrlMalformed], "an absolute URI"),
+    line("/skills", &[Code::A2aSkillIncomplete], "a list of skills"),
     line("/skills/*/*", &[Code::A2aSkillIncomplete], "id, name, description and tags").by("required"),
     line("/skills/*", &[Code::A2aSkillIncomplete], "an object with id, name, description and tags"),
+    line("/capabilities/extensions", &[Code::A2aExtensionMalformed], "a list of extensions"),
     line("/capabilities/extensions/*/*", &[Code::A2aExtensionMalformed], "a URI, and params in an object"),
     line("/capabilities/extensions/*", &[Code::A2aExtensionMalformed], "an object with a URI"),
 ];

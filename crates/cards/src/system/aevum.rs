@@ -1,4 +1,4 @@
-//! Aevum AgentCard 1.0: AE-1 to AE-22.
+//! Aevum AgentCard 1.0: AE-1 to AE-23.
 //!
 //! The specification's text decides and, where it is silent, the schema that it names: the id of a capability needs no
 //! dot (a missing one is a warning), `auth` may have further members, tags may be repeated.
@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use super::shape::{self, Line, OwnSchema, line};
 use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
+use crate::ledger;
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
@@ -85,14 +86,17 @@ const LINES: &[Line] = &[
     line("/capabilities/*/tags/*", &[Code::AeTagsType], "a string"),
     line("/capabilities/*/input_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
     line("/capabilities/*/output_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
+    line("/endpoint", &[Code::AeProtocolUnknown, Code::AeUrlMalformed], "an object with protocol and url"),
     line("/endpoint/protocol", &[Code::AeProtocolUnknown], "http, websocket, sse, grpc, mcp, google_a2a or native"),
     line("/endpoint/url", &[Code::AeUrlMalformed], "a URI"),
     line("/endpoint/health_url", &[Code::AeUrlMalformed], "a URI"),
     line("/endpoint/auth", &[Code::AeAuthUnknown], "null, or an object with a scheme"),
     line("/endpoint/auth/scheme", &[Code::AeAuthUnknown], "none, bearer, api_key, oauth2 or mtls"),
+    line("/pricing", &[Code::AePricingType], "an object, or null"),
     line("/pricing/base_cost_joules", &[Code::AeCostBelowLandauer], "at least 2.854e-21").by("minimum"),
     line("/pricing/currency", &[Code::AePricingType], "a string, or null"),
     line("/pricing/*", &[Code::AePricingType], "a number that is not negative, or null"),
+    line("/metadata", &[Code::AeReputationRange], "an object"),
     line("/metadata/pacr:reputation_score", &[Code::AeReputationRange], "a number from 0 to 1"),
 ];
 
@@ -130,6 +134,9 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
         unknown(card.get(member).unwrap_or(&Value::Null), &format!("/{member}"), known, &mut found);
     }
     self_declared(card, &mut found);
+    if let Some(ledger) = rules.ledger {
+        ledger::card::compare(card, ledger, &mut found);
+    }
     found.weighed(rules.profile)
 }
 

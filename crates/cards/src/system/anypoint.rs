@@ -1,4 +1,4 @@
-//! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-22.
+//! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-23.
 //!
 //! The text is applied literally: an endpoint is an HTTP(S) URL even if the protocol is websocket. A timestamp is ISO
 //! 8601 with a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that
@@ -77,8 +77,10 @@ const LINES: &[Line] = &[
     line("/homepage", &[Code::AnUrlMalformed], URL),
     line("/repository", &[Code::AnUrlMalformed], URL),
     line("/skills", &[Code::AnSkillsEmpty], "a list with at least one skill"),
+    line("/skills/*", &[Code::AnSkillNameMalformed], "an object with name and description"),
     line("/skills/*/name", &[Code::AnSkillNameMalformed], "lower-case letters, digits and underscores"),
     line("/skills/*/description", &[Code::AnSkillDescriptionLength], "at least 50 characters"),
+    line("/capabilities", &[Code::AnCapabilityType], "an object"),
     line("/capabilities/languages", &[Code::AnLanguageUnknown], "a list of ISO 639-1 codes"),
     line("/capabilities/languages/*", &[Code::AnLanguageUnknown], "an ISO 639-1 code"),
     line("/capabilities/input_modes", &[Code::AnInputModeUnknown], "a list of modes"),
@@ -95,11 +97,13 @@ const LINES: &[Line] = &[
     line("/invocation/authentication/type", &[Code::AnAuthUnknown], "none, bearer, api_key, oauth2, basic or mtls"),
     line("/invocation/authentication/required", &[Code::AnAuthUnknown], "a boolean"),
     line("/invocation/format", &[Code::AnFormatUnknown], "json-rpc, rest or graphql"),
-    line("/invocation/method", &[Code::AnFormatUnknown], "a string"),
+    line("/invocation/method", &[Code::AnMethodUnknown], "a method of HTTP, in capitals"),
+    line("/examples", &[Code::AnExampleIncomplete], "a list of examples"),
     line("/examples/*", &[Code::AnExampleIncomplete], "an object with skill, input and output"),
     line("/examples/*/skill", &[Code::AnExampleIncomplete], "a string"),
     line("/examples/*/input", &[Code::AnExampleIncomplete], "an object"),
     line("/examples/*/output", &[Code::AnExampleIncomplete], "an object"),
+    line("/metadata", &[Code::AnTimestampMalformed], "an object"),
     line("/metadata/created_at", &[Code::AnTimestampMalformed], TIMESTAMP),
     line("/metadata/updated_at", &[Code::AnTimestampMalformed], TIMESTAMP),
 ];
@@ -131,6 +135,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     shape::objections(card, &SCHEMA, LINES, &mut found);
     urls(card, &mut found);
     timestamps(card, &mut found);
+    skills(card, &mut found);
     examples(card, &mut found);
     if let Some(previous) = rules.previous {
         change::against(previous, card, &mut found);
@@ -161,6 +166,18 @@ fn timestamps(card: &Card, found: &mut Findings) {
             && !time::is_iso_8601(text)
         {
             found.add(Reason::new(Code::AnTimestampMalformed).expected(TIMESTAMP).observed(excerpt(text)).at(place));
+        }
+    }
+}
+
+/// AN-23: every skill has a name of its own.
+fn skills(card: &Card, found: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for (at, skill) in items(card, "skills").enumerate() {
+        if let Some(name) = skill.get("name").and_then(Value::as_str)
+            && !seen.insert(name)
+        {
+            found.add(Reason::new(Code::AnSkillDuplicate).observed(excerpt(name)).at(format!("/skills/{at}/name")));
         }
     }
 }

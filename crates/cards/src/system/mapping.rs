@@ -16,6 +16,8 @@ pub(crate) enum Field {
     Endpoint,
     /// The protocol of that endpoint.
     Protocol,
+    /// A2A's further interfaces, in the shape of 1.0.
+    Interfaces,
     /// Version of the A2A protocol.
     ProtocolVersion,
     Documentation,
@@ -91,6 +93,8 @@ pub(crate) enum Form {
     Schemes(SchemeForm),
     /// A2A's list of security requirements.
     Requirements,
+    /// Interfaces that follow those in the list at the place. It is written and never read.
+    Following,
 }
 
 /// The system's words and the common ones. The first matching row counts, so several of the system's words may share a

@@ -1,4 +1,4 @@
-//! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card. OR-1 to OR-16.
+//! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card. OR-1 to OR-17.
 //!
 //! Only Orloj's own rules are applied, not those of A2A cards.
 //!
@@ -20,6 +20,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
+use clresolve_verdict::schema;
 
 pub(super) static DEFINITION: Definition = Definition {
     title: "Orloj agent card",
@@ -62,18 +63,23 @@ static SCHEMA: OwnSchema =
 const LINES: &[Line] = &[
     line("/name", &[Code::OrNameMissing], "a non-empty string"),
     line("/url", &[Code::OrUrlMalformed], "an absolute URI"),
+    line("/skills", &[Code::OrSkillIncomplete], "a list of skills"),
     line("/skills/*", &[Code::OrSkillIncomplete], "an object with id and name"),
     line("/skills/*/id", &[Code::OrSkillIncomplete], "a non-empty string"),
     line("/skills/*/name", &[Code::OrSkillIncomplete], "a non-empty string"),
     line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a description, or none").by("minLength"),
+    line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a string, or none").failing(),
     line("/skills/*/inputSchema", &[Code::OrInputSchemaEmpty], "a schema, or none").by("minProperties"),
+    line("/skills/*/inputSchema", &[Code::OrInputSchemaInvalid], "an object that is a JSON Schema"),
+    line("/capabilities", &[Code::OrCapabilityType], "an object"),
     line("/capabilities/*", &[Code::OrCapabilityType], "true or false"),
     line("/authentication", &[Code::OrAuthType], "an object with a list of schemes"),
     line("/authentication/schemes", &[Code::OrAuthType], "a list of strings"),
     line("/authentication/schemes/*", &[Code::OrAuthType], "a string"),
+    line("/provider", &[Code::OrProviderUrlMalformed], "an object with a url"),
     line("/provider/url", &[Code::OrProviderUrlMalformed], "an absolute URI"),
     line("/version", &[Code::OrVersionType], "a string"),
-    line("/protocolVersion", &[Code::OrVersionType], "a string"),
+    line("/protocolVersion", &[Code::OrVersionType], "a dotted number, such as 1.0"),
 ];
 
 /// The path of the endpoint has its own form (OR-3); it is recognised even in a broken URL. A2A cards need no input
@@ -98,6 +104,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     let mut found = Findings::default();
     shape::objections(card, &SCHEMA, LINES, &mut found);
     endpoint(card, &mut found);
+    input_schemas(card, &mut found);
     content::secrets(card, "OR-7", &mut found);
     found.weighed(rules.profile)
 }
@@ -111,6 +118,18 @@ fn endpoint(card: &Card, found: &mut Findings) {
     }
     let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt(name));
     found.add(Reason::new(Code::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at("/url"));
+}
+
+/// OR-17, beyond the type.
+fn input_schemas(card: &Card, found: &mut Findings) {
+    let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for (at, skill) in skills.iter().enumerate() {
+        let schema = skill.get("inputSchema").filter(|schema| schema.is_object());
+        if schema.is_some_and(|schema| !schema::is_schema(schema)) {
+            let reason = Reason::new(Code::OrInputSchemaInvalid).expected("a schema of JSON Schema 2020-12");
+            found.add(reason.at(format!("/skills/{at}/inputSchema")));
+        }
+    }
 }
 
 /// The name of the AgentSystem in an endpoint's path, percent-decoded.

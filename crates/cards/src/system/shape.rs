@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use clresolve_core::json::kind;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
@@ -32,17 +32,24 @@ pub(super) struct Line {
     pub(super) codes: &'static [Code],
     /// What the rules demand.
     pub(super) expected: &'static str,
+    /// Whether a violation fails even if the rule itself only warns: a value of another type is no card of the system.
+    fails: bool,
 }
 
 /// The line for every violation at `place`.
 pub(super) const fn line(place: &'static str, codes: &'static [Code], expected: &'static str) -> Line {
-    Line { place, keyword: None, codes, expected }
+    Line { place, keyword: None, codes, expected, fails: false }
 }
 
 impl Line {
     /// The line for violations of this keyword alone.
     pub(super) const fn by(self, keyword: &'static str) -> Self {
         Self { keyword: Some(keyword), ..self }
+    }
+
+    /// The line for violations that make the card invalid, although the rule behind it only warns.
+    pub(super) const fn failing(self) -> Self {
+        Self { fails: true, ..self }
     }
 
     fn speaks_of(&self, violation: &Violation) -> bool {
@@ -70,7 +77,10 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
     for (line, violation) in ruled {
         let observed = card.at(&violation.pointer).map(shown);
         for code in line.codes {
-            let reason = Reason::new(*code).expected(line.expected).at(excerpt(&violation.pointer));
+            let mut reason = Reason::new(*code).expected(line.expected).at(excerpt(&violation.pointer));
+            if line.fails {
+                reason.effect = Effect::Fail;
+            }
             found.add_once(match &observed {
                 Some(observed) => reason.observed(observed),
                 None => reason,

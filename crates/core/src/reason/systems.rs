@@ -32,6 +32,9 @@ macro_rules! rows {
         OrInputSchemaEmpty "or-input-schema-empty" Warn Document "OR-10" Publisher false
             "A skill of the Orloj card has an empty input schema."
             "A tool without an input schema has none in the card; an empty object says that anything will do.";
+        OrInputSchemaInvalid "or-input-schema-invalid" Fail Document "OR-17" Publisher false
+            "The input schema of a skill of the Orloj card is not a JSON Schema."
+            "inputSchema is an object that JSON Schema 2020-12 allows; unknown keywords may stand in it. One that names another dialect in $schema is not judged further. Correct the tool's schema, or leave it out.";
         OrCapabilityType "or-capability-type" Fail Document "OR-11" Publisher false
             "A capability of the Orloj card is neither true nor false."
             "streaming, pushNotifications and stateTransitionHistory are booleans.";
@@ -42,8 +45,8 @@ macro_rules! rows {
             "The provider's url in the Orloj card is not a URI."
             "provider.url is an absolute URI where it is there.";
         OrVersionType "or-version-type" Fail Document "OR-14" Publisher false
-            "A version in the Orloj card is not a string."
-            "version and protocolVersion are strings where they are there; none of them is required.";
+            "A version in the Orloj card is not of its form."
+            "version is a string and protocolVersion a dotted number, such as 1.0, where they are there; none of them is required.";
 
         // A2A
         A2aFieldMissing "a2a-field-missing" Fail Document "" Publisher false
@@ -138,6 +141,9 @@ macro_rules! rows {
         AeReputationRange "ae-reputation-range" Fail Document "AE-18" Publisher false
             "pacr:reputation_score is not between 0 and 1."
             "The score is a number from 0 to 1.";
+        AePacrDiffers "ae-pacr-differs" Warn Document "AE-23" Publisher false
+            "A pacr: member differs from the ledger."
+            "The ledger that was given yields another figure for the agent, or has no record of it. Write the ledger's figures into the card (clresolve cards aevum metadata --into), or name the ledger that the card's come from. They must agree to six digits.";
         AeUnknownMember "ae-unknown-member" Warn Document "AE-22" Publisher false
             "Aevum 1.0 does not define this member."
             "The schema is append-only: a later version may have added the member, so it is kept and does not change what the known ones mean. It may as well be a misspelling. A strict reader of 1.0 refuses the card.";
@@ -174,8 +180,8 @@ macro_rules! rows {
             "invocation.authentication is of an unknown form."
             "Its type is none, bearer, api_key, oauth2, basic or mtls, and required is a boolean (false when absent).";
         AnFormatUnknown "an-format-unknown" Fail Document "AN-10" Publisher false
-            "invocation.format or invocation.method is of an unknown form."
-            "The format is json-rpc, rest or graphql; the method is a string (POST when absent).";
+            "invocation.format is of an unknown form."
+            "The format is json-rpc, rest or graphql.";
         AnLanguageUnknown "an-language-unknown" Fail Document "AN-11" Publisher false
             "A language is not an ISO 639-1 code."
             "capabilities.languages holds codes of the list ISO 639-1, two lower-case letters without region: en, not EN or en-US.";
@@ -201,8 +207,14 @@ macro_rules! rows {
             "An example names a skill that the card does not have."
             "examples[].skill is the name of one of the card's skills. Correct the example, or add the skill.";
         AnVersionNotRaised "an-version-not-raised" Warn Document "AN-21" Publisher false
-            "Skills or invocation have changed without a new major version."
-            "Compared with the earlier card a skill is gone, its parameters, result or MCP tool differ, or the invocation does. That breaks the agent's callers, which a new major version announces. While it is 0 any higher version will do. Raise the version.";
+            "The card has changed without the version that the change demands."
+            "Compared with the earlier card: a skill that is gone, other parameters of a skill or another invocation break the agent's callers and raise the major version; a further skill raises at least the minor one, any other change at least the patch. A version never goes down. After a major version of 0 or a pre-release any higher version will do. Raise the version.";
+        AnMethodUnknown "an-method-unknown" Fail Document "AN-23" Publisher false
+            "invocation.method is not a method of HTTP."
+            "The method is one that HTTP defines (GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH), in capitals; POST when absent. Correct it, or leave it out.";
+        AnSkillDuplicate "an-skill-duplicate" Fail Document "AN-23" Publisher false
+            "Two skills have one name."
+            "A skill is called by its name, so each name stands once. Rename one of the skills, or leave it out.";
         AnCardUnreachable "an-card-unreachable" Unknown Discovery "AN-20" Publisher true
             "The host has no MA²D card where one was looked for."
             "An MA²D card is served at /.well-known/agent-card.json, or under a URL of its own that ends in .json. Nothing usable came from there: no answer, an error, a redirect, or no JSON.";

@@ -1,27 +1,34 @@
 //! What must not stand in a card: credentials, private addresses, personal data, scripts (CL-31 to CL-34).
 //!
 //! These are heuristics over every string and every member name, and honest cards must pass them. So each looks for a
-//! closed list of forms: a credential by the prefix that its issuer gives it, or by the name of its member; an address
-//! in the authority of a URL or as a whole token; a script by the forms that a browser or shell would run. A digest, a
-//! fingerprint, a public key or a CID is not one of these. A credential or a person's data is never repeated in a reason.
+//! closed list of forms: a credential by the form that its issuer gives it, or by the name of its member; an address
+//! where a URL or a host stands; a script by the forms that a browser or shell would run. Each is looked for below
+//! percent-encoding, entities and escapes too. A digest, a fingerprint, a public key or a CID is not one of these, and a
+//! number in prose that reads as an address is a warning. A credential or a person's data is never repeated in a reason.
 
 mod addresses;
+mod decode;
 mod personal;
 mod scripts;
 mod secrets;
 
 use serde_json::Value;
 
-use super::Findings;
+use self::addresses::Sighting;
+use super::{Findings, MAX_REASONS_PER_CODE};
 use crate::card::Card;
 use clresolve_core::json::pointer;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::excerpt;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::text::{clipped, excerpt};
 
 /// Looks through the whole card.
 pub(super) fn scan(card: &Card, found: &mut Findings) {
-    let mut walk = Walk { path: Vec::new(), found };
+    let mut walk = Walk { path: Vec::new(), found, mentioned: Vec::new() };
     walk.value(card.document());
+    let Walk { mentioned, .. } = walk;
+    for reason in mentioned {
+        found.add_once(reason);
+    }
 }
 
 /// Looks for credentials alone, which no card of any system may hold; `requirement` is the rule of its own, if there is one.
@@ -37,6 +44,8 @@ pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
 struct Walk<'c, 'f> {
     path: Vec<Segment<'c>>,
     found: &'f mut Findings,
+    /// Addresses that prose mentions. They only warn, so they must not take the room of those that fail.
+    mentioned: Vec<Reason>,
 }
 
 #[derive(Clone, Copy)]
@@ -52,14 +61,16 @@ impl<'c> Walk<'c, '_> {
             Value::String(text) => self.text(text),
             Value::Number(_) => self.credential(secrets::in_number(self.member())),
             Value::Array(items) => {
+                self.credential(secrets::in_list(self.member(), items));
                 for (at, item) in items.iter().enumerate() {
                     self.below(Segment::Item(at), |walk| walk.value(item));
                 }
             }
             Value::Object(members) => {
+                self.credential(secrets::in_object(members));
                 for (name, member) in members {
                     self.below(Segment::Member(name), |walk| {
-                        walk.forms(name, Marks::of(name));
+                        walk.forms("", name, Marks::of(name));
                         walk.value(member);
                     });
                 }
@@ -73,33 +84,47 @@ impl<'c> Walk<'c, '_> {
         if !self.names_members(text) {
             self.credential(secrets::in_member(self.member(), text));
         }
-        self.forms(text, marks);
+        self.forms(self.member(), text, marks);
         if !self.in_contact() {
-            self.hit(Code::PiiInCard, personal::find(text, marks));
+            self.hit(Code::PiiInCard, personal::find(text, marks).as_deref());
         }
     }
 
-    /// What is looked for in values and in names alike.
-    fn forms(&mut self, text: &str, marks: Marks) {
+    /// What is looked for in values and in names alike; `member` is empty for a name.
+    fn forms(&mut self, member: &str, text: &str, marks: Marks) {
+        self.plain_forms(member, text, marks);
+        if let Some(plain) = decode::decoded(text, marks) {
+            self.plain_forms(member, &plain, Marks::of(&plain));
+        }
+    }
+
+    fn plain_forms(&mut self, member: &str, text: &str, marks: Marks) {
         self.credential(secrets::in_text(text, marks));
-        self.hit(Code::PrivateAddressInCard, addresses::find(text, marks));
+        match addresses::find(member, text, marks) {
+            Some(Sighting::Stated(address)) => self.hit(Code::PrivateAddressInCard, Some(address)),
+            Some(Sighting::Mentioned(address)) => self.mention(address),
+            None => {}
+        }
         self.hit(Code::ScriptInCard, scripts::find(text, marks));
     }
 
     fn credential(&mut self, kind: Option<&'static str>) {
-        self.hit(Code::SecretInCard, kind.map(str::to_owned));
+        self.hit(Code::SecretInCard, kind);
     }
 
     /// One reason for one place and code.
-    fn hit(&mut self, code: Code, observed: Option<String>) {
+    fn hit(&mut self, code: Code, observed: Option<&str>) {
         let Some(observed) = observed else { return };
-        if self.found.full(code) {
-            return;
+        if !self.found.full(code) {
+            self.found.add_once(Reason::new(code).observed(excerpt(observed)).at(self.place()));
         }
-        let place = excerpt(&self.place());
-        let known = |reason: &Reason| reason.code == code && reason.place.as_deref() == Some(&place);
-        if !self.found.0.iter().any(known) {
-            self.found.add(Reason::new(code).observed(excerpt(&observed)).at(place));
+    }
+
+    fn mention(&mut self, address: &str) {
+        if self.mentioned.len() < MAX_REASONS_PER_CODE {
+            let mut reason = Reason::new(Code::PrivateAddressInCard).message("A text mentions a private address.");
+            reason.effect = Effect::Warn;
+            self.mentioned.push(reason.observed(excerpt(address)).at(self.place()));
         }
     }
 
@@ -141,34 +166,47 @@ impl<'c> Walk<'c, '_> {
             && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
     }
 
+    /// The JSON Pointer of the value, no longer than a reason shows: a hostile card has ten thousand places with one
+    /// long name in each.
     fn place(&self) -> String {
         let mut place = String::new();
         for segment in &self.path {
             match segment {
-                Segment::Member(name) => pointer::push(&mut place, name),
+                Segment::Member(name) => pointer::push(&mut place, &clipped(name, MAX_PLACE_BYTES)),
                 Segment::Item(at) => pointer::push(&mut place, &at.to_string()),
             }
+            if place.len() > MAX_PLACE_BYTES {
+                break;
+            }
         }
-        place
+        excerpt(&place)
     }
 }
 
+/// More of a place than [`excerpt`] leaves, in bytes.
+const MAX_PLACE_BYTES: usize = 1024;
+
 /// Which bytes of interest a text holds: most texts hold few, and most detectors need one of them.
 #[derive(Clone, Copy)]
-struct Marks(u8);
+struct Marks(u16);
 
 impl Marks {
-    const DIGIT: u8 = 1;
-    const DOT: u8 = 2;
-    const COLON: u8 = 4;
-    const AT: u8 = 8;
-    const ANGLE: u8 = 16;
-    const HASH_BANG: u8 = 32;
-    const EQUALS: u8 = 64;
-    const DASH: u8 = 128;
+    const DIGIT: u16 = 1;
+    const DOT: u16 = 2;
+    const COLON: u16 = 4;
+    const AT: u16 = 8;
+    const ANGLE: u16 = 16;
+    const HASH_BANG: u16 = 32;
+    const EQUALS: u16 = 64;
+    const DASH: u16 = 128;
+    /// `%`, `&` or a backslash.
+    const ESCAPE: u16 = 256;
+    const PAREN: u16 = 512;
+    /// `$` or a backtick.
+    const SHELL: u16 = 1024;
 
     fn of(text: &str) -> Self {
-        const TABLE: [u8; 256] = {
+        const TABLE: [u16; 256] = {
             let mut table = [0; 256];
             let mut digit = b'0';
             while digit <= b'9' {
@@ -182,17 +220,19 @@ impl Marks {
             table[b'!' as usize] = Marks::HASH_BANG;
             table[b'=' as usize] = Marks::EQUALS;
             table[b'-' as usize] = Marks::DASH;
+            table[b'%' as usize] = Marks::ESCAPE;
+            table[b'&' as usize] = Marks::ESCAPE;
+            table[b'\\' as usize] = Marks::ESCAPE;
+            table[b'(' as usize] = Marks::PAREN;
+            table[b'$' as usize] = Marks::SHELL;
+            table[b'`' as usize] = Marks::SHELL;
             table
         };
         Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
     }
 
-    const fn any(self, marks: u8) -> bool {
+    const fn any(self, marks: u16) -> bool {
         self.0 & marks != 0
-    }
-
-    const fn all(self, marks: u8) -> bool {
-        self.0 & marks == marks
     }
 }
 
@@ -248,6 +288,19 @@ impl Separators {
     fn has(&self, byte: u8) -> bool {
         self.0[usize::from(byte)]
     }
+}
+
+/// Longest word that a name is searched for, in bytes; the lists have nothing near it.
+const MAX_WORD_BYTES: usize = 32;
+
+/// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
+fn last_word(name: &str) -> &str {
+    let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
+    let after_mark = name.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+    let word = name.get(after_mark..).unwrap_or("");
+    let humps =
+        word.as_bytes().windows(2).rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    humps.map_or(word, |at| &word[at + 1..])
 }
 
 /// Whether `text` begins with `prefix`, which is ASCII, in whatever case.

@@ -10,7 +10,7 @@ pub(crate) fn mapping(card: &Card) -> &'static Mapping {
     if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
 }
 
-/// A2A 1.0. Only the first interface is carried.
+/// A2A 1.0. To cards of other systems only the first interface is carried.
 pub(crate) static CURRENT: Mapping = Mapping {
     fields: &[
         (Field::Name, "/name", Form::Text),
@@ -18,6 +18,7 @@ pub(crate) static CURRENT: Mapping = Mapping {
         (Field::Endpoint, "/supportedInterfaces/0/url", Form::Text),
         (Field::Protocol, "/supportedInterfaces/0/protocolBinding", Form::Word(A2A_BINDINGS)),
         (Field::ProtocolVersion, "/supportedInterfaces/0/protocolVersion", Form::Text),
+        (Field::Interfaces, "/supportedInterfaces", Form::Following),
         (Field::Organization, "/provider/organization", Form::Text),
         (Field::OrganizationUrl, "/provider/url", Form::Text),
         (Field::Version, "/version", Form::Text),
@@ -52,6 +53,7 @@ static OLDER: Mapping = Mapping {
         (Field::Description, "/description", Form::Text),
         (Field::Endpoint, "/url", Form::Text),
         (Field::Protocol, "/preferredTransport", Form::Word(A2A_BINDINGS)),
+        (Field::Interfaces, "/additionalInterfaces", Form::Older(interfaces)),
         (Field::ProtocolVersion, "/protocolVersion", Form::Text),
         (Field::Organization, "/provider/organization", Form::Text),
         (Field::OrganizationUrl, "/provider/url", Form::Text),
@@ -81,6 +83,17 @@ static OLDER: Mapping = Mapping {
         (SkillField::Requirements, "/security", Form::Older(requirements)),
     ],
 };
+
+/// Further interfaces, as 1.0 writes them; all or none.
+fn interfaces(older: &Value) -> Option<Value> {
+    let interface = |older: &Value| {
+        let mut members = older.as_object()?.clone();
+        let transport = members.remove("transport").filter(Value::is_string)?;
+        members.insert("protocolBinding".to_owned(), transport);
+        Some(Value::from(members))
+    };
+    older.as_array()?.iter().map(interface).collect::<Option<Vec<_>>>().map(Value::Array)
+}
 
 /// Security schemes as OpenAPI writes them, as 1.0 does. All or none, because requirements refer to them by name.
 fn schemes(older: &Value) -> Option<Value> {

@@ -1,9 +1,10 @@
-//! AN-21: breaking changes since an earlier card must raise the major version.
+//! AN-21: a change since an earlier card must raise the version.
 //!
-//! Callers break if a skill is removed, if its parameters, result or MCP tool change, or if the invocation changes.
-//! Such changes demand a higher major version. Descriptions, examples and further skills do not. After a major version
-//! of 0 or a pre-release any higher version is enough (Semantic Versioning 2.0, 4 and 9).
+//! Callers break if a skill is removed, if its parameters change, or if the invocation changes: that demands a higher
+//! major version. A further skill demands a higher minor one, any other change a higher patch. After a major version of
+//! 0 or a pre-release any higher version is enough (Semantic Versioning 2.0, 4 and 9). A version never goes down.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use semver::Version;
@@ -15,28 +16,29 @@ use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 
-/// The members of a skill that its callers rely on.
-const RELIED_ON: [&str; 4] = ["parameters", "returns", "mcp_server", "mcp_tool"];
+/// How far a change must raise the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Patch,
+    Minor,
+    Major,
+}
 
-/// Adds a finding if `card` breaks callers of `previous` without a higher version. Other rules judge a version that
-/// cannot be read. A card of another name is not an earlier card of this agent.
+/// Adds a finding if the version of `card` is lower than that of `previous`, or not as high as the changes demand. Other
+/// rules judge a version that cannot be read. A card of another name is not an earlier card of this agent.
 pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
     if previous.get("name") != card.get("name") {
         return;
     }
     let [before, now] = [previous, card].map(|card| card.version().and_then(|version| Version::parse(version).ok()));
     let (Some(before), Some(now)) = (before, now) else { return };
-    let is_raised = now.major > before.major || (is_unstable(&before) && now > before);
-    let broken = broken(previous, card);
-    if is_raised || broken.is_empty() {
-        return;
-    }
-    let expected = if is_unstable(&before) {
-        format!("higher than {before}")
-    } else {
-        format!("at least {}.0.0", before.major.saturating_add(1))
+    let changes = Changes::between(previous, card);
+    let (expected, why) = match changes.step {
+        _ if now.cmp_precedence(&before) == Ordering::Less => (format!("not lower than {before}"), String::new()),
+        Some(step) if !is_raised(&before, &now, step) => (least(&before, step), format!(": {}", changes.listed())),
+        _ => return,
     };
-    let observed = format!("{now} after {before}: {}", broken.join(", "));
+    let observed = format!("{now} after {before}{why}");
     found.add(Reason::new(Code::AnVersionNotRaised).expected(expected).observed(observed).at("/version"));
 }
 
@@ -45,17 +47,76 @@ fn is_unstable(version: &Version) -> bool {
     version.major == 0 || !version.pre.is_empty()
 }
 
-/// The changes that break callers of `previous`, at most [`MAX_LISTED`].
-fn broken(previous: &Card, card: &Card) -> Vec<String> {
-    let skills = skills(card);
-    let of_skills = self::skills(previous).into_iter().filter_map(|(name, before)| match skills.get(name) {
-        None => Some(format!("skill {} was removed", excerpt(name))),
-        Some(now) if relied_on(now) != relied_on(before) => Some(format!("skill {} changed", excerpt(name))),
-        Some(_) => None,
-    });
-    let differs = invocation(previous) != invocation(card);
-    let of_invocation = differs.then(|| "the invocation changed".to_owned());
-    of_invocation.into_iter().chain(of_skills).take(MAX_LISTED).collect()
+fn is_raised(before: &Version, now: &Version, step: Step) -> bool {
+    let is_higher = now.cmp_precedence(before) == Ordering::Greater;
+    is_higher
+        && match step {
+            _ if is_unstable(before) => true,
+            Step::Major => now.major > before.major,
+            Step::Minor => (now.major, now.minor) > (before.major, before.minor),
+            Step::Patch => true,
+        }
+}
+
+/// The lowest version that such a change may have.
+fn least(before: &Version, step: Step) -> String {
+    let Version { major, minor, patch, .. } = before;
+    match step {
+        _ if is_unstable(before) => format!("higher than {before}"),
+        Step::Major => format!("at least {}.0.0", major.saturating_add(1)),
+        Step::Minor => format!("at least {major}.{}.0", minor.saturating_add(1)),
+        Step::Patch => format!("at least {major}.{minor}.{}", patch.saturating_add(1)),
+    }
+}
+
+/// What differs between two cards of one agent.
+struct Changes {
+    /// What the greatest of them demands; none if the cards say the same.
+    step: Option<Step>,
+    /// The changes that demand it, at most [`MAX_LISTED`].
+    named: Vec<String>,
+}
+
+impl Changes {
+    fn between(previous: &Card, card: &Card) -> Self {
+        let (before, now) = (skills(previous), skills(card));
+        let of_skills = before.iter().filter_map(|(name, before)| match now.get(name) {
+            None => Some(format!("skill {} was removed", excerpt(name))),
+            Some(now) if now.get("parameters") != before.get("parameters") => {
+                Some(format!("the parameters of skill {} changed", excerpt(name)))
+            }
+            Some(_) => None,
+        });
+        let differs = invocation(previous) != invocation(card);
+        let of_invocation = differs.then(|| "the invocation changed".to_owned());
+        let breaking: Vec<String> = of_invocation.into_iter().chain(of_skills).take(MAX_LISTED).collect();
+        if !breaking.is_empty() {
+            return Self { step: Some(Step::Major), named: breaking };
+        }
+        let is_new = |name: &&&str| !before.contains_key(**name);
+        let further = now.keys().filter(is_new).map(|name| format!("skill {} is new", excerpt(name)));
+        let further: Vec<String> = further.take(MAX_LISTED).collect();
+        if !further.is_empty() {
+            return Self { step: Some(Step::Minor), named: further };
+        }
+        let others: Vec<String> = others(previous, card).take(MAX_LISTED).collect();
+        Self { step: (!others.is_empty()).then_some(Step::Patch), named: others }
+    }
+
+    fn listed(&self) -> String {
+        self.named.join(", ")
+    }
+}
+
+/// The members that differ and have no rule of their own above.
+fn others<'c>(previous: &'c Card, card: &'c Card) -> impl Iterator<Item = String> + 'c {
+    let differs = |name: &str| match name {
+        "version" | "invocation" => false,
+        name => previous.get(name) != card.get(name),
+    };
+    let dropped = previous.members().filter(|(name, _)| card.get(name).is_none());
+    let names = card.members().chain(dropped).map(|(name, _)| name);
+    names.filter(move |name| differs(name)).map(|name| format!("{} changed", excerpt(name)))
 }
 
 /// The skills by name; of two with the same name the first.
@@ -67,10 +128,6 @@ fn skills(card: &Card) -> BTreeMap<&str, &Value> {
         }
     }
     skills
-}
-
-fn relied_on(skill: &Value) -> [Option<&Value>; RELIED_ON.len()] {
-    RELIED_ON.map(|member| skill.get(member))
 }
 
 /// The invocation with its defaults written out.

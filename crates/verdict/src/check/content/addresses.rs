@@ -1,54 +1,171 @@
-//! Private addresses (CL-32), in the authorities of URLs and as whole tokens.
+//! Private addresses (CL-32): where a URL or a host stands, and as numbers in prose.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod names;
 
-use super::{Marks, Separators};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Marks, Separators, last_word};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
 const MAX_TOKEN_BYTES: usize = 80;
 
-/// Schemes whose authority is not a host of the internet.
-const HOSTLESS: [&str; 6] = ["ipfs", "ipns", "x402", "did", "urn", "data"];
+/// Longest scheme that is looked at, in bytes; no registered one in use is longer.
+const MAX_SCHEME_BYTES: usize = 32;
 
-/// The first private address in `text`.
+/// Schemes whose authority is a host for certain, so that a single label is one of a private network: `http://printer`.
+/// Of `git+ssh` each part is looked up.
+const NETWORK: [&str; 52] = [
+    "http",
+    "https",
+    "ws",
+    "wss",
+    "ftp",
+    "ftps",
+    "sftp",
+    "ssh",
+    "git",
+    "svn",
+    "grpc",
+    "grpcs",
+    "tcp",
+    "udp",
+    "tls",
+    "quic",
+    "redis",
+    "rediss",
+    "valkey",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "mongodb",
+    "amqp",
+    "amqps",
+    "mqtt",
+    "mqtts",
+    "nats",
+    "stomp",
+    "ldap",
+    "ldaps",
+    "smtp",
+    "smtps",
+    "imap",
+    "imaps",
+    "smb",
+    "nfs",
+    "rsync",
+    "telnet",
+    "vnc",
+    "rdp",
+    "socks4",
+    "socks5",
+    "proxy",
+    "stun",
+    "turn",
+    "rtmp",
+    "rtsp",
+    "sip",
+    "coap",
+    "bolt",
+];
+
+/// Schemes of which a URL parser reads `http:/a`, `http:\\a` and `http:a` as `http://a`.
+const SPECIAL: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
+
+/// Schemes that name a file or socket of the reader's own machine.
+const OWN_MACHINE: [&str; 5] = ["file", "unix", "http+unix", "https+unix", "npipe"];
+
+/// Accounts of servers: with one of them before the `@`, what follows is a host and no version.
+const ACCOUNTS: [&str; 10] =
+    ["root", "admin", "administrator", "ubuntu", "ec2-user", "git", "deploy", "user", "debian", "postgres"];
+
+/// A private address in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sighting<'t> {
+    /// It stands where a URL or a host stands.
+    Stated(&'t str),
+    /// It is a number in prose, which may mean something else.
+    Mentioned(&'t str),
+}
+
+/// The first private address in `text`, the value of `member`; one that is stated rather than one that is mentioned.
 ///
-/// A URL's host counts when it is not public. Outside of URLs an address counts as a whole token, and a private host
-/// name as the whole text or with a port: in prose, "localhost" is a word, and `10.0.0.0/8` is a range.
-pub(super) fn find(text: &str, marks: Marks) -> Option<String> {
-    if !marks.any(Marks::COLON | Marks::DOT) {
-        return (text.eq_ignore_ascii_case("localhost")).then(|| text.to_owned());
+/// A URL's host counts when it is not public. Outside of URLs an address counts when it is the whole text or has a port
+/// or a path, and so does a private host name. In prose "localhost" is a word, `10.0.0.0/8` is a range, and `10.0.0.1`
+/// is mentioned only. A member that is named for a version has numbers, not addresses.
+pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
+    if !marks.any(Marks::COLON | Marks::DOT | Marks::ESCAPE) {
+        return without_dots(text).map(Sighting::Stated);
     }
-    in_urls(text, marks)
-        .or_else(|| is_private_host(text).then_some(text))
-        .or_else(|| in_tokens(text, marks))
-        .map(str::to_owned)
+    if let Some(stated) = in_urls(text, marks).or_else(|| whole(member, text)) {
+        return Some(Sighting::Stated(stated));
+    }
+    in_tokens(member, text, marks)
+}
+
+/// `localhost`, `localhost/path` and `/dns4/localhost/tcp/80`, in a text without a dot or a colon.
+fn without_dots(text: &str) -> Option<&str> {
+    let host = text.split('/').next().unwrap_or(text);
+    host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| in_multiaddr(text))
 }
 
 fn in_urls(text: &str, marks: Marks) -> Option<&str> {
     if !marks.any(Marks::COLON) {
         return None;
     }
-    let mut seen = 0;
-    text.match_indices("://").find_map(|(at, mark)| {
-        let scheme = text[seen..at].rsplit(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).next()?;
-        seen = at + mark.len();
-        let host = host(&text[seen..]);
-        let private = if HOSTLESS.iter().any(|other| scheme.eq_ignore_ascii_case(other)) {
-            is_private_host(host) || is_local(host)
-        } else {
-            is_unreachable(host)
-        };
-        private.then_some(host)
+    text.match_indices(':').find_map(|(at, _)| {
+        let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
+        let scheme = text[start..at].rsplit(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).next()?;
+        in_url(scheme, &text[at + 1..])
     })
+}
+
+/// The private host of a URL, by its scheme and what stands behind the colon.
+fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
+    let is = |list: &[&str]| list.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let after = rest.trim_start_matches(['/', '\\']);
+    let slashes = &rest[..rest.len() - after.len()];
+    if !slashes.is_empty() && is(&OWN_MACHINE) {
+        let path = token(after);
+        return (!path.is_empty() && path.as_bytes()[0].is_ascii_alphanumeric() || path.starts_with(['%', '.', '~']))
+            .then_some(path);
+    }
+    if is(&SPECIAL) {
+        if slashes.is_empty() {
+            let host = host(&after[..after.floor_char_boundary(MAX_TOKEN_BYTES)]);
+            return (is_local(host) || host.eq_ignore_ascii_case("localhost")).then_some(host);
+        }
+        let host = host(after);
+        return is_unreachable(host).then_some(host);
+    }
+    let host = host(rest.strip_prefix("//")?);
+    let private = if scheme.split('+').any(|part| NETWORK.iter().any(|known| part.eq_ignore_ascii_case(known))) {
+        is_unreachable(host)
+    } else {
+        is_private_host(host) || is_local(host)
+    };
+    private.then_some(host)
+}
+
+/// What stands before the next white space, quote or bracket.
+fn token(rest: &str) -> &str {
+    const END: Separators = Separators::ascii(b"\"'`<>()|");
+    END.first(rest)
 }
 
 /// The host of an authority that `rest` begins with: without user info and port.
 fn host(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
     let authority = END.first(rest);
+    if rest[authority.len()..].starts_with('<') {
+        // A placeholder stands there: `https://user:<password>@host`.
+        return "";
+    }
+    let authority = authority.trim_end_matches(['.', ',', ':', ';', '!', '}', '*', '_', '~']);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    without_port(host)
+    let host = host.split([',', ';']).next().unwrap_or(host);
+    without_port(if host.starts_with('[') { host } else { host.trim_end_matches(']') })
 }
 
 fn without_port(host: &str) -> &str {
@@ -61,51 +178,124 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-fn in_tokens(text: &str, marks: Marks) -> Option<&str> {
-    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>=|{}").and_all_else();
-    if !marks.any(Marks::DIGIT) || !may_hold_address(text) {
+/// A text that is a private host name and nothing more, or that is one with a port or a path. In a member that is named
+/// for a host, names of one label and of every private suffix are hosts; elsewhere `unit.test` is a word.
+fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
+    let text = text.trim();
+    let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
+    if host.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
         return None;
     }
-    let mut tokens = TOKENS.split(text);
-    tokens.find_map(|token| in_token(token.trim_end_matches(['.', ':', '!', '?'])))
+    let bare = without_port(host);
+    let has_port = bare.len() < host.len();
+    let label = || has_port && names_host(member) && host.len() > bare.len() + 1 && is_label(bare);
+    let certain = has_port || names_host(member) || path.is_some_and(|path| !path.is_empty());
+    let named = is_private_host(bare) && (certain || !names_word(member) && names::is_certain(bare));
+    (named || label()).then_some(bare)
+}
+
+/// A name of one label with a letter in it, as services of one network call each other.
+fn is_label(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    name.bytes().all(fits) && name.bytes().any(|b| b.is_ascii_alphabetic())
+}
+
+fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
+    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>|{}&").and_all_else();
+    let is_suspect = text.starts_with("\\\\") || marks.any(Marks::AT);
+    if !is_suspect && (!marks.any(Marks::DIGIT | Marks::COLON) || !may_hold_address(text)) {
+        return None;
+    }
+    let (mut mentioned, mut before, mut is_prose) = (None, "", false);
+    for token in TOKENS.split(text) {
+        match in_token(token.trim_end_matches(['.', ':', '!', '?']), before) {
+            Some(Sighting::Stated(address)) => return Some(Sighting::Stated(address)),
+            Some(Sighting::Mentioned(address)) => {
+                mentioned = mentioned.or(Some(address));
+                // `parser@10.0.0.1` is a package and its version.
+                is_prose |= token.contains('@');
+            }
+            None => is_prose = true,
+        }
+        before = token;
+    }
+    let address = mentioned?;
+    match () {
+        () if names_version(member) => None,
+        () if !is_prose || names_host(member) => Some(Sighting::Stated(address)),
+        () => Some(Sighting::Mentioned(address)),
+    }
 }
 
 /// Whether a text can hold an address outside of URLs: three dots among digits, two colons in a row, or a colon before
-/// a digit, as an IPv6 group or a port has it. Most texts cannot, and are not cut into tokens.
+/// a digit, as an IPv6 group or a port has it; or a path behind a private name. Most texts cannot, and are not cut into
+/// tokens.
 fn may_hold_address(text: &str) -> bool {
     let (mut dots, mut before) = (0, 0);
     text.bytes().any(|byte| {
         dots = match byte {
             b'.' => dots + 1,
-            b'0'..=b'9' => dots,
+            b'0'..=b'9' | b'x' | b'a'..=b'f' => dots,
             _ => 0,
         };
         let colon = before == b':' && (byte == b':' || byte.is_ascii_digit());
         before = byte;
         colon || dots == 3
-    })
+    }) || names::may_hold_path(text)
 }
 
-fn in_token(token: &str) -> Option<&str> {
+/// The private address in a token of a text; `before` is the token before it.
+fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
+    use Sighting::{Mentioned, Stated};
     if let Some(address) = in_multiaddr(token) {
-        return is_local(address).then_some(address);
+        return Some(Stated(address));
     }
-    let token = token.trim_start_matches("//");
-    let token = token.rsplit_once('@').map_or(token, |(_, host)| host);
-    let (host, rest) = token.split_once('/').unwrap_or((token, ""));
-    let range = !rest.is_empty() && rest.len() <= 3 && rest.bytes().all(|b| b.is_ascii_digit());
-    if range || host.len() < "::1".len() || host.len() > MAX_TOKEN_BYTES {
+    let (assigned, token) = token.rsplit_once('=').map_or(("", token), |(name, value)| (name, value));
+    if names_version(assigned) || names_version(before.trim_end_matches(':')) {
+        return None;
+    }
+    let is_named = names_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
+    let share = token.trim_start_matches(['/', '\\']);
+    let is_share = token.len() >= share.len() + 2;
+    let (account, place) = share.rsplit_once('@').map_or((None, share), |(user, host)| (Some(user), host));
+    let (host, path) = match place.split_once(['/', '\\']) {
+        Some((host, path)) => (host, path),
+        None => (account.and_then(|_| remote(place)).unwrap_or(place), ""),
+    };
+    let is_range = !path.is_empty() && path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit());
+    if is_range || host.len() > MAX_TOKEN_BYTES {
         return None;
     }
     let bare = without_port(host);
-    let named = bare.len() < host.len() && is_private_host(bare);
-    (named || is_local(bare)).then_some(bare)
+    let is_placed = bare.len() < host.len() || is_named || is_share;
+    if is_local(bare) {
+        let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
+        let is_of_account = account.is_some_and(|user| host.len() < place.len() || ACCOUNTS.contains(&user));
+        let is_stated = is_placed || has_path || is_of_account || !assigned.is_empty();
+        return Some(if is_stated { Stated(bare) } else { Mentioned(bare) });
+    }
+    let has_path = !path.is_empty() && bare.contains('.') && names::is_certain(bare);
+    let is_host = (is_placed || has_path || account.is_some()) && is_private_host(bare);
+    let is_unc = token.starts_with("\\\\") && !path.is_empty() && is_label(bare);
+    (is_host || is_unc).then_some(Stated(bare))
 }
 
-/// The address in `/ip4/127.0.0.1/tcp/4001`.
+/// The host of `host:path`, as scp and git write it behind an account.
+fn remote(token: &str) -> Option<&str> {
+    let (host, _) = token.split_once(':').filter(|(host, _)| !host.is_empty() && !host.starts_with('['))?;
+    (!token[host.len() + 1..].contains(':')).then_some(host)
+}
+
+/// The address in `/ip4/127.0.0.1/tcp/4001`, and the name in `/dns4/localhost/tcp/4001`.
 fn in_multiaddr(token: &str) -> Option<&str> {
-    let rest = token.strip_prefix("/ip4/").or_else(|| token.strip_prefix("/ip6/"))?;
-    rest.split('/').next()
+    let (protocol, rest) = token.strip_prefix('/')?.split_once('/')?;
+    let host = rest.split('/').next()?;
+    let is_private = match protocol {
+        "ip4" | "ip6" => is_local(host),
+        "dns" | "dns4" | "dns6" | "dnsaddr" => is_private_host(host),
+        _ => false,
+    };
+    is_private.then_some(host)
 }
 
 /// Whether the host of a URL is one that nobody outside its own network can reach. What is no host at all, such as a
@@ -116,7 +306,8 @@ fn is_unreachable(host: &str) -> bool {
         _ => HostName::parse(host),
     };
     match parsed {
-        Ok(_) | Err(HostNameError::Malformed) => false,
+        Ok(name) => names::lead_inside(name.as_str()),
+        Err(HostNameError::Malformed) => false,
         Err(HostNameError::IpLiteral(ip)) => !is_public_ip(ip),
         Err(HostNameError::NotPublic) => true,
     }
@@ -127,22 +318,43 @@ fn is_unreachable(host: &str) -> bool {
 fn is_private_host(host: &str) -> bool {
     let name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     let labels = host.strip_suffix('.').unwrap_or(host);
-    (labels.contains('.') || labels.eq_ignore_ascii_case("localhost"))
-        && host.bytes().all(name)
-        && HostName::parse(host) == Err(HostNameError::NotPublic)
+    if !host.bytes().all(name) || !(labels.contains('.') || labels.eq_ignore_ascii_case("localhost")) {
+        return false;
+    }
+    match HostName::parse(host) {
+        Ok(name) => names::lead_inside(name.as_str()),
+        Err(error) => error == HostNameError::NotPublic,
+    }
 }
 
 /// Whether `token` is an address of a host's own network: loopback, private, shared, link-local, unique-local or
-/// unspecified. Narrower than "not public", for outside of URLs an address is only suspected.
+/// unspecified, also inside an IPv6 address. Narrower than "not public", for outside of URLs an address is only
+/// suspected.
 fn is_local(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
     let address = address.split_once('%').map_or(address, |(address, _zone)| address);
     let starts = address.as_bytes().first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
-    starts
-        && address.parse::<IpAddr>().is_ok_and(|address| match address.to_canonical() {
-            IpAddr::V4(v4) => v4_is_local(v4),
-            IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-        })
+    if !starts {
+        return false;
+    }
+    match address.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V4(v4)) => v4_is_local(v4),
+        Ok(IpAddr::V6(v6)) => v6_is_local(v6),
+        Err(_) => other_notation(address).is_some_and(v4_is_local),
+    }
+}
+
+/// Four numbers of which one is octal or hexadecimal, as URL parsers read them: `0177.0.0.1`, `0x7f.0.0.1`. Fewer
+/// numbers are a version.
+fn other_notation(address: &str) -> Option<Ipv4Addr> {
+    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+    if address.matches('.').count() != 3 || !address.split('.').all(is_number) {
+        return None;
+    }
+    match HostName::parse(address) {
+        Err(HostNameError::IpLiteral(IpAddr::V4(v4))) => Some(v4),
+        _ => None,
+    }
 }
 
 fn v4_is_local(address: Ipv4Addr) -> bool {
@@ -150,12 +362,83 @@ fn v4_is_local(address: Ipv4Addr) -> bool {
     address.is_loopback() || address.is_private() || address.is_link_local() || address.is_unspecified() || shared
 }
 
+fn v6_is_local(address: Ipv6Addr) -> bool {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    let carried = match (a, b, c, d, e, f) {
+        // NAT64 (RFC 6052) and IPv4-compatible addresses (RFC 4291).
+        (0x64, 0xff9b, 0, 0, 0, 0) | (0, 0, 0, 0, 0, 0) => Some(v4(g, h)),
+        // 6to4 (RFC 3056).
+        (0x2002, ..) => Some(v4(b, c)),
+        _ => None,
+    };
+    let site_local = a & 0xffc0 == 0xfec0;
+    let is_carried = carried.is_some_and(|v4| v4_is_local(v4) && v4.octets()[0] != 0);
+    address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local() || site_local || is_carried
+}
+
+/// Whether a member of this name holds a host or an address.
+fn names_host(member: &str) -> bool {
+    const WORDS: [&str; 27] = [
+        "host", "hostname", "address", "addr", "ip", "server", "endpoint", "url", "uri", "origin", "domain", "gateway",
+        "target", "upstream", "proxy", "listen", "bind", "node", "rpc", "peer", "broker", "homepage", "base",
+        "website", "callback", "webhook", "ssh",
+    ];
+    is_word(member, &WORDS)
+}
+
+/// Whether a member of this name holds words with dots in them: `read.internal` is a permission there.
+fn names_word(member: &str) -> bool {
+    const WORDS: [&str; 24] = [
+        "scope",
+        "permission",
+        "role",
+        "id",
+        "key",
+        "tag",
+        "name",
+        "type",
+        "visibility",
+        "namespace",
+        "package",
+        "topic",
+        "event",
+        "channel",
+        "category",
+        "module",
+        "mode",
+        "skill",
+        "verb",
+        "action",
+        "level",
+        "env",
+        "environment",
+        "stage",
+    ];
+    is_word(member, &WORDS)
+}
+
+/// Whether a member of this name, or a number after this word, is a version.
+fn names_version(member: &str) -> bool {
+    is_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
+}
+
+/// Whether the last word of a name is among `words`, also in the plural.
+fn is_word(name: &str, words: &[&str]) -> bool {
+    let word = last_word(name);
+    let single = word.strip_suffix(['s', 'S']).unwrap_or(word);
+    words.iter().any(|known| word.eq_ignore_ascii_case(known) || single.eq_ignore_ascii_case(known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Option<String> {
-        find(text, Marks::of(text))
+    fn stated(text: &str) -> Option<&str> {
+        match find("", text, Marks::of(text)) {
+            Some(Sighting::Stated(address)) => Some(address),
+            _ => None,
+        }
     }
 
     #[test]
@@ -176,7 +459,7 @@ mod tests {
             ("a https://commandlayer.org b http://127.1/", "127.1"),
             ("grpc://[fd00::5]:50051", "[fd00::5]"),
         ] {
-            assert_eq!(text(url).as_deref(), Some(host), "{url}");
+            assert_eq!(stated(url), Some(host), "{url}");
         }
     }
 
@@ -184,7 +467,6 @@ mod tests {
     fn whole_tokens() {
         for (token, host) in [
             ("127.0.0.1", "127.0.0.1"),
-            ("listens on 10.1.2.3, port 80", "10.1.2.3"),
             ("172.16.0.5:8080/api", "172.16.0.5"),
             ("localhost", "localhost"),
             ("localhost:3000", "localhost"),
@@ -196,7 +478,7 @@ mod tests {
             ("/ip4/127.0.0.1/tcp/4001", "127.0.0.1"),
             ("//10.0.0.1/share", "10.0.0.1"),
         ] {
-            assert_eq!(text(token).as_deref(), Some(host), "{token}");
+            assert_eq!(stated(token), Some(host), "{token}");
         }
     }
 
@@ -221,7 +503,24 @@ mod tests {
             "Another.",
             "Internal.",
         ] {
-            assert_eq!(text(public), None, "{public}");
+            assert_eq!(find("", public, Marks::of(public)), None, "{public}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_prose_is_mentioned_unless_a_host_is_stated_too() {
+        let find = |member, text| find(member, text, Marks::of(text));
+        for (text, address) in
+            [("the parser 10.0.0.1 is new", "10.0.0.1"), ("listens on 10.1.2.3, port 80", "10.1.2.3")]
+        {
+            assert_eq!(find("description", text), Some(Sighting::Mentioned(address)), "{text}");
+        }
+        assert_eq!(find("host", "10.0.0.1 (first)"), Some(Sighting::Stated("10.0.0.1")));
+        assert_eq!(find("note", "x 10.0.0.1 y http://10.0.0.2/"), Some(Sighting::Stated("10.0.0.2")));
+        assert_eq!(find("note", "x 10.0.0.1 y 10.0.0.2:80"), Some(Sighting::Stated("10.0.0.2")));
+        for (member, text) in [("parserVersion", "10.0.0.1"), ("note", "version 10.0.0.1"), ("note", "build=10.0.0.1")]
+        {
+            assert_eq!(find(member, text), None, "{text}");
         }
     }
 }

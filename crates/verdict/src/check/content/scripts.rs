@@ -1,42 +1,108 @@
 //! Scripts (CL-34): what a browser or a shell would run.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
 
 use super::{Marks, begins_with, ends_with};
 
-/// Media types that a browser runs, or renders with the scripts in them, when they stand in a `data:` URL.
-const RUNNABLE: [&str; 10] = [
+/// Media types that a program runs, or renders with the scripts in them, when they stand in a `data:` URL.
+const RUNNABLE: [&str; 19] = [
     "text/html",
     "text/javascript",
     "text/ecmascript",
+    "text/jscript",
     "text/vbscript",
+    "text/x-javascript",
+    "text/x-python",
+    "text/x-shellscript",
+    "text/xml",
     "application/javascript",
     "application/x-javascript",
     "application/ecmascript",
+    "application/hta",
+    "application/wasm",
+    "application/x-sh",
+    "application/x-httpd-php",
     "application/xhtml+xml",
+    "application/xml",
     "image/svg+xml",
-    "text/xml",
 ];
 
-/// The kind of the first script in `text`.
-pub(super) fn find(text: &str, marks: Marks) -> Option<String> {
-    let element = || marks.any(Marks::ANGLE) && has_element(text);
-    let url = || marks.any(Marks::COLON) && (has_script_url(text) || has_data_url(text));
-    let kind = match () {
-        () if element() => "a script element",
-        () if url() => "a script URL",
-        () if marks.any(Marks::HASH_BANG) && is_shebang(text) => "a shebang line",
-        () => return None,
-    };
-    Some(kind.to_owned())
+/// Schemes of URLs that are scripts.
+const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
+
+/// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
+const MAX_CODE_BYTES: usize = 256;
+
+/// Shortest text that is looked at as a program in base64, in bytes: an empty module of WebAssembly has twelve, and
+/// nothing of use is this short.
+const MIN_BINARY_BYTES: usize = 32;
+
+/// `<script`, elements with an event handler, those that load a document of their own, and the opening of PHP.
+static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?is-u)<(?:[a-z]+:)?script(?:[\s/>]|$)
+        |<[a-z][a-z0-9:-]*(?:[\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?(?:[\s/]|"[^"]*"|'[^']*')on[a-z]{3,}\s*=
+        |<(?:iframe|frame|embed|object|applet|portal)[\s/][^<>]*\b(?:src|srcdoc|data|code|codebase)\s*=
+        |<(?:set|animate)[\s/][^<>]*attributename\s*=\s*["']?on[a-z]
+        |<meta[\s/][^<>]*http-equiv\s*=\s*["']?refresh
+        |<base[\s/][^<>]*href\s*=
+        |<\?(?:php|=)"#,
+    )
+});
+
+/// Code given to an interpreter as a string, and calls that no prose makes.
+static CALL: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?i-u)\b(?:eval|execscript|settimeout|setinterval|new\s+function)\s*\(\s*
+            (?:["'`]|(?:window\.)?atob\b|unescape\b|decodeuri|string\.from|buffer\.from|base64|b64decode|compile\b)
+        |\b(?:exec|importscripts|os\.(?:system|popen)|subprocess\.[a-z_]+|child_process\.[a-z]+)\(\s*\[?\s*["'`]
+        |\b__import__\s*\(|\brequire\s*\(\s*["'](?:node:)?child_process
+        |\bdocument\.(?:write(?:ln)?|createelement)\s*\(|\bgetruntime\(\)\.exec|\balert\(\s*(?:document|["'`0-9])"#,
+    )
+});
+
+/// Commands that a shell runs inside `$(…)`, backticks after an assignment, and `<(…)`; and look-ups inside `${…}`.
+static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
+    const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|echo|env|eval|exec|find|grep|head|\
+        host|hostname|id|ifconfig|kill|ls|mkfifo|mv|nc|ncat|node|nslookup|openssl|perl|php|ping|printenv|printf|ps|pwd|\
+        python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
+    compiled(&format!(
+        r"(?-u)(?:\$\(|<\(|=\s*`)\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
+        |\$\(\s*<\s*[a-z/.~]
+        |\$\{{jndi:"
+    ))
+});
+
+/// The first line of a script, also below other lines.
+static SHEBANG: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?m-u)^\s*\#!\s*/\S*(?:bin/|env\b|sh\b|python|perl|ruby|node|php)"));
+
+/// How programs begin in base64: WebAssembly, ELF and those of Windows.
+static BINARY: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
+
+/// Compiles a pattern that is written over several lines.
+fn compiled(pattern: &str) -> Regex {
+    let pattern = format!("(?x){pattern}");
+    Regex::new(&pattern).expect("a test compiles every pattern of this module")
 }
 
-fn has_element(text: &str) -> bool {
-    text.match_indices('<').any(|(at, _)| {
-        let rest = &text[at + 1..];
-        let after = rest.as_bytes().get("script".len());
-        begins_with(rest, "script") && after.is_none_or(|b| b.is_ascii_whitespace() || *b == b'>' || *b == b'/')
-    })
+/// The kind of the first script in `text`.
+pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
+    let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
+    let url = || marks.any(Marks::COLON) && (has_script_url(text) || has_data_url(text));
+    match () {
+        () if marks.any(Marks::ANGLE) && holds(&MARKUP) => Some("a script in markup"),
+        () if url() => Some("a script URL"),
+        () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
+        () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
+        () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
+        () => None,
+    }
 }
 
 /// `javascript:` or `vbscript:` where a URL may begin and code follows. A browser drops tabs, line ends and leading
@@ -46,10 +112,15 @@ fn has_script_url(text: &str) -> bool {
     let text = if text.contains(dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     text.match_indices(':').any(|(at, _)| {
-        let mut schemes = ["javascript", "vbscript"].iter().filter(|scheme| ends_with(&text[..at], scheme));
+        let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with(&text[..at], scheme));
         schemes.any(|scheme| {
-            let before = text[..at - scheme.len()].chars().next_back();
-            before.is_none_or(|c| "\"'`(=<>".contains(c)) && is_code(&text[at + 1..])
+            let code = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_CODE_BYTES)];
+            match text[..at - scheme.len()].chars().next_back() {
+                // In an attribute or a Markdown link nothing but a URL is expected.
+                Some(before) if "\"'`(=<>".contains(before) => is_code(code),
+                Some(before) if !before.is_whitespace() => false,
+                _ => is_code(code) && code.contains(['(', '`', '=', ';', '/', '%', '+', '[', '{', '"', '\'']),
+            }
         })
     })
 }
@@ -68,15 +139,11 @@ fn has_data_url(text: &str) -> bool {
         .any(|(at, _)| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
 }
 
-fn is_shebang(text: &str) -> bool {
-    text.trim_start().strip_prefix("#!").is_some_and(|rest| rest.trim_start().starts_with('/'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Option<String> {
+    fn text(text: &str) -> Option<&'static str> {
         find(text, Marks::of(text))
     }
 
@@ -91,13 +158,15 @@ mod tests {
             " JavaScript: alert(1)",
             "java\nscript:alert(1)",
             "<a href=\"javascript:x\">",
-            "vbscript:msgbox",
+            "vbscript:msgbox()",
             "data:text/html,<b>",
             "see data:text/html;base64,PHNjcmlwdD4=",
             "DATA:application/javascript;base64,eA==",
             "data:image/svg+xml;utf8,<svg>",
             "#!/bin/sh\nrm -rf /",
             "#! /usr/bin/env python",
+            "<img src=\"a>b\" alt=x onerror=f()>",
+            "<img src='x'onerror=f()>",
         ] {
             assert!(text(script).is_some(), "{script}");
         }
@@ -110,13 +179,22 @@ mod tests {
             "Languages: JavaScript: ES2020, TypeScript",
             "JavaScript: the good parts",
             "javascript:",
+            "javascript:es2020",
             "data:image/png;base64,iVBORw0KGgo=",
             "input data: text/html, text/plain",
             "application/javascript",
             "#!important",
             "# heading!",
+            "#!/inbox",
         ] {
             assert_eq!(text(honest), None, "{honest}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &SHEBANG, &BINARY] {
+            assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }
 }

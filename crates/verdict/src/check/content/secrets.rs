@@ -1,19 +1,36 @@
 //! Credentials (CL-31), by a closed list of forms.
 
-use super::{Marks, Separators, contains};
+mod issuers;
 
-/// A credential in any text: a token with its issuer's prefix, a JWT, a private key block, a password in a URL, or an
-/// assignment to a name that promises one. Gives the kind, never the credential.
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+use serde_json::{Map, Value};
+
+use super::{Marks, Separators, contains, last_word};
+
+/// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
+/// to a name that promises one. Gives the kind, never the credential.
 pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
+    if text.len() < issuers::SHORTEST {
+        return marks.any(Marks::COLON | Marks::EQUALS).then(|| assigned(text, marks)).flatten();
+    }
     if marks.any(Marks::DASH) && has_private_key_block(text) {
         return Some("a private key block");
     }
-    if !marks.any(Marks::DIGIT) && !marks.any(Marks::COLON) {
+    let is_named = marks.any(Marks::COLON | Marks::EQUALS);
+    if !marks.any(Marks::DIGIT) && !is_named {
         return None;
     }
+    let is_prose = text.len() >= MIN_PROSE_BYTES && text.contains([' ', ',', '=']);
     issued(text)
-        .or_else(|| marks.all(Marks::COLON | Marks::AT).then(|| password_in_url(text)).flatten())
-        .or_else(|| marks.any(Marks::DIGIT).then(|| assigned(text)).flatten())
+        .or_else(|| marks.any(Marks::COLON).then(|| in_url(text)).flatten())
+        .or_else(|| assigned(text, marks))
+        .or_else(|| structured(text, marks))
+        .or_else(|| {
+            (is_prose && marks.any(Marks::DIGIT) && NAMED_KEY.is_match(text.as_bytes())).then_some("a private key")
+        })
+        .or_else(|| (is_prose && is_named).then(|| named_phrase(text)).flatten())
 }
 
 /// A credential as the value of a member whose name promises one.
@@ -22,7 +39,8 @@ pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
         Promise::Password if is_password(text) => Some("a password"),
         Promise::Key if is_key(text) => Some("a key or secret"),
         Promise::Token if is_long_token(text) => Some("a token"),
-        Promise::Words if text.split_whitespace().count() >= 12 => Some("a seed phrase"),
+        Promise::KeyBytes if is_key_bytes(text) => Some("a private key"),
+        Promise::Words | Promise::Password if is_phrase(text.split_whitespace()) => Some("a seed phrase"),
         _ => None,
     }
 }
@@ -32,69 +50,75 @@ pub(super) fn in_number(name: &str) -> Option<&'static str> {
     matches!(promise(name)?, Promise::Password).then_some("a password")
 }
 
-struct Issuer {
-    prefix: &'static str,
-    /// Fewest characters after the prefix.
-    rest: usize,
-    kind: &'static str,
+/// A seed phrase as a list of words, or a private key as a list of bytes, in a member that promises one.
+pub(super) fn in_list(name: &str, items: &[Value]) -> Option<&'static str> {
+    let is_byte = |item: &Value| item.as_u64().is_some_and(|number| number < 256);
+    match promise(name)? {
+        Promise::Words => {
+            let words = items.iter().map(|item| item.as_str().unwrap_or(""));
+            is_phrase(words).then_some("a seed phrase")
+        }
+        Promise::Key | Promise::KeyBytes if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) => {
+            Some("a private key")
+        }
+        _ => None,
+    }
 }
 
-const fn issuer(prefix: &'static str, rest: usize, kind: &'static str) -> Issuer {
-    Issuer { prefix, rest, kind }
+/// A private key as a JSON Web Key (RFC 7517), or a wallet's key store, which is encrypted with no more than a password.
+pub(super) fn in_object(members: &Map<String, Value>) -> Option<&'static str> {
+    let is_text =
+        |name: &str| members.get(name).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()));
+    if is_text("kty") && (is_text("d") || is_text("k")) {
+        return Some("a private JSON web key");
+    }
+    (is_text("ciphertext") && is_text("mac") && members.contains_key("kdf")).then_some("a key store")
 }
-
-/// Prefixes that issuers give to their secrets so that scanners find them. After the prefix only letters, digits and
-/// `- _ .` may follow, with at least one digit.
-const ISSUERS: [Issuer; 31] = [
-    issuer("AGE-SECRET-KEY-1", 40, "an age secret key"),
-    issuer("AIza", 35, "a Google API key"),
-    issuer("AKIA", 16, "an AWS access key"),
-    issuer("ASIA", 16, "an AWS access key"),
-    issuer("EAAC", 60, "a Facebook access token"),
-    issuer("SG.", 40, "a SendGrid key"),
-    issuer("dop_v1_", 40, "a DigitalOcean token"),
-    issuer("github_pat_", 22, "a GitHub token"),
-    issuer("gho_", 30, "a GitHub token"),
-    issuer("ghp_", 30, "a GitHub token"),
-    issuer("ghr_", 30, "a GitHub token"),
-    issuer("ghs_", 30, "a GitHub token"),
-    issuer("ghu_", 30, "a GitHub token"),
-    issuer("glpat-", 20, "a GitLab token"),
-    issuer("gsk_", 40, "a Groq key"),
-    issuer("hf_", 30, "a Hugging Face token"),
-    issuer("npm_", 30, "an npm token"),
-    issuer("pypi-", 50, "a PyPI token"),
-    issuer("rk_live_", 16, "a Stripe key"),
-    issuer("rk_test_", 16, "a Stripe key"),
-    issuer("shpat_", 30, "a Shopify token"),
-    issuer("sk-", 20, "a secret API key"),
-    issuer("sk_live_", 16, "a Stripe key"),
-    issuer("sk_test_", 16, "a Stripe key"),
-    issuer("whsec_", 16, "a webhook secret"),
-    issuer("xai-", 40, "a secret API key"),
-    issuer("xapp-", 20, "a Slack token"),
-    issuer("xoxb-", 10, "a Slack token"),
-    issuer("xoxp-", 10, "a Slack token"),
-    issuer("xprv", 100, "an extended private key"),
-    issuer("ya29.", 20, "a Google access token"),
-];
-
-/// Shortest credential that any issuer gives out.
-const SHORTEST_ISSUED: usize = 15;
 
 fn issued(text: &str) -> Option<&'static str> {
     const TOKENS: Separators = Separators::ascii(b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~").and_all_else();
-    if text.len() < SHORTEST_ISSUED {
+    if text.len() < issuers::SHORTEST {
         return None;
     }
-    let mut tokens = TOKENS.split(text).filter(|token| token.len() >= SHORTEST_ISSUED);
-    tokens.find_map(|token| {
-        let first = token.as_bytes()[0];
-        let known = ISSUERS.iter().filter(|issuer| issuer.prefix.as_bytes()[0] == first);
-        let mut fits = known.filter(|issuer| {
-            token.strip_prefix(issuer.prefix).is_some_and(|rest| rest.len() >= issuer.rest && has_digit(rest))
-        });
-        fits.next().map(|issuer| issuer.kind).or_else(|| is_jwt(token).then_some("a JSON web token"))
+    let mut tokens = TOKENS.split(text).filter(|token| token.len() >= issuers::SHORTEST);
+    tokens.find_map(|token| issuers::kind(token).or_else(|| by_form(token)))
+}
+
+/// A token without a prefix, by its form.
+fn by_form(token: &str) -> Option<&'static str> {
+    match () {
+        () if is_jwt(token) => Some("a JSON web token"),
+        () if is_discord(token) => Some("a Discord token"),
+        () if is_wif(token) => Some("a Bitcoin private key"),
+        () if is_mailchimp(token) => Some("a Mailchimp key"),
+        () => None,
+    }
+}
+
+/// The id of the bot in base64, a time and a signature.
+fn is_discord(token: &str) -> bool {
+    let mut parts = token.split('.').map(str::len);
+    let lengths = [parts.next(), parts.next(), parts.next(), parts.next()];
+    matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None])
+        && token.starts_with(['M', 'N', 'O'])
+        && is_random(token)
+}
+
+/// Wallet import format: 32 bytes and a checksum in base58.
+fn is_wif(token: &str) -> bool {
+    let is_base58 = |b: u8| b.is_ascii_alphanumeric() && !b"0OIl".contains(&b);
+    let begins = match token.len() {
+        51 => token.starts_with('5'),
+        52 => token.starts_with(['K', 'L']),
+        _ => false,
+    };
+    begins && token.bytes().all(is_base58) && is_random(token)
+}
+
+/// `0123456789abcdef0123456789abcdef-us12`.
+fn is_mailchimp(token: &str) -> bool {
+    token.split_once("-us").is_some_and(|(key, center)| {
+        key.len() == 32 && is_hex(key) && (1..=2).contains(&center.len()) && center.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
@@ -105,52 +129,206 @@ fn is_jwt(token: &str) -> bool {
     object() && object() && parts.next().is_some() && parts.next().is_none()
 }
 
+/// Longest label of a block that is looked at, in bytes: `SSH2 ENCRYPTED PRIVATE KEY` is the longest known.
+const MAX_LABEL_BYTES: usize = 40;
+
 fn has_private_key_block(text: &str) -> bool {
-    text.split("-----BEGIN ")
-        .skip(1)
-        .filter_map(|block| block.split_once("-----"))
-        .any(|(label, _)| label.contains("PRIVATE KEY"))
+    let mut blocks = text.split("---- BEGIN ").skip(1).chain(text.split("-----BEGIN ").skip(1));
+    let is_private = |block: &str| block[..block.floor_char_boundary(MAX_LABEL_BYTES)].contains("PRIVATE KEY");
+    blocks.any(is_private) || text.starts_with("PuTTY-User-Key-File-")
 }
 
-/// `scheme://user:password@host`.
-fn password_in_url(text: &str) -> Option<&'static str> {
+/// Credentials in a URL: `scheme://user:password@host`, a token as the user, or the key of a provider in the path.
+fn in_url(text: &str) -> Option<&'static str> {
     const END: Separators = Separators::ascii(b"/?#\\\"'<>");
+    const PATH: Separators = Separators::ascii(b"\"'<>?#");
     text.split("://").skip(1).find_map(|rest| {
-        let (user, _) = END.first(rest).rsplit_once('@')?;
-        let (_, password) = user.split_once(':')?;
-        (!password.is_empty() && !is_placeholder(password)).then_some("a password in a URL")
+        let authority = END.first(rest);
+        if let Some((user, _)) = authority.rsplit_once('@') {
+            return user_info(user);
+        }
+        let path = PATH.first(&rest[authority.len()..]);
+        let longest = path.split('/').filter(|segment| is_opaque(segment)).map(str::len).max()?;
+        let is_key = |(host, least): &(&str, usize)| longest >= *least && is_of(authority, host);
+        KEYED_HOSTS.iter().any(is_key).then_some("a key in a URL")
     })
 }
 
+fn user_info(user: &str) -> Option<&'static str> {
+    match user.split_once(':') {
+        Some((_, password)) if !password.is_empty() && !is_placeholder(password) => Some("a password in a URL"),
+        None if user.len() >= MIN_TOKEN_BYTES && is_opaque(user) => Some("a token in a URL"),
+        _ => None,
+    }
+}
+
+/// Hosts that take a key as a part of the path, and the fewest characters of one: RPC providers and webhooks.
+const KEYED_HOSTS: [(&str, usize); 32] = [
+    ("infura.io", 30),
+    ("alchemy.com", 20),
+    ("alchemyapi.io", 20),
+    ("quiknode.pro", 30),
+    ("ankr.com", 30),
+    ("blastapi.io", 30),
+    ("getblock.io", 30),
+    ("getblock.us", 30),
+    ("chainstack.com", 30),
+    ("p2pify.com", 30),
+    ("nodereal.io", 30),
+    ("chainnodes.org", 30),
+    ("drpc.org", 30),
+    ("moralis-nodes.com", 30),
+    ("tenderly.co", 20),
+    ("rivet.cloud", 30),
+    ("pokt.network", 20),
+    ("grove.city", 8),
+    ("lava.build", 30),
+    ("allnodes.com", 20),
+    ("validationcloud.io", 30),
+    ("blockpi.network", 30),
+    ("omniatech.io", 30),
+    ("zan.top", 30),
+    ("thirdweb.com", 30),
+    ("hooks.slack.com", 20),
+    ("discord.com", 40),
+    ("discordapp.com", 40),
+    ("webhook.office.com", 30),
+    ("outlook.office.com", 30),
+    ("maker.ifttt.com", 20),
+    ("hook.make.com", 30),
+];
+
+/// Whether the host of `authority` is `host` or one below it.
+fn is_of(authority: &str, host: &str) -> bool {
+    let name = authority.split(':').next().unwrap_or(authority);
+    let above = name.len().checked_sub(host.len()).and_then(|at| name.get(..at));
+    super::ends_with(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+/// Whether no person would choose the text as a name: hexadecimal, or digits among capitals and small letters.
+fn is_opaque(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.') && is_random(text)
+}
+
+/// A token that is known by the marks inside it.
+fn structured(text: &str, marks: Marks) -> Option<&'static str> {
+    let is_suspect = marks.any(Marks::EQUALS) || [":AA", "Q~", ".atlasv1."].iter().any(|mark| text.contains(mark));
+    (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
+}
+
+/// Shortest text that names a key or a phrase of its own, in bytes: twelve words of three letters.
+const MIN_PROSE_BYTES: usize = 47;
+
+/// `private key: 0x…`, with the 32 bytes of a key.
+static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?i-u)(?:private|secret|signing|signer|wallet|deployer|account)[\ _-]?(?:key|hex)["']?
+        [^0-9a-z]{1,4}(?:(?:is|hex|was)[^0-9a-z]{1,3}){0,2}(?:0x)?[0-9a-f]{64}(?:[^0-9a-z]|$)"#,
+    )
+});
+
+/// Telegram, Azure AD, Azure storage and shared access signatures.
+static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?-u)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|[0-9]Q~[A-Za-z0-9_.~-]{31}
+        |(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{40,}=
+        |[?&]sig=[A-Za-z0-9%+/]{40,}|X-Amz-(?:Signature|Security-Token)=[A-Za-z0-9%]{40,}
+        |[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}",
+    )
+});
+
+/// `seed phrase: w1 w2 …`; the words are judged by [`is_phrase`].
+static NAMED_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?i-u)(?:mnemonic|phrase|seed|words)["']?\s*(?::|=|\bis\b)[\s"']{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
+    )
+});
+
+/// Compiles a pattern that is written over several lines.
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(&format!("(?x){pattern}")).expect("a test compiles every pattern of this module")
+}
+
+/// Whether the words can be a phrase of BIP-39: one of its numbers of words, each of three to eight small letters, and
+/// none that only grammar needs.
+fn is_phrase<'w>(words: impl Iterator<Item = &'w str>) -> bool {
+    const COUNTS: [usize; 5] = [12, 15, 18, 21, 24];
+    const GRAMMAR: [&str; 24] = [
+        "and", "are", "but", "can", "for", "from", "has", "have", "into", "its", "must", "not", "per", "than", "the",
+        "their", "them", "then", "they", "via", "was", "which", "will", "with",
+    ];
+    let is_word = |word: &str| (3..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
+    let words: Vec<&str> = words.take(COUNTS[4] + 1).collect();
+    COUNTS.contains(&words.len()) && words.iter().all(|word| is_word(word) && !GRAMMAR.contains(word))
+}
+
+/// A seed phrase that a text names as such.
+fn named_phrase(text: &str) -> Option<&'static str> {
+    let found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
+    let mut phrases = found.filter_map(|phrase| std::str::from_utf8(phrase.as_bytes()).ok());
+    phrases.any(|phrase| is_phrase(phrase.split([' ', ',']).filter(|word| !word.is_empty()))).then_some("a seed phrase")
+}
+
 /// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
-fn assigned(text: &str) -> Option<&'static str> {
-    const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]");
+fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
+    const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]{}");
     let colon = || text.match_indices(':').any(|(at, _)| !text[at + 1..].starts_with("//"));
     if !text.contains([' ', '=']) && !colon() {
         return None;
     }
-    let mut pieces = PIECES.split(text).peekable();
+    let is_query = marks.any(Marks::COLON) && text.contains("://");
+    let (mut pieces, mut before) = (PIECES.split(text).peekable(), "");
     while let Some(piece) = pieces.next() {
         let next = pieces.peek().copied().unwrap_or("");
+        if let Some(kind) = scheme(piece, next) {
+            return Some(kind);
+        }
         let Some((name, value)) = piece.split_once(['=', ':']) else {
-            if is_scheme(piece) && is_long_token(next) {
-                return Some("credentials of an Authorization header");
-            }
+            before = piece;
             continue;
         };
+        let name = if name.is_empty() { before } else { name };
         let value = if value.is_empty() { next } else { value };
+        before = piece;
         match promise(name) {
+            Some(Promise::Password) if is_query && is_password(value) => return Some("an assigned password"),
             Some(Promise::Password | Promise::Key) if is_key(value) => return Some("an assigned secret"),
             Some(Promise::Token) if is_long_token(value) => return Some("an assigned token"),
+            Some(Promise::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
+            None if is_query && is_query_key(name) && is_long_token(value) => return Some("a key in a URL"),
             _ => {}
         }
     }
     None
 }
 
-/// Whether a word is one of the schemes of an Authorization header that carry a secret.
-fn is_scheme(word: &str) -> bool {
-    word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
+/// Names of a URL's query that hold a credential there, and other things elsewhere.
+fn is_query_key(name: &str) -> bool {
+    const NAMES: [&str; 8] = ["key", "dkey", "auth", "sig", "signature", "code", "pass", "appid"];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// What stands behind `Bearer` or `Basic` in an Authorization header.
+fn scheme(word: &str, next: &str) -> Option<&'static str> {
+    const KIND: Option<&str> = Some("credentials of an Authorization header");
+    if word.eq_ignore_ascii_case("bearer") && is_long_token(next) {
+        return KIND;
+    }
+    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_base64_word(next))).then_some(KIND).flatten()
+}
+
+/// Fewest characters of `user:password` in base64 that are taken for one.
+const MIN_BASIC_BYTES: usize = 12;
+
+/// Whole groups of base64 with capitals in them, as no word has them.
+fn is_base64_word(text: &str) -> bool {
+    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b);
+    let capitals = text.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
+    text.len() >= MIN_BASIC_BYTES
+        && text.len().is_multiple_of(4)
+        && text.bytes().all(is_base64)
+        && capitals >= 2
+        && text.bytes().any(|b| b.is_ascii_lowercase())
 }
 
 /// What the name of a member promises about its value.
@@ -158,6 +336,8 @@ enum Promise {
     Password,
     Key,
     Token,
+    /// The 32 bytes of a private key: the name is also used for public keys.
+    KeyBytes,
     Words,
 }
 
@@ -165,12 +345,31 @@ enum Promise {
 const MAX_PROMISING_NAME: usize = 64;
 
 fn promise(name: &str) -> Option<Promise> {
+    const SHORT: [&str; 3] = ["pwd", "pass", "passwd"];
     const PASSWORDS: [&str; 3] = ["password", "passwd", "passphrase"];
-    const KEYS: [&str; 7] =
-        ["apikey", "secret", "secretkey", "privatekey", "signingkey", "secretaccesskey", "credential"];
-    const WORDS: [&str; 3] = ["mnemonic", "seedphrase", "recoveryphrase"];
-    if name.len() > MAX_PROMISING_NAME || name.len() < "token".len() {
+    const KEYS: [&str; 11] = [
+        "apikey",
+        "secret",
+        "secretkey",
+        "privatekey",
+        "privkey",
+        "secretaccesskey",
+        "accesskey",
+        "encryptionkey",
+        "masterkey",
+        "authkey",
+        "secretvalue",
+    ];
+    const TOKENS: [&str; 6] = ["token", "bearer", "jwt", "sessionid", "authorization", "cookie"];
+    const KEY_BYTES: [&str; 6] = ["signingkey", "walletkey", "deployerkey", "signerkey", "keypair", "accountkey"];
+    const WORDS: [&str; 5] = ["mnemonic", "phrase", "seed", "seedword", "recoveryword"];
+    /// What is said of the form of a value, behind what it is.
+    const FORMS: [&str; 7] = ["hex", "base58", "base64", "pem", "value", "prod", "live"];
+    if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() {
         return None;
+    }
+    if SHORT.iter().any(|short| last_word(name).eq_ignore_ascii_case(short)) {
+        return Some(Promise::Password);
     }
     let mut letters = [0; MAX_PROMISING_NAME];
     let mut length = 0;
@@ -179,15 +378,24 @@ fn promise(name: &str) -> Option<Promise> {
         length += 1;
     }
     let plain = &letters[..length];
+    let plain = FORMS.iter().find_map(|form| plain.strip_suffix(form.as_bytes())).unwrap_or(plain);
     let plain = plain.strip_suffix(b"s").unwrap_or(plain);
     let ends = |words: &[&str]| words.iter().any(|word| plain.ends_with(word.as_bytes()));
     match () {
         () if ends(&PASSWORDS) => Some(Promise::Password),
         () if ends(&KEYS) => Some(Promise::Key),
+        () if ends(&KEY_BYTES) => Some(Promise::KeyBytes),
         () if ends(&WORDS) => Some(Promise::Words),
-        () if ends(&["token"]) => Some(Promise::Token),
+        () if ends(&TOKENS) => Some(Promise::Token),
         () => None,
     }
+}
+
+/// The 32 bytes of a private key in hexadecimal.
+fn is_key_bytes(text: &str) -> bool {
+    let text = text.trim();
+    let hex = text.strip_prefix("0x").unwrap_or(text);
+    hex.len() == 64 && is_hex(hex)
 }
 
 /// One word that is not a remark about passwords.
@@ -212,12 +420,32 @@ fn is_key(text: &str) -> bool {
         && !is_public_value(text)
 }
 
-/// As [`is_key`], but long, of letters and digits, and not an account or contract: "token" has other meanings too.
+/// Fewest characters of a token.
+const MIN_TOKEN_BYTES: usize = 16;
+
+/// As [`is_key`], but long and of no name's form, and not an account or contract: "token" has other meanings too.
 fn is_long_token(text: &str) -> bool {
     let text = text.trim();
-    let hex = text.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
-    let opaque = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=".contains(&b));
-    text.len() >= 16 && opaque && !hex && text.contains(|c: char| c.is_ascii_alphabetic()) && is_key(text)
+    let opaque = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=%".contains(&b));
+    let letters = text.bytes().any(|b| b.is_ascii_alphabetic());
+    text.len() >= MIN_TOKEN_BYTES && opaque && letters && !text.starts_with("0x") && is_key(text) && is_token_like(text)
+}
+
+/// As [`is_random`]; digits all over a text without hyphens will do, too.
+fn is_token_like(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    is_random(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
+}
+
+/// Hexadecimal with the hyphens of a UUID, or digits among capitals and small letters.
+fn is_random(text: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| text.as_bytes().iter().any(kind);
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    has(u8::is_ascii_digit) && (is_mixed || text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
@@ -227,14 +455,18 @@ fn is_placeholder(text: &str) -> bool {
         || ["your", "example", "placeholder", "xxxx", "redacted"].iter().any(|word| contains(text, word))
 }
 
-/// URLs, labelled digests and public keys, and CIDs.
+/// URLs, labelled digests and public keys, accounts and CIDs.
 fn is_public_value(text: &str) -> bool {
-    const LABELS: [&str; 8] = ["sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "ed25519:", "eip155:", "did:"];
+    const LABELS: [&str; 18] = [
+        "sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "ed25519:", "eip155:", "did:", "urn:", "z6Mk", "z6LS",
+        "zDn", "age1", "npub1", "xpub", "pk_", "pk-", "ssh-",
+    ];
+    let is_account = text.len() == 42 && text.starts_with("0x") && is_hex(&text[2..]);
     let cid = |text: &str| {
         (text.starts_with("bafy") || text.starts_with("bafk")) && text.len() >= 59
             || text.starts_with("Qm") && text.len() == 46
     };
-    text.contains("://") || LABELS.iter().any(|label| text.starts_with(label)) || cid(text)
+    is_account || text.contains("://") || LABELS.iter().any(|label| text.starts_with(label)) || cid(text)
 }
 
 fn has_digit(text: &str) -> bool {
@@ -251,11 +483,20 @@ mod tests {
 
     #[test]
     fn issued_tokens_are_known_by_their_prefix() {
-        for issuer in &ISSUERS {
-            let token = format!("{}{}", issuer.prefix, "a1".repeat(issuer.rest / 2 + 1));
+        for issuer in &issuers::ISSUERS {
+            let letters = if issuer.letters == issuers::Letters::Upper { "A1" } else { "a1" };
+            let token = format!("{}{}", issuer.prefix, letters.repeat(issuer.least)[..issuer.least].to_owned());
+            let token = if issuer.least < 2 { format!("{token}1") } else { token };
             assert_eq!(text(&token), Some(issuer.kind), "{token}");
             assert_eq!(text(&format!("key={token}&x")), Some(issuer.kind), "{token}");
-            assert_eq!(text(&format!("prefix{token}")), None, "{token}");
+            assert_ne!(text(&format!("prefix{token}")), Some(issuer.kind), "{token}");
+        }
+    }
+
+    #[test]
+    fn patterns_compile() {
+        for pattern in [&NAMED_KEY, &STRUCTURED, &NAMED_PHRASE] {
+            assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }
 

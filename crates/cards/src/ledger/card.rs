@@ -1,0 +1,144 @@
+//! The ledger's figures in a card: written into it, and compared with what it claims (AE-23).
+
+use serde_json::{Map, Value};
+
+use super::{Metadata, Projection};
+use clresolve_core::json::{JsonError, locate};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Findings;
+
+/// How far a card's figure may be from the ledger's, as a share of it: cards are written with six digits.
+const TOLERANCE: f64 = 1e-6;
+
+/// Where the figures stand.
+const HOLDER: &str = "/metadata";
+
+/// Why figures cannot be written into a card.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntoCardError {
+    /// The text is not a card, or is too long with the figures in it.
+    #[error(transparent)]
+    NotCard(#[from] JsonError),
+    /// The card's metadata is not an object.
+    #[error("its metadata is not an object; correct it first")]
+    NoObject,
+}
+
+/// The text of a card with the figures in its `metadata`. Every other byte stays as it is.
+///
+/// # Errors
+/// If the text is not a card before or after, or its metadata is not an object.
+pub fn into_card(text: &str, figures: &Metadata) -> Result<String, IntoCardError> {
+    let card = Card::parse(text.as_bytes())?;
+    let held = match (card.at(HOLDER), locate::find(text, HOLDER)) {
+        (Some(Value::Object(_)), Some(place)) => text[place.value].to_owned(),
+        (None, _) => "{}".to_owned(),
+        _ => return Err(IntoCardError::NoObject),
+    };
+    let figures = figures.members();
+    let metadata = figures.iter().fold(held, |held, (name, value)| with(&held, name, &value.to_string(), "\n    "));
+    let metadata = if card.at(HOLDER).is_some() { metadata } else { metadata.replacen('}', "\n  }", 1) };
+    let text = with(text, "metadata", &metadata, "\n  ");
+    Card::parse(text.as_bytes())?;
+    Ok(text)
+}
+
+/// The text of an object with a member: the value is replaced where the member is, else added behind the last one.
+/// `indent` stands before a member where there is no other to see it from.
+fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
+    let mut text = object.to_owned();
+    if let Some(place) = locate::find(object, &format!("/{name}")) {
+        text.replace_range(place.value, value);
+        return text;
+    }
+    let open = object.find('{').map_or(0, |at| at + 1);
+    let members = locate::members(object).unwrap_or_default();
+    let (before, end) = match (members.first(), members.last()) {
+        (Some(first), Some(last)) => (format!(",{}", &object[open..first.start]), last.end),
+        _ => (indent.to_owned(), open),
+    };
+    text.insert_str(end, &format!("{before}\"{name}\": {value}"));
+    text
+}
+
+/// AE-23: the figures that the card claims and the ledger knows otherwise. A reputation is not computed and not compared.
+pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
+    let agent = card.text("/agent_id").unwrap_or_default();
+    let known = ledger.of(agent).map(Metadata::members);
+    let computed = Metadata::default().members();
+    let claims = card.at(HOLDER).and_then(Value::as_object).into_iter().flatten();
+    for (name, claimed) in claims.filter(|(name, _)| computed.contains_key(*name)) {
+        let figure = known.as_ref().and_then(|known| known.get(name));
+        if figure.is_some_and(|figure| agree(claimed, figure)) {
+            continue;
+        }
+        let expected = figure.map_or_else(|| "no record of the agent in the ledger".to_owned(), Value::to_string);
+        let reason = Reason::new(Code::AePacrDiffers).expected(expected).observed(excerpt(&claimed.to_string()));
+        found.add(reason.at(format!("{HOLDER}/{name}")));
+    }
+}
+
+fn agree(claimed: &Value, figure: &Value) -> bool {
+    let (Some(claimed), Some(figure)) = (claimed.as_f64(), figure.as_f64()) else { return false };
+    (claimed - figure).abs() <= TOLERANCE * figure.abs()
+}
+
+impl Projection {
+    /// The figures of an agent, if a record that was used involves it.
+    #[must_use]
+    pub fn of(&self, agent: &str) -> Option<&Metadata> {
+        self.agents.iter().find(|known| known.agent_id.as_str() == agent).map(|known| &known.metadata)
+    }
+}
+
+impl Metadata {
+    /// The figures by the names of their members.
+    #[must_use]
+    pub fn members(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIGURES: Metadata = Metadata {
+        interaction_count: 2,
+        avg_latency_ms: 1.5,
+        avg_cost_joules: 1e-20,
+        influence_rank: 0.5,
+        critical_score: 0.0,
+    };
+
+    #[test]
+    fn figures_are_written_and_nothing_else_is_changed() {
+        let text = "{\n  \"agent_id\": \"A\",\n  \"metadata\": {\n    \"team\": \"a\",\n    \"pacr:interaction_count\": 1\n  },\n  \"x\": 1e2\n}\n";
+        let written = into_card(text, &FIGURES).expect("a card");
+        let expected = "{\n  \"agent_id\": \"A\",\n  \"metadata\": {\n    \"team\": \"a\",\n    \"pacr:interaction_count\": 2,\n    \"pacr:avg_cost_joules\": 1e-20,\n    \"pacr:avg_latency_ms\": 1.5,\n    \"pacr:critical_score\": 0.0,\n    \"pacr:influence_rank\": 0.5\n  },\n  \"x\": 1e2\n}\n";
+        assert_eq!(written, expected);
+        assert_eq!(into_card(&written, &FIGURES).expect("a card"), written);
+    }
+
+    #[test]
+    fn a_card_without_metadata_gets_it() {
+        for (text, start) in [
+            ("{\"agent_id\": \"A\"}", "{\"agent_id\": \"A\",\"metadata\": {\n"),
+            ("{}", "{\n  \"metadata\": {\n"),
+            ("{\n \"a\": 1\n}", "{\n \"a\": 1,\n \"metadata\": {\n"),
+        ] {
+            let written = into_card(text, &FIGURES).expect("a card");
+            assert!(written.starts_with(start), "{written}");
+            let card = Card::parse(written.as_bytes()).expect("a card");
+            assert_eq!(card.at(HOLDER), Some(&Value::Object(FIGURES.members())));
+        }
+        assert!(matches!(into_card("{\"metadata\": []}", &FIGURES), Err(IntoCardError::NoObject)));
+        assert!(matches!(into_card("[]", &FIGURES), Err(IntoCardError::NotCard(_))));
+    }
+}

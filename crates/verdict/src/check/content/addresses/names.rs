@@ -1,0 +1,120 @@
+//! Host names that lead to a private address, although their form is public.
+
+use super::{is_local, v4_is_local};
+use std::net::Ipv4Addr;
+
+/// Suffixes of names that are hosts wherever they stand. The other private suffixes (`test`, `home`, `private` and
+/// the like) are words, too.
+const CERTAIN: [&str; 9] =
+    ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "home.arpa", "svc"];
+
+/// Services that answer with the address that stands in the name.
+const EMBEDDING: [&str; 6] = ["nip.io", "sslip.io", "xip.io", "traefik.me", "backname.io", "ipq.co"];
+
+/// Names that are known to lead to loopback or to a cloud's metadata, with all names below them.
+const INSIDE: [&str; 12] = [
+    "localtest.me",
+    "lvh.me",
+    "vcap.me",
+    "lacolhost.com",
+    "localho.st",
+    "local.gd",
+    "fuf.me",
+    "yoogle.com",
+    "metadata.goog",
+    "metadata.tencentyun.com",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+];
+
+/// Whether `host` has a suffix that no other word has.
+pub(super) fn is_certain(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    CERTAIN.iter().chain(&INSIDE).any(|suffix| is_below(&host, suffix)) || embeds(&host)
+}
+
+/// Whether a text can hold a private name with a path: one of the certain suffixes before a slash.
+pub(super) fn may_hold_path(text: &str) -> bool {
+    text.match_indices('/').any(|(at, _)| {
+        let label = text[..at].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
+        let label = &text[at - label..at];
+        CERTAIN.iter().any(|suffix| suffix.rsplit('.').next().is_some_and(|last| label.eq_ignore_ascii_case(last)))
+    })
+}
+
+/// Whether a public name, in lower case, leads to a private address: by what is known of it, or by the address in it.
+pub(super) fn lead_inside(name: &str) -> bool {
+    INSIDE.iter().any(|inside| is_below(name, inside)) || name.ends_with(".svc") || embeds(name)
+}
+
+fn is_below(name: &str, suffix: &str) -> bool {
+    name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Whether a private address stands in the labels of `name`: as four labels, as one label (`ip-10-0-0-1`) or, below a
+/// service that answers with it, anywhere in a label and in hexadecimal.
+fn embeds(name: &str) -> bool {
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let is_service = EMBEDDING.iter().any(|service| is_below(name, service));
+    if digits < 4 && !is_service {
+        return false;
+    }
+    let labels: Vec<&str> = name.split('.').collect();
+    labels.windows(4).any(is_private)
+        || labels.iter().any(|label| {
+            let parts: Vec<&str> = label.strip_prefix("ip-").unwrap_or(label).split('-').collect();
+            let is_whole = parts.len() == 4 && is_private(&parts);
+            let is_part = || parts.windows(4).any(is_private) || parts.iter().any(|part| is_hexadecimal(part));
+            is_whole || is_service && (is_part() || label.contains("--") && is_local(&label.replace('-', ":")))
+        })
+}
+
+/// Whether four texts are the numbers of a private address.
+fn is_private(parts: &[&str]) -> bool {
+    let mut octets = [0; 4];
+    let fits = parts.iter().zip(&mut octets).all(|(part, octet)| part.parse().map(|number| *octet = number).is_ok());
+    fits && v4_is_local(Ipv4Addr::from(octets)) && octets[0] != 0
+}
+
+/// Whether `text` is a private address as eight hexadecimal digits.
+fn is_hexadecimal(text: &str) -> bool {
+    text.len() == 8 && u32::from_str_radix(text, 16).is_ok_and(|bits| v4_is_local(Ipv4Addr::from_bits(bits)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_inside() {
+        for name in [
+            "10.0.0.1.nip.io",
+            "app-10-0-0-1.nip.io",
+            "app.192.168.1.4.sslip.io",
+            "7f000001.nip.io",
+            "x-c0a80101.nip.io",
+            "--1.sslip.io",
+            "ip-172-31-5-6.example.com",
+            "a.127.0.0.1.example.com",
+            "foo.localtest.me",
+            "lvh.me",
+            "metadata.goog",
+            "vault.default.svc",
+        ] {
+            assert!(lead_inside(name), "{name}");
+        }
+        for name in [
+            "nip.io",
+            "8.8.8.8.nip.io",
+            "8-8-8-8.nip.io",
+            "commandlayer.org",
+            "v10-0-0-1.docs.example",
+            "a1.b2.c3.d4.example",
+            "notlvh.me",
+            "deadbeef.example",
+            "ec2-3-4-5-6.compute-1.amazonaws.com",
+        ] {
+            assert!(!lead_inside(name), "{name}");
+        }
+    }
+}

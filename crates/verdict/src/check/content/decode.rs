@@ -1,0 +1,163 @@
+//! Texts in disguise: percent-encoding, HTML entities and the escapes of JavaScript, taken off.
+
+use super::Marks;
+
+/// How many disguises are taken off, one below the other: `%253C` has two. What is hidden deeper is run by no program
+/// that decodes a text once, or once too often.
+const MAX_ROUNDS: usize = 2;
+
+/// Longest entity or escape, in bytes: `&#x0000003c;` and `\u{00003c}` are shorter.
+const MAX_ESCAPE_BYTES: usize = 16;
+
+/// HTML's names of the characters that markup, scripts and URLs need.
+const ENTITIES: [(&str, char); 22] = [
+    ("lt", '<'),
+    ("gt", '>'),
+    ("amp", '&'),
+    ("quot", '"'),
+    ("apos", '\''),
+    ("colon", ':'),
+    ("sol", '/'),
+    ("bsol", '\\'),
+    ("lpar", '('),
+    ("rpar", ')'),
+    ("period", '.'),
+    ("equals", '='),
+    ("num", '#'),
+    ("excl", '!'),
+    ("dollar", '$'),
+    ("commat", '@'),
+    ("grave", '`'),
+    ("lowbar", '_'),
+    ("tab", '\t'),
+    ("newline", '\n'),
+    ("nbsp", ' '),
+    ("semi", ';'),
+];
+
+/// The text without its disguises; nothing if it has none.
+pub(super) fn decoded(text: &str, marks: Marks) -> Option<String> {
+    if !marks.any(Marks::ESCAPE) {
+        return None;
+    }
+    let mut plain = once(text)?;
+    for _ in 1..MAX_ROUNDS {
+        let Some(next) = once(&plain) else { break };
+        plain = next;
+    }
+    Some(plain)
+}
+
+/// The text with one disguise less; nothing if it has none. It is never longer than `text`, but for lost bytes.
+fn once(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let (mut at, mut found) = (0, false);
+    while at < bytes.len() {
+        let rest = &bytes[at..bytes.len().min(at + MAX_ESCAPE_BYTES)];
+        let escape = match rest[0] {
+            b'%' => percent(rest),
+            b'&' => entity(rest),
+            b'\\' => escape(rest),
+            _ => None,
+        };
+        match escape {
+            Some((Decoded::Byte(byte), length)) => {
+                plain.push(byte);
+                at += length;
+            }
+            Some((Decoded::Char(character), length)) => {
+                plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                at += length;
+            }
+            None => {
+                plain.push(rest[0]);
+                at += 1;
+            }
+        }
+        found |= escape.is_some();
+    }
+    found.then(|| String::from_utf8_lossy(&plain).into_owned())
+}
+
+#[derive(Clone, Copy)]
+enum Decoded {
+    /// A byte, which may be a part of a character.
+    Byte(u8),
+    Char(char),
+}
+
+/// `%3c`.
+fn percent(rest: &[u8]) -> Option<(Decoded, usize)> {
+    let byte = u8::try_from(number(rest.get(1..3)?, 16)?).ok()?;
+    Some((Decoded::Byte(byte), 3))
+}
+
+/// `&lt;`, `&#60;` and `&#x3c;`; browsers do not need the semicolon after a number.
+fn entity(rest: &[u8]) -> Option<(Decoded, usize)> {
+    if rest.get(1) == Some(&b'#') {
+        let (radix, start) = if matches!(rest.get(2), Some(b'x' | b'X')) { (16, 3) } else { (10, 2) };
+        let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
+        let length = rest[start.min(rest.len())..].iter().take_while(|byte| is_digit(byte)).count();
+        let end = start + length;
+        let character = char::from_u32(number(rest.get(start..end)?, radix)?)?;
+        return Some((Decoded::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
+    }
+    let name = &rest[1..1 + rest[1..].iter().position(|byte| *byte == b';')?];
+    let (_, character) = ENTITIES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))?;
+    Some((Decoded::Char(*character), name.len() + 2))
+}
+
+/// `\x3c`, `\u003c` and `\u{3c}`.
+fn escape(rest: &[u8]) -> Option<(Decoded, usize)> {
+    let (digits, end) = match (rest.get(1)?, rest.get(2)?) {
+        (b'u', b'{') => {
+            let length = rest[3..].iter().position(|byte| *byte == b'}')?;
+            (&rest[3..3 + length], 4 + length)
+        }
+        (b'u', _) => (rest.get(2..6)?, 6),
+        (b'x', _) => (rest.get(2..4)?, 4),
+        _ => return None,
+    };
+    Some((Decoded::Char(char::from_u32(number(digits, 16)?)?), end))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_alphanumeric()))?;
+    u32::from_str_radix(digits, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Option<String> {
+        decoded(text, Marks::of(text))
+    }
+
+    #[test]
+    fn disguises_are_taken_off() {
+        for disguised in [
+            "%3Cb%3E",
+            "%253Cb%253e",
+            "&lt;b&gt;",
+            "&#60;b&#x3E;",
+            "&#60b&#62",
+            "\\x3cb\\u003E",
+            "\\u{3c}b>",
+            "&amp;lt;b>",
+        ] {
+            assert_eq!(plain(disguised).as_deref(), Some("<b>"), "{disguised}");
+        }
+        assert_eq!(plain("%C3%BC %FF").as_deref(), Some("ü \u{fffd}"));
+    }
+
+    #[test]
+    fn other_texts_have_none() {
+        for text in
+            ["", "100 %", "%zz %", "a & b", "&unknown;", "&#;", "&#x;", "&#x110000;", "C:\\new", "\\u{", "\\x", "%2"]
+        {
+            assert_eq!(plain(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! How well the search for what must not be in a card works (CL-31, CL-32, CL-34): recall over a list of what must be
+//! found, precision over honest texts and over every published card. `docs/content-rules.md` holds the figures.
+//!
+//! The lists are in `tests/content/`. A broken bar in a text is a seam: it is taken out before the text is judged, so
+//! that no scanner of a code host takes the lists for leaked credentials.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::card::card as judge;
+use clresolve_verdict::profile::{DEFAULT, Profiles};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Where the texts of the lists are cut.
+const SEAM: char = '¦';
+
+/// The least share of a class that must be found, in percent.
+const LEAST_RECALL: usize = 98;
+
+/// The classes, with their codes and requirements.
+const CLASSES: [(&str, Code, &str); 3] = [
+    ("secret", Code::SecretInCard, "CL-31"),
+    ("private-address", Code::PrivateAddressInCard, "CL-32"),
+    ("script", Code::ScriptInCard, "CL-34"),
+];
+
+#[derive(Deserialize)]
+struct Case {
+    /// The class that must be found; empty for an honest text.
+    #[serde(default)]
+    class: String,
+    #[serde(default)]
+    kind: String,
+    member: String,
+    value: Value,
+}
+
+fn cases(list: &str) -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/content").join(list);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text.replace(SEAM, "")).expect("a list of cases")
+}
+
+/// What the content rules find in a card's `meta` with this member.
+fn found(member: &str, value: &Value) -> Vec<Reason> {
+    let document = json!({"meta": {member: value}}).to_string();
+    of_content(&Card::parse(document.as_bytes()).expect("strict JSON"))
+}
+
+fn of_content(card: &Card) -> Vec<Reason> {
+    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    let mut reasons = judge(card, &profile);
+    reasons.retain(|reason| CLASSES.iter().any(|(_, code, _)| reason.code == *code));
+    reasons
+}
+
+fn fails(reasons: &[Reason]) -> Vec<Code> {
+    reasons.iter().filter(|reason| reason.effect == Effect::Fail).map(|reason| reason.code).collect()
+}
+
+/// The rows of the document: class, texts, found, honest texts that fail.
+fn measured() -> Vec<String> {
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut missed = Vec::new();
+    for case in cases("positives.json") {
+        let (_, code, _) = CLASSES.iter().find(|(class, ..)| *class == case.class).expect("a known class");
+        let is_found = fails(&found(&case.member, &case.value)).contains(code);
+        let (all, right) = counts.entry(case.class.clone()).or_default();
+        *all += 1;
+        *right += usize::from(is_found);
+        if !is_found {
+            missed.push(format!("{}, {}: {} = {}", case.class, case.kind, case.member, case.value));
+        }
+    }
+    println!("missed:\n{}", missed.join("\n"));
+    let honest = cases("negatives.json");
+    let mut wrong: BTreeMap<Code, usize> = BTreeMap::new();
+    for case in &honest {
+        for code in fails(&found(&case.member, &case.value)) {
+            println!("honest text fails with {code}: {} = {}", case.member, case.value);
+            *wrong.entry(code).or_default() += 1;
+        }
+    }
+    let row = |(class, code, requirement): &(&str, Code, &str)| {
+        let (all, right) = counts[*class];
+        assert!(right * 100 >= all * LEAST_RECALL, "{class}: {right} of {all} found");
+        let (false_alarms, percent) = (wrong.get(code).copied().unwrap_or(0), right * 100 / all);
+        format!("| {requirement} | `{code}` | {all} | {right} ({percent} %) | {} | {false_alarms} |", honest.len())
+    };
+    CLASSES.iter().map(row).collect()
+}
+
+#[test]
+fn recall_and_precision_are_those_of_the_document() {
+    let rows = measured();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/content-rules.md");
+    let document = fs::read_to_string(path).expect("docs/content-rules.md");
+    for row in rows {
+        assert!(document.contains(&row), "docs/content-rules.md lacks the row\n{row}");
+    }
+}
+
+#[test]
+fn no_honest_text_fails() {
+    let honest = cases("negatives.json");
+    assert!(honest.len() >= 120, "{}", honest.len());
+    for case in honest {
+        let reasons = found(&case.member, &case.value);
+        assert_eq!(fails(&reasons), [], "{} = {}", case.member, case.value);
+    }
+}
+
+/// The lists are of use only as long as they are long, and no case stands in them twice.
+#[test]
+fn the_lists_are_long_and_without_repetition() {
+    let cases = cases("positives.json");
+    assert!(cases.len() >= 120, "{}", cases.len());
+    for (at, case) in cases.iter().enumerate() {
+        let twin = cases[..at].iter().find(|other| (&other.member, &other.value) == (&case.member, &case.value));
+        assert!(twin.is_none(), "{} {} = {}", case.kind, case.member, case.value);
+    }
+}
+
+fn json_files(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            json_files(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            all.push(path);
+        }
+    }
+}
+
+/// Every JSON object of the corpus whose system publishes cards, by the three rules alone. Samples of other systems name
+/// hosts of their own machine and of `.test`, which are not public.
+#[test]
+fn no_published_card_fails() {
+    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS").map(PathBuf::from) else { return };
+    let (mut files, mut wrong, mut judged) = (Vec::new(), Vec::new(), 0);
+    for system in ["commandlayer", "aevum", "anypoint", "orloj", "a2a"] {
+        json_files(&corpus.join(system), &mut files);
+    }
+    for path in files {
+        let Ok(card) = Card::parse(&fs::read(&path).expect("a file")) else { continue };
+        judged += 1;
+        let is_sample = !path.starts_with(corpus.join("commandlayer"));
+        for reason in of_content(&card).into_iter().filter(|reason| reason.effect == Effect::Fail) {
+            let host = reason.observed.unwrap_or_default();
+            if !(is_sample
+                && reason.code == Code::PrivateAddressInCard
+                && (host == "localhost" || host.ends_with(".test")))
+            {
+                wrong.push(format!("{}: {} at {:?}: {host}", path.display(), reason.code, reason.place));
+            }
+        }
+    }
+    assert!(judged > 200 && wrong.is_empty(), "{judged} documents\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_prose_mentions_warns_and_takes_no_room_of_what_fails() {
+    let warned = |reasons: &[Reason]| reasons.iter().filter(|reason| reason.effect == Effect::Warn).count();
+    let mentioned = found("note", &json!("the parser 10.0.0.1 is new"));
+    assert_eq!((fails(&mentioned), warned(&mentioned)), (vec![], 1));
+    let many: Vec<Value> = (0..100).map(|at| json!(format!("parser 10.0.0.{at}"))).collect();
+    let both = found("list", &json!([many, "http://10.0.0.1/"]));
+    assert_eq!((fails(&both), warned(&both)), (vec![Code::PrivateAddressInCard], 15));
+    let same = found("note", &json!("the parser 10.0.0.1 is at http://10.0.0.2/"));
+    assert_eq!((fails(&same), warned(&same)), (vec![Code::PrivateAddressInCard], 0));
+}

@@ -1,0 +1,47 @@
+//! Ledgers in files and on standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+
+use crate::ledger::{Lambda, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use crate::text::Foreign;
+
+/// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
+/// what was read.
+pub(super) fn projection(
+    file: &Path,
+    at: Timestamp,
+    lambda: Lambda,
+) -> anyhow::Result<Result<Projection, LedgerError>> {
+    let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
+    let mut ledger = Ledger::default();
+    let read = if file == Path::new("-") {
+        read(io::stdin().lock(), &mut ledger)
+    } else {
+        read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
+    };
+    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, lambda)))
+}
+
+/// Most lines, empty ones among them: a ledger without records must end, too.
+const MAX_LINES: usize = 2 * MAX_RECORDS;
+
+/// Pushes every line. The outer error is that of reading, the inner one that of what was read.
+fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), LedgerError>> {
+    let mut line = Vec::new();
+    for _ in 0..MAX_LINES {
+        line.clear();
+        // A longer line is cut, and then too long for the ledger.
+        if from.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
+            return Ok(Ok(()));
+        }
+        if let Err(refused) = ledger.push(&line) {
+            return Ok(Err(refused));
+        }
+    }
+    Ok(Err(LedgerError::TooMany { line: MAX_LINES + 1, what: "lines", limit: MAX_LINES }))
+}
