@@ -19,6 +19,8 @@ use crate::verdict::{State, Verdict};
 struct Decision<'v> {
     name: &'v str,
     verb: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'v str>,
     decision: &'static str,
     code: Option<&'static str>,
     state: State,
@@ -40,10 +42,10 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
-    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref());
+    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
-    let (name, verb) = (args.name.as_str(), args.verb.as_deref());
-    let said = Decision { name, verb, decision, code, state: verdict.state, verdict: &verdict.id };
+    let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
+    let said = Decision { name, verb, network, decision, code, state: verdict.state, verdict: &verdict.id };
     results.push(&said, |format| match (format, code) {
         (Format::Text, Some(code)) => {
             format!("deny: {code}\n{}\n`clresolve explain {code}` says more.\n", Foreign::new(because(verdict, code)))

@@ -17,7 +17,7 @@ const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256")
 
 /// The answer by a verdict: 200 unless the configuration objects.
 pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, verb: Option<&str>) -> Response {
-    let objection = gate.policy().objection(resolution, verb);
+    let objection = gate.policy().objection(resolution, verb, None);
     let verdict = resolution.verdict();
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();

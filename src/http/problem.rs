@@ -98,7 +98,11 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Overloaded | Refusal::Draining | Refusal::ResourcesUnreadable => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
-        Refusal::DeadlinePassed | Refusal::ProofTooWeak | Refusal::VerbNotImplemented => StatusCode::FORBIDDEN,
+        Refusal::DeadlinePassed
+        | Refusal::ProofTooWeak
+        | Refusal::VerbNotImplemented
+        | Refusal::VerbWithoutEntry
+        | Refusal::NetworkNotListed => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

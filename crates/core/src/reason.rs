@@ -341,6 +341,9 @@ registry! {
     StatusDeprecated "status-deprecated" Warn Card "CL-9" Publisher false
         "The card is deprecated."
         "The publisher marks the agent as deprecated. Look for its successor.";
+    StatusWithdrawn "status-withdrawn" Warn Card "CL-9" Publisher false
+        "The publisher has withdrawn the agent."
+        "status says revoked, disabled, retired, suspended, compromised or withdrawn. The binding may be real all the same, so this is a warning; the gate denies it unless gate.deny is set without it. Look for another agent.";
     StatusRevoked "status-revoked" Fail Card "CL-9" Publisher false
         "The card is revoked."
         "The publisher has taken the card back. Only profiles whose release line knows such a word give this code.";

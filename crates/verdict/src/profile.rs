@@ -184,6 +184,18 @@ pub struct StatusWords {
     /// Words by which the publisher takes the card back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
+    /// Words by which the publisher withdraws the agent: a warning, which the gate denies. The same in every release
+    /// line that names no others.
+    #[serde(default = "withdrawn", skip_serializing_if = "is_withdrawn")]
+    pub withdrawn: Vec<String>,
+}
+
+fn withdrawn() -> Vec<String> {
+    ["revoked", "disabled", "retired", "suspended", "compromised", "withdrawn"].map(str::to_owned).into()
+}
+
+fn is_withdrawn(words: &Vec<String>) -> bool {
+    *words == withdrawn()
 }
 
 /// Every profile at hand, with the manifests and schemas that they refer to.

@@ -63,8 +63,9 @@ pub(in crate::cli) struct CardArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The gate denies a verdict that is not trusted, a proof by one endpoint that is not
-your own, a warning that the key gate.deny names, and a verb that the card does not
-implement.
+your own, a warning that the key gate.deny names, a verb that the card does not
+implement or names no entry for (the key gate.verbs), and a network that it does not
+list.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:
@@ -75,6 +76,9 @@ pub(in crate::cli) struct GateArgs {
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: Option<String>,
+    /// The network to be paid on (CAIP-2, such as eip155:1)
+    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::network)]
+    pub(in crate::cli) network: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]

@@ -41,6 +41,10 @@ pub enum Refusal {
     ProofTooWeak,
     /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
+    /// The agent implements the verb, but its entry serves another one.
+    VerbWithoutEntry,
+    /// The verdict is trusted, but the card does not list the network.
+    NetworkNotListed,
     /// There is no card under this path.
     CardAbsent,
     /// The resources that cards are generated from cannot be read.
@@ -51,7 +55,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::RequestMalformed,
         Self::RequestTimeout,
         Self::HeadTooLarge,
@@ -68,6 +72,8 @@ impl Refusal {
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
+        Self::VerbWithoutEntry,
+        Self::NetworkNotListed,
         Self::CardAbsent,
         Self::ResourcesUnreadable,
         Self::InternalError,
@@ -108,6 +114,10 @@ impl Refusal {
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
+            Self::VerbWithoutEntry => {
+                ("verb-without-entry", "The agent's entry serves its primary verb, which is another one.")
+            }
+            Self::NetworkNotListed => ("network-not-listed", "The card does not list the network."),
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")

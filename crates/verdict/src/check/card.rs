@@ -85,13 +85,15 @@ fn class(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// CL-9.
+/// CL-9. A word of withdrawal counts in any case: what is meant as one must not pass for an unknown word.
 fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
     let words = profile.status();
     if among(&words.revoked) {
         found.add(observed(Code::StatusRevoked, "/status", status));
+    } else if words.withdrawn.iter().any(|word| word.eq_ignore_ascii_case(status)) {
+        found.add(observed(Code::StatusWithdrawn, "/status", status));
     } else if among(&words.deprecated) {
         found.add(observed(Code::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
@@ -131,8 +133,8 @@ fn networks(card: &Card, found: &mut Findings) {
     }
 }
 
-/// CAIP-2: `namespace:reference`.
-fn is_caip2(text: &str) -> bool {
+/// Whether this is a CAIP-2 identifier: `namespace:reference`.
+pub fn is_caip2(text: &str) -> bool {
     let Some((namespace, reference)) = text.split_once(':') else {
         return false;
     };
@@ -308,6 +310,8 @@ mod tests {
             ("class", json!("free"), "class-unknown"),
             ("status", json!("sleeping"), "status-unknown"),
             ("status", json!("deprecated"), "status-deprecated"),
+            ("status", json!("revoked"), "status-withdrawn"),
+            ("status", json!("Compromised"), "status-withdrawn"),
             ("implements", json!([]), "implements-empty"),
             ("implements", json!(["summarize", 5]), "implements-empty"),
             ("networks", json!([]), "networks-empty"),
