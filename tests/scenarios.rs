@@ -204,7 +204,7 @@ fn every_requirement_is_named() {
         };
         let scope: BTreeSet<String> = numbers("CL", 1..=60)
             .chain(numbers("CL", 65..=66))
-            .chain(numbers("CL", 70..=71))
+            .chain(numbers("CL", 69..=74))
             .chain(numbers("PC", 1..=5))
             .chain(numbers("PC", 10..=10))
             .chain(numbers("X", 1..=9))

@@ -145,6 +145,8 @@ pub(crate) struct Seen {
     pub(crate) version: String,
     /// Text whose digest is that of the card.
     pub(crate) card: String,
+    /// Members of the card that later ones are held against.
+    pub(crate) edition: Option<Value>,
     /// Values of records, by key.
     #[serde(default)]
     pub(crate) records: BTreeMap<String, String>,

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use clresolve::card::Card;
 use clresolve::clock::Clock;
 use clresolve::config::{BlockSelector, Config, Endpoint};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
+use clresolve::evidence::edition::Edition;
 use clresolve::http::Server;
 use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
@@ -129,7 +131,14 @@ impl Stage {
                 let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
                 let card = Some((seen.version.clone(), digest(&seen.card)));
-                store.remember(&place, &Sighting { block: seen.block, card, records }).expect("the disk has room");
+                let edition = seen.edition.as_ref().map(|document| {
+                    let bytes = document.to_string();
+                    let card = Card::parse(bytes.as_bytes()).expect("a card");
+                    Edition::of(&card, Digest::of(bytes.as_bytes()))
+                });
+                store
+                    .remember(&place, &Sighting { block: seen.block, card, records, edition })
+                    .expect("the disk has room");
             }
         }
         config.memory.path = Some(path);

@@ -36,12 +36,14 @@ pub struct Rules<'r> {
     pub profile: &'r Profile,
     /// The same agent's card of an earlier version, for the rules on change.
     pub previous: Option<&'r Card>,
+    /// Its bytes, where they are at hand: CommandLayer's rules on change go by them.
+    pub previous_bytes: Option<&'r [u8]>,
 }
 
 impl<'r> Rules<'r> {
     /// The rules of a profile, without an earlier card.
     pub const fn of(profile: &'r Profile) -> Self {
-        Self { profile, previous: None }
+        Self { profile, previous: None, previous_bytes: None }
     }
 }
 

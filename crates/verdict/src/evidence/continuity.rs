@@ -6,6 +6,7 @@ use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 
 use super::Evidence;
+use super::edition::Edition;
 use crate::card::Card;
 use clresolve_core::digest::Digest;
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -74,6 +75,9 @@ pub struct History {
     pub versions: Vec<SeenVersion>,
     /// The records of the Agent-Card specification, by key.
     pub records: BTreeMap<String, SeenRecord>,
+    /// The latest card that followed the one before it as a later card must; that of the first sighting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Edition>,
 }
 
 /// A version of a card, as it was first seen.
@@ -107,6 +111,8 @@ pub struct Sighting {
     pub card: Option<(String, String)>,
     /// Digest of each record, by key.
     pub records: BTreeMap<String, String>,
+    /// What later cards are held against.
+    pub edition: Option<Edition>,
 }
 
 impl Sighting {
@@ -116,9 +122,9 @@ impl Sighting {
         let records = record_digests(&evidence.found()?.records);
         let bytes = evidence.card_bytes()?;
         let card = Card::parse(bytes).ok()?;
-        let version = card.version().and_then(as_version);
-        let card = version.map(|version| (version.to_string(), Digest::of(bytes).to_string()));
-        Some(Self { block, card, records })
+        let edition = Edition::of(&card, Digest::of(bytes));
+        let card = edition.version.clone().map(|version| (version, edition.card.clone()));
+        Some(Self { block, card, records, edition: Some(edition) })
     }
 }
 
@@ -164,12 +170,14 @@ impl History {
             let mut first = Self { first_block: sighting.block, last_block: sighting.block, ..Self::default() };
             first.add_version(sighting);
             first.add_records(sighting);
+            first.latest.clone_from(&sighting.edition);
             return Some(first);
         }
         let since = sighting.block.checked_sub(self.last_block)?;
         let mut next = self.clone();
         next.add_version(sighting);
         next.add_records(sighting);
+        next.add_edition(sighting);
         if next == *self && since < SIGHTING_STEP {
             return None;
         }
@@ -192,6 +200,14 @@ impl History {
             if let Some(at) = lowest.map(|(at, _)| at) {
                 self.versions.remove(at);
             }
+        }
+    }
+
+    /// A card that does not follow the latest one is not put in its place, so that what is wrong with it is said again.
+    fn add_edition(&mut self, sighting: &Sighting) {
+        let Some(now) = &sighting.edition else { return };
+        if self.latest.as_ref().is_none_or(|before| now.follows(before)) {
+            self.latest = Some(now.clone());
         }
     }
 
