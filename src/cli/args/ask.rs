@@ -165,6 +165,9 @@ pub(in crate::cli) struct AuditArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// An earlier report in its JSON form: cards that do not follow those in it are warned of
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) previous: Option<PathBuf>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
