@@ -252,6 +252,33 @@ mod tests {
         assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
     }
 
+    /// So the warning is given again, and ends with a proper card.
+    #[test]
+    fn a_card_that_does_not_follow_is_not_the_next_measure() {
+        let edition = |version: &str, updated_at: &str| Edition {
+            card: format!("{version} {updated_at}"),
+            version: Some(version.to_owned()),
+            updated_at: Some(updated_at.to_owned()),
+            binding: BTreeMap::new(),
+            verbs: [version.to_owned()].into(),
+        };
+        let seen = |block, edition: &Edition| Sighting {
+            edition: Some(edition.clone()),
+            ..sighting(block, "1.0.0", &block.to_string())
+        };
+        let [good, same_time, proper] = [("1.0.0", "2026-01-01"), ("1.1.0", "2026-01-01"), ("1.1.0", "2026-01-02")]
+            .map(|(version, day)| edition(version, &format!("{day}T00:00:00Z")));
+        let mut history = History::default();
+        for (block, card, latest) in
+            [(1, &good, &good), (2, &same_time, &good), (3, &proper, &proper), (4, &good, &proper)]
+        {
+            history = history.with(&seen(block, card)).expect("the records are new");
+            assert_eq!(history.latest.as_ref(), Some(latest), "block {block}");
+        }
+        let written = serde_json::to_string(&history).expect("JSON");
+        assert_eq!(serde_json::from_str::<History>(&written).expect("a history"), history);
+    }
+
     #[test]
     fn an_older_block_teaches_nothing() {
         assert_eq!(first().with(&sighting(99, "2.0.0", "b")), None);
