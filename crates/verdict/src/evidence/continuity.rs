@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 
 use super::Evidence;
 use super::edition::Edition;
+pub use super::edition::as_version;
 use crate::card::Card;
 use clresolve_core::digest::Digest;
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -14,10 +14,6 @@ use clresolve_core::records::{Key, Record, RecordSet};
 /// Most versions remembered of one name. An honest card has a handful; a publisher who makes more loses the lowest of
 /// their own, under which nothing can be slipped in: it is below the highest, and that is a rollback.
 pub const MAX_VERSIONS: usize = 32;
-
-/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
-/// honest one, the digest is.
-const MAX_PRERELEASE_BYTES: usize = 64;
 
 /// How many blocks pass before it is written down again that nothing has changed: about an hour.
 const SIGHTING_STEP: u64 = 300;
@@ -126,19 +122,6 @@ impl Sighting {
         let card = edition.version.clone().map(|version| (version, edition.card.clone()));
         Some(Self { block, card, records, edition: Some(edition) })
     }
-}
-
-/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
-/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
-pub fn as_version(text: &str) -> Option<Version> {
-    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
-    let pre = if pre.len() > MAX_PRERELEASE_BYTES {
-        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
-        Prerelease::new(&digest).expect("letters, digits and a hyphen")
-    } else {
-        pre
-    };
-    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
 }
 
 /// The digest of each record of the Agent-Card specification, by key.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::continuity::as_version;
 use crate::card::{Card, instant};
 use clresolve_core::digest::Digest;
 use clresolve_core::text::excerpt;
@@ -15,6 +15,10 @@ const BINDING: [&str; 3] = ["owner", "entry", "schemas"];
 
 /// Most verbs of a card that are kept. A layer has a dozen or so.
 const MAX_VERBS: usize = 64;
+
+/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
+/// honest one, the digest is.
+const MAX_PRERELEASE_BYTES: usize = 64;
 
 /// What matters of a card when it is followed by another one. Small, whatever the card holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,4 +74,17 @@ impl Edition {
         let removed = self.verbs.difference(&next.verbs).map(|verb| format!("the verb {verb} was removed"));
         changed.map(|name| format!("{name} changed")).chain(removed).collect()
     }
+}
+
+/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
+/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
+pub fn as_version(text: &str) -> Option<Version> {
+    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
+    let pre = if pre.len() > MAX_PRERELEASE_BYTES {
+        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
+        Prerelease::new(&digest).expect("letters, digits and a hyphen")
+    } else {
+        pre
+    };
+    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
 }
