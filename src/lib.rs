@@ -71,6 +71,7 @@ pub use clresolve_core::reason;
 pub mod verdict {
     pub use clresolve_core::state::*;
     pub use clresolve_verdict::gate::*;
+    pub use clresolve_verdict::incident::{Incident, IncidentKind};
     pub use clresolve_verdict::trust::*;
     pub use clresolve_verdict::verdict::*;
 }

@@ -19,7 +19,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::drift::{Agreement, Drift, TxtLine};
 pub use self::resolution::Draft;
+use crate::card::Card;
+use crate::check::edition;
 use crate::digest::Digest;
+use crate::evidence::edition::Edition;
+use crate::reason;
 use crate::reason::{Code, Effect, Reason};
 use crate::text::{clipped, excerpt};
 use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
@@ -195,6 +199,9 @@ pub struct Row {
     pub checked_at: String,
     /// `id` of the verdict; absent if the line could not be read as a name.
     pub verdict: Option<String>,
+    /// What a later audit holds the card against; of a trusted name alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edition: Option<Edition>,
 }
 
 impl Row {
@@ -214,7 +221,32 @@ impl Row {
             block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
             checked_at: verdict.freshness.checked_at.clone(),
             verdict: Some(verdict.id.clone()),
+            edition: None,
         }
+    }
+
+    /// The row with the proven card, where there is one.
+    #[must_use]
+    pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
+        let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
+        self.edition = card.map(|(card, digest)| Edition::of(&card, digest));
+        self
+    }
+
+    /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
+    pub fn hold_against(&mut self, before: &Edition) {
+        let Some(now) = &self.edition else { return };
+        for reason in edition::since(before, now) {
+            if self.reasons.iter().any(|known| known.code == reason.code) {
+                continue;
+            }
+            if self.reasons.len() < MAX_REASONS_PER_ROW {
+                self.reasons.push(reason);
+            } else {
+                self.more_reasons += 1;
+            }
+        }
+        reason::sort(&mut self.reasons);
     }
 
     /// The row of a line that cannot be read as a name: `start` is the part to show, `why` the cause.
@@ -233,6 +265,7 @@ impl Row {
             block: None,
             checked_at,
             verdict: None,
+            edition: None,
         }
     }
 

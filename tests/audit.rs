@@ -242,3 +242,43 @@ fn keeps_what_was_judged(signal: &str) {
 fn report_at(path: &Path) -> Value {
     json_of(&std::fs::read(path).expect("the report is written"))
 }
+
+/// CL-69, between two audits.
+#[test]
+fn a_card_is_held_against_that_of_an_earlier_audit() {
+    const NAMES: &[u8] = b"summarizeagent.eth\nraw-cid.eth\nchecksum-mismatch.eth\n";
+    let first = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let mut report = json_of(&first.stdout);
+    let codes = |report: &Value| -> Vec<Vec<String>> {
+        let of_row = |row: &Value| {
+            let reasons = row["reasons"].as_array().expect("a list").iter();
+            reasons.map(|reason| reason["code"].as_str().expect("a code").to_owned()).collect()
+        };
+        report["rows"].as_array().expect("a list").iter().map(of_row).collect()
+    };
+    assert_eq!(codes(&report), [vec![], vec![], vec!["checksum-mismatch".to_owned()]]);
+    assert_eq!(report["rows"][2]["edition"], Value::Null, "the card is not proven");
+
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("earlier.json");
+    let again = |report: &Value| {
+        std::fs::write(&file, report.to_string()).unwrap();
+        let previous = file.to_str().unwrap();
+        let options = ["--format", "json", "--depth", "identity", "--timeout", "2m", "--previous", previous];
+        json_of(&run(NAMES, &options).stdout)
+    };
+    assert_eq!(codes(&again(&report)), codes(&report), "the same cards");
+
+    let other = format!("sha256:{}", "0".repeat(64));
+    for member in ["/rows/0/edition/card", "/rows/0/edition/binding/owner", "/rows/1/edition/card"] {
+        *report.pointer_mut(member).expect("it is there") = other.clone().into();
+    }
+    let compared = again(&report);
+    let both = ["updated-at-not-advanced", "version-not-raised"].map(str::to_owned);
+    assert_eq!(codes(&compared)[..2], [both.to_vec(), both[..1].to_vec()]);
+    assert_eq!(compared["rows"][0]["state"], "trusted");
+    assert_eq!(compared["reasons"][1]["code"], "updated-at-not-advanced");
+
+    let none = run(NAMES, &["--previous", "/nonexistent"]);
+    assert_eq!(code(&none), Some(2));
+}

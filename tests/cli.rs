@@ -53,6 +53,39 @@ fn err(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("stderr is UTF-8")
 }
 
+/// CL-68. The events name the verdict that is printed, and no line of them acts on a terminal.
+#[test]
+fn incidents_are_events_that_a_machine_reads() {
+    for (name, expected) in [
+        ("cid-mismatch.eth", &[("cid-mismatch", "content-mismatch")][..]),
+        ("host-changed.eth", &[("checksum-mismatch", "content-mismatch"), ("cid-mismatch", "content-mismatch")]),
+        ("unsafe-characters.eth", &[("txt-unsafe-characters", "malicious")]),
+        ("missing-owner.eth", &[]),
+        ("summarizeagent.eth", &[]),
+    ] {
+        let asked = ["--sandbox", "--timeout", "2m", "verify", name, "-o", "json"];
+        let output =
+            binary().args(asked).env("RUST_LOG", "clresolve::incident=info").output().expect("the binary runs");
+        let verdict: Value = serde_json::from_str(out(&output)).expect("a verdict");
+        let events: Vec<Value> = err(&output)
+            .lines()
+            .filter_map(|line| line.split_once("clresolve::incident: "))
+            .map(|(_, json)| serde_json::from_str(json).expect("the message is JSON"))
+            .collect();
+        let said: Vec<_> =
+            events.iter().map(|event| (event["code"].as_str().unwrap(), event["kind"].as_str().unwrap())).collect();
+        assert_eq!(said, expected, "{name}");
+        for event in &events {
+            assert_eq!((&event["name"], &event["verdict"]), (&name.into(), &verdict["id"]));
+            assert_eq!(event["block_hash"], verdict["anchor"]["block"]["hash"]);
+            let of_code = |reason: &&Value| reason["code"] == event["code"] && reason["where"] == event["where"];
+            let reason = verdict["reasons"].as_array().expect("a list").iter().find(of_code).expect("its reason");
+            assert_eq!((&reason["expected"], &reason["observed"]), (&event["expected"], &event["observed"]), "{name}");
+        }
+        assert!(err(&output).chars().all(|c| c == '\n' || !clresolve::text::is_unsafe(c)), "{name}");
+    }
+}
+
 fn corpus() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
         println!("skipped: CLRESOLVE_CORPUS is not set");

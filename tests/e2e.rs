@@ -185,6 +185,7 @@ fn an_audit_of_the_cards_before_the_release() {
                     ("fail", "entry-version-noncompliant", 3),
                     ("fail", "schema-mirror-placeholder", 3),
                     ("unknown", "schema-unpinned", 13),
+                    ("warn", "card-id-mismatch", 13),
                     ("warn", "single-rpc", 13),
                 ],
             },
@@ -212,10 +213,10 @@ fn an_audit_of_the_released_cards_and_documented_records() {
                     ("fail", "schema-mirror-placeholder", 3),
                     ("fail", "txt-missing", 2),
                     ("fail", "checksum-mismatch", 1),
-                    ("fail", "schema-txt-missing", 1),
                     ("fail", "txt-entry-mismatch", 1),
                     ("unknown", "cid-unproven", 1),
                     ("warn", "single-rpc", 14),
+                    ("warn", "schema-txt-missing", 1),
                 ],
             },
             Expected {
@@ -225,11 +226,11 @@ fn an_audit_of_the_released_cards_and_documented_records() {
                 reasons: &[
                     ("fail", "txt-missing", 2),
                     ("fail", "checksum-mismatch", 1),
-                    ("fail", "schema-txt-missing", 1),
                     ("fail", "txt-entry-mismatch", 1),
                     ("unknown", "cid-unproven", 1),
                     ("warn", "single-rpc", 14),
                     ("warn", "schema-mirror-placeholder", 3),
+                    ("warn", "schema-txt-missing", 1),
                 ],
             },
             Expected {
@@ -249,14 +250,15 @@ fn an_audit_of_the_released_cards_and_documented_records() {
                     ("unknown", "schema-unpinned", 13),
                     ("unknown", "cid-unproven", 1),
                     ("warn", "single-rpc", 14),
+                    ("warn", "card-id-mismatch", 13),
                 ],
             },
         ],
     );
     let (state, codes, pairs) = released.row("formatagent.eth");
-    let documented = ["txt-missing", "checksum-mismatch", "txt-entry-mismatch", "schema-txt-missing", "cid-unproven"];
+    let documented = ["txt-missing", "checksum-mismatch", "txt-entry-mismatch", "cid-unproven"];
     assert_eq!((state.as_str(), codes), ("untrusted", documented.map(str::to_owned).to_vec()));
-    assert_eq!(pairs, ["differ", "open", "open", "differ", "agree", "differ"]);
+    assert_eq!(pairs, ["differ", "open", "open", "differ", "agree", "agree"]);
     // A name of the registry that is no agent: there is no card that its records could differ from.
     let (state, codes, pairs) = released.row("runtime.commandlayer.eth");
     assert_eq!((state.as_str(), codes, pairs), ("untrusted", vec!["txt-missing".to_owned()], ["open"; 6]));
@@ -281,11 +283,12 @@ fn an_audit_of_the_hosted_cards() {
                     ("fail", "schema-txt-mismatch", 12),
                     ("fail", "schema-uri-not-canonical", 12),
                     ("fail", "entry-malformed", 10),
-                    ("fail", "schema-txt-missing", 10),
                     ("fail", "entry-version-noncompliant", 3),
                     ("fail", "schema-mirror-placeholder", 1),
                     ("unknown", "schema-unavailable", 12),
                     ("warn", "single-rpc", 13),
+                    ("warn", "card-id-mismatch", 12),
+                    ("warn", "schema-txt-missing", 10),
                 ],
             },
             Expected {
@@ -297,10 +300,11 @@ fn an_audit_of_the_hosted_cards() {
                     ("fail", "schema-txt-mismatch", 12),
                     ("fail", "schema-uri-not-canonical", 12),
                     ("fail", "entry-malformed", 10),
-                    ("fail", "schema-txt-missing", 10),
                     ("fail", "entry-version-noncompliant", 2),
                     ("unknown", "schema-unavailable", 12),
                     ("warn", "single-rpc", 13),
+                    ("warn", "card-id-mismatch", 12),
+                    ("warn", "schema-txt-missing", 10),
                     ("warn", "schema-mirror-placeholder", 1),
                 ],
             },
@@ -316,6 +320,7 @@ fn an_audit_of_the_hosted_cards() {
                     ("fail", "schema-uri-not-canonical", 1),
                     ("unknown", "schema-unpinned", 13),
                     ("warn", "single-rpc", 13),
+                    ("warn", "card-id-mismatch", 1),
                 ],
             },
         ],

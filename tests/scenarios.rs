@@ -15,7 +15,7 @@ use clresolve::sandbox::Sandbox;
 use clresolve::verdict::State;
 use serde_json::Value;
 use support::judge;
-use support::scenario::{Case, Setting};
+use support::scenario::{Ask, Case, Decision, Setting};
 use support::stage::{self, DaemonResponse, Printed, on_stage, table};
 
 /// Requirements of the checklist without a scenario, with the reason.
@@ -98,7 +98,7 @@ fn scenarios_hold_over_http() {
         for case in &cases {
             let Some(DaemonResponse { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
             let strangers_word = judge::codes_of(verdict).contains("single-rpc");
-            let denied = case.ask.setting.deny.iter().any(|code| case.ask.codes.contains(code));
+            let denied = case.ask.setting.denied().iter().any(|code| case.ask.codes.contains(code));
             let open = case.ask.state == State::Trusted && !strangers_word && !denied;
             let expected = (if open { 200 } else { 403 }, case.ask.state.as_str());
             if (*status, state.as_str()) != expected {
@@ -110,6 +110,43 @@ fn scenarios_hold_over_http() {
         }
         println!("not asked over HTTP (sessions, numbered blocks): {}", stage.scenarios.cases.len() - cases.len());
         report("over HTTP", cases.len(), &wrong);
+    });
+}
+
+/// Library, program and daemon decide alike.
+#[test]
+fn the_gate_decides_as_the_scenarios_say() {
+    on_stage(async |stage| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(|case| !case.ask.gate.is_empty()).collect();
+        assert!(cases.len() > 3);
+        let mut wrong = Vec::new();
+        for case in &cases {
+            let Ask { name, setting, .. } = &case.ask;
+            let config = stage.config(setting).await;
+            let file = folder.path().join(format!("{name}-{}.toml", wrong.len()));
+            config.save(&file).expect("the folder can be written");
+            let resolver = stage.resolver(setting).await;
+            let resolution = resolver.resolve(name).await;
+            let daemon = stage.daemon(setting).await;
+            for Decision { verb, network, code } in &case.ask.gate {
+                let (verb, network) = (verb.as_deref(), network.as_deref());
+                let by_library = config.gate.policy().objection(&resolution, verb, network).map(str::to_owned);
+                let mut said =
+                    vec![("library", by_library), ("program", stage::gate(&file, name, verb, network).await)];
+                if network.is_none() {
+                    said.push(("daemon", stage::gate_over_http(&client, daemon, name, verb).await));
+                }
+                for (face, found) in said.into_iter().filter(|(_, found)| found != code) {
+                    wrong.push(format!(
+                        "{} {verb:?} {network:?}\n    {face}: expected {code:?}, found {found:?}",
+                        case.id
+                    ));
+                }
+            }
+        }
+        report("decisions of the gate", cases.len(), &wrong);
     });
 }
 
@@ -167,6 +204,7 @@ fn every_requirement_is_named() {
         };
         let scope: BTreeSet<String> = numbers("CL", 1..=60)
             .chain(numbers("CL", 65..=66))
+            .chain(numbers("CL", 69..=74))
             .chain(numbers("PC", 1..=5))
             .chain(numbers("PC", 10..=10))
             .chain(numbers("X", 1..=9))

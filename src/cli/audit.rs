@@ -1,11 +1,14 @@
 //! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::args::{AuditArgs, ReportFormat};
@@ -16,8 +19,10 @@ use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
+use crate::evidence::edition::Edition;
 use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
 use crate::resolve::Resolver;
+use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
@@ -32,6 +37,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let list = names::open(&args.names)?;
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(asked_to_stop());
+    let earlier = args.previous.as_deref().map(earlier).transpose()?.unwrap_or_default();
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
@@ -40,7 +46,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut kept = RowWriter::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .map(|line| judged(&world.resolver, line))
+            .map(|line| judged(&world.resolver, line, &earlier))
             .buffered(usize::from(args.concurrency))
     );
     let ending = loop {
@@ -128,9 +134,40 @@ fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>>
     receiver
 }
 
-async fn judged(resolver: &Resolver, line: Result<Line, NamesError>) -> anyhow::Result<Row> {
+/// The proven cards of an earlier audit, by name.
+type Earlier = HashMap<String, Edition>;
+
+/// Longest report that is read, in bytes: that of some hundred thousand names. Of each name only the edition is kept.
+const MAX_REPORT_BYTES: u64 = 1 << 30;
+
+/// Reads the report of an earlier audit, in its JSON form.
+fn earlier(file: &Path) -> anyhow::Result<Earlier> {
+    #[derive(Deserialize)]
+    struct Document {
+        rows: Vec<Name>,
+    }
+    #[derive(Deserialize)]
+    struct Name {
+        normalized: Option<String>,
+        edition: Option<Edition>,
+    }
+    let shown = || format!("--previous {}", Foreign::new(&file.display().to_string()));
+    let opened = File::open(file).with_context(shown)?;
+    let report: Document = serde_json::from_reader(BufReader::new(opened.take(MAX_REPORT_BYTES)))
+        .with_context(|| format!("{}: not the report of an audit in its JSON form", shown()))?;
+    Ok(report.rows.into_iter().filter_map(|row| row.normalized.zip(row.edition)).collect())
+}
+
+async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: &Earlier) -> anyhow::Result<Row> {
     let row = match line? {
-        Line::Name { line, name } => Row::of(line, resolver.resolve(&name).await.verdict()),
+        Line::Name { line, name } => {
+            let resolution = resolver.resolve(&name).await;
+            let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
+            if let Some(before) = row.normalized.as_ref().and_then(|name| earlier.get(name)) {
+                row.hold_against(before);
+            }
+            row
+        }
         Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
     };
     Ok(row)

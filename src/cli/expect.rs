@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::hint;
+use crate::check::card::is_caip2;
 use crate::name::EnsName;
 use crate::text::Foreign;
 use crate::verdict::{Identity, State, Verdict};
@@ -17,6 +18,9 @@ pub(super) struct ExpectArgs {
     /// The card implements this verb
     #[arg(long, value_name = "VERB")]
     expect_verb: Option<String>,
+    /// The card lists this network (CAIP-2, such as eip155:1)
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    expect_network: Option<String>,
     /// The x402 entry is exactly this
     #[arg(long, value_name = "ENTRY")]
     expect_entry: Option<String>,
@@ -35,6 +39,9 @@ impl ExpectArgs {
         let wrong = [
             self.expect_owner.as_ref().and_then(|expected| wrong_owner(expected, identity)),
             self.expect_verb.as_ref().and_then(|expected| wrong_verb(expected, identity)),
+            self.expect_network
+                .as_ref()
+                .and_then(|expected| missing("network", expected, identity.map(|i| &i.networks))),
             self.expect_entry.as_ref().and_then(|expected| {
                 differs("entry", expected, identity.and_then(|i| i.entry.as_deref()).unwrap_or_default())
             }),
@@ -63,15 +70,17 @@ fn wrong_owner(expected: &str, identity: Option<&Identity>) -> Option<String> {
 }
 
 fn wrong_verb(expected: &str, identity: Option<&Identity>) -> Option<String> {
+    let clause = missing("verb", expected, identity.map(|i| &i.verbs))?;
     let verbs = identity.map(|i| i.verbs.as_slice()).unwrap_or_default();
-    if verbs.iter().any(|verb| verb == expected) {
-        return None;
-    }
-    let clause = differs("verb", expected, &verbs.join(", "))?;
     Some(match hint::on_verb(expected, verbs) {
         Some(hint) => format!("{clause} ({hint})"),
         None => clause,
     })
+}
+
+fn missing(what: &str, expected: &str, listed: Option<&Vec<String>>) -> Option<String> {
+    let listed = listed.map(Vec::as_slice).unwrap_or_default();
+    if listed.iter().any(|item| item == expected) { None } else { differs(what, expected, &listed.join(", ")) }
 }
 
 fn differs(what: &str, expected: &str, observed: &str) -> Option<String> {
@@ -84,6 +93,14 @@ fn differs(what: &str, expected: &str, observed: &str) -> Option<String> {
 
 fn owner(text: &str) -> Result<String, String> {
     EnsName::parse(text).map(|name| name.as_str().to_owned()).map_err(|e| Foreign::new(&e.to_string()).to_string())
+}
+
+/// A CAIP-2 identifier, so that a slip of the asker is not taken for a defect of the agent.
+pub(super) fn network(text: &str) -> Result<String, String> {
+    if is_caip2(text) {
+        return Ok(text.to_owned());
+    }
+    Err("expected a CAIP-2 identifier, such as eip155:1".to_owned())
 }
 
 fn sha256(text: &str) -> Result<String, String> {
@@ -110,6 +127,7 @@ mod tests {
         let args = ExpectArgs {
             expect_owner: Some("commandlayer.eth".to_owned()),
             expect_verb: Some("summarize".to_owned()),
+            expect_network: Some("eip155:1".to_owned()),
             expect_entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
             expect_sha256: Some(sha256(&format!("sha256:{}", "AB".repeat(32))).unwrap()),
         };
@@ -134,13 +152,15 @@ mod tests {
         let args = ExpectArgs {
             expect_owner: Some("other.eth".to_owned()),
             expect_verb: Some("translate".to_owned()),
+            expect_network: Some("eip155:8453".to_owned()),
             expect_entry: Some("x402://summarizeagent.eth/summarize/v2".to_owned()),
             expect_sha256: Some("00".repeat(32)),
         };
         let unmet = args.unmet(&trusted());
-        assert_eq!(unmet.len(), 4);
+        assert_eq!(unmet.len(), 5);
         assert_eq!(unmet[0], "its owner is commandlayer.eth, not other.eth");
         assert_eq!(unmet[1], "its verb is summarize, not translate");
+        assert_eq!(unmet[2], "its network is eip155:1, not eip155:8453");
     }
 
     #[test]

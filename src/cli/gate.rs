@@ -20,6 +20,8 @@ use crate::verdict::{State, Verdict};
 struct Decision<'v> {
     name: &'v str,
     verb: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'v str>,
     decision: &'static str,
     code: Option<&'static str>,
     state: State,
@@ -43,11 +45,11 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
-    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref());
+    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
-    let (name, verb) = (args.name.as_str(), args.verb.as_deref());
+    let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
     let entry = verdict.identity.as_ref().and_then(|agent| agent.entry.as_deref()).filter(|_| code.is_none());
-    let answer = Decision { name, verb, decision, code, state: verdict.state, entry, verdict: &verdict.id };
+    let answer = Decision { name, verb, network, decision, code, state: verdict.state, entry, verdict: &verdict.id };
     results.push(&answer, |format| match (format, code) {
         (Format::Text, Some(code)) => {
             let because = Foreign::new(because(verdict, code));

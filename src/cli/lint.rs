@@ -48,7 +48,12 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
         let previous = args.previous.as_deref().map(previous).transpose()?;
         let ledger = args.ledger.as_deref().map(figures).transpose()?;
-        let rules = Rules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..Rules::of(&profile) };
+        let rules = Rules {
+            previous: previous.as_ref().map(|(card, _)| card),
+            previous_bytes: previous.as_ref().map(|(_, bytes)| bytes.as_slice()),
+            ledger: ledger.as_ref(),
+            ..Rules::of(&profile)
+        };
         if args.fix {
             if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
                 bail!("--fix: expected files, which it writes anew; {} cannot be fixed", Foreign::new(&shown(other)));
@@ -68,10 +73,12 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The card of the version before.
-fn previous(file: &Path) -> anyhow::Result<Card> {
+/// The card of the version before, and its bytes.
+fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
     let name = file.display().to_string();
-    Card::parse(&read(file)?).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))
+    let bytes = read(file)?;
+    let card = Card::parse(&bytes).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))?;
+    Ok((card, bytes))
 }
 
 /// The figures of a ledger as of now.

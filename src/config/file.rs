@@ -287,10 +287,10 @@ file = "commons.json"
         let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
         assert_eq!(
             detail,
-            "unknown field `dedline`, did you mean `deadline`? expected one of `listen`, `deadline`, `deny`, `min-proof`"
+            "unknown field `dedline`, did you mean `deadline`? expected one of `listen`, `deadline`, `deny`, `min-proof`, `verbs`"
         );
         let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
-        assert_eq!(detail, "unknown field `xyz`, expected one of `listen`, `deadline`, `deny`, `min-proof`");
+        assert_eq!(detail, "unknown field `xyz`, expected one of `listen`, `deadline`, `deny`, `min-proof`, `verbs`");
         let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
         assert_eq!((line, key.as_str()), (2, "timeout"));
         assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");

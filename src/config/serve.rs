@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GatePolicy, GateVerbs};
 
 use super::Grade;
 use super::keys::{One, OrNone, table};
@@ -75,16 +75,18 @@ table! {
     listen: Option<SocketAddr> = None, [with = "OrNone::<Listener>"];
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
-    /// Warnings on which it refuses, although the verdict is trusted.
-    deny: Vec<Code> = Vec::new(), [deserialize_with = "warnings"];
+    /// Warnings on which it refuses, although the verdict is trusted. A list that is set replaces the default.
+    deny: Vec<Code> = DENIED_BY_DEFAULT.to_vec(), [deserialize_with = "warnings"];
     /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
     min_proof: Option<Grade> = None, [with = "OrNone::<ProofGrade>"];
+    /// For which verbs of an agent it lets pass: that of the card's entry, or each one that the card implements.
+    verbs: GateVerbs = GateVerbs::Entry;
 }
 
 impl GateConfig {
     /// What it demands of a verdict.
     pub fn policy(&self) -> GatePolicy {
-        GatePolicy { deny: self.deny.clone(), min_proof: self.min_proof }
+        GatePolicy { deny: self.deny.clone(), min_proof: self.min_proof, verbs: self.verbs }
     }
 }
 
@@ -137,7 +139,7 @@ fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> 
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::{Code, GateVerbs};
     use crate::config::{Config, Layer};
 
     const FULL: &str = r#"
@@ -163,6 +165,7 @@ discover = true
 listen = "127.0.0.1:9001"
 deadline = "100ms"
 deny = ["record-recent"]
+verbs = "implemented"
 
 [memory]
 path = "memory"
@@ -181,8 +184,18 @@ path = "memory"
         assert_eq!(config.gate.listen.map(|listen| listen.port()), Some(9001));
         assert_eq!(config.gate.deadline.as_millis(), 100);
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
+        assert_eq!(config.gate.verbs, GateVerbs::Implemented);
         let layer = Layer::of(&config);
         assert_eq!(Config::default().with([layer]).unwrap(), config);
+    }
+
+    #[test]
+    fn a_list_of_denied_warnings_replaces_the_default() {
+        let denied =
+            |text: &str| Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap().gate.deny;
+        assert_eq!(denied(""), [Code::StatusWithdrawn]);
+        assert_eq!(denied("[gate]\ndeny = [\"name-expiring\"]"), [Code::NameExpiring]);
+        assert_eq!(denied("[gate]\ndeny = []"), []);
     }
 
     #[test]
@@ -207,6 +220,7 @@ path = "memory"
             "[gate]\ndeny = [\"cid-mismatch\"]",
             "[gate]\ndeny = [\"ae-unknown-member\"]",
             "[gate]\ndeadline = \"0s\"",
+            "[gate]\nverbs = \"all\"",
             "[http]\nlisten = \"x\"",
         ] {
             assert!(Layer::from_toml(text, "f.toml").is_err(), "{text}");

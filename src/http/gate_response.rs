@@ -24,12 +24,8 @@ pub(super) struct Wanted {
 
 /// The answer by a verdict: 200 unless the configuration or the request objects.
 pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wanted) -> Response {
+    let objection = gate.policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
     let verdict = resolution.verdict();
-    let objection = gate.policy().objection(resolution, wanted.verb.as_deref());
-    let objection = objection.or_else(|| {
-        let is_listed = wanted.network.as_ref().is_none_or(|network| lists(verdict, network));
-        (!is_listed).then_some(Refusal::NetworkNotListed.slug())
-    });
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
@@ -45,10 +41,6 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wa
     }
     response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(objection));
     response
-}
-
-fn lists(verdict: &Verdict, network: &str) -> bool {
-    verdict.identity.as_ref().is_some_and(|agent| agent.networks.iter().any(|listed| listed == network))
 }
 
 /// The answer without a verdict: always 403.

@@ -117,6 +117,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::DeadlinePassed
         | Refusal::ProofTooWeak
         | Refusal::VerbNotImplemented
+        | Refusal::VerbWithoutEntry
         | Refusal::NetworkNotListed
         | Refusal::RequestAmbiguous => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,

@@ -13,6 +13,7 @@ use crate::cache::ContentCache;
 use crate::card::Card;
 use crate::chain::Found;
 use crate::check::verbs::holds_placeholder;
+use crate::cid;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{BoundSchema, Evidence, Mirror, ProvenBy, SchemaEvidence, Source, Targets, Walked};
 use crate::manifest::Side;
@@ -62,7 +63,7 @@ impl ContentSources {
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
-        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https, left()).await;
+        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https).await;
         let mirror = match other {
             Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
             None => Walk::not_asked(),
@@ -82,9 +83,8 @@ impl ContentSources {
             return Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
-        let mut walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
-        let blocks = std::mem::take(&mut walk.blocks);
-        self.keep(|kept| kept.extend(blocks));
+        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        self.keep(|kept| kept.extend(walk.blocks.clone()));
         if let Some(bytes) = walk.walked.bytes() {
             self.proven.insert(cid, path, bytes.clone()).await;
         }
@@ -98,22 +98,27 @@ impl ContentSources {
         }
     }
 
-    /// Where the gateways sent all but the last block, the bytes that the URL served may be that block.
-    async fn with_known_leaf(
-        &self,
-        walk: Walk,
-        cid: Option<&ContentId>,
-        path: &ContentPath,
-        https: &Source,
-        limit: Duration,
-    ) -> Walk {
-        match (&walk.walked, https.bytes()) {
-            (Walked::Unproven(_), Some(bytes)) if cid.is_some_and(|cid| !cid.is_raw()) => {
-                let again = self.walk(cid, path, Some(bytes), limit).await;
-                Walk { liars: [walk.liars, again.liars].concat(), ..again }
+    /// Where the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks that
+    /// they sent are walked again here, so that no gateway has to answer twice.
+    async fn with_known_leaf(&self, walk: Walk, cid: Option<&ContentId>, path: &ContentPath, https: &Source) -> Walk {
+        let (Walked::Unproven(causes), Some(served)) = (&walk.walked, https.bytes()) else { return walk };
+        let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
+        let mut again = cid::Walk::new(*cid, path, Budget::card());
+        // Ends with the blocks at hand: a walk wants each of them once.
+        while let Some(wanted) = again.wanted().copied() {
+            let leaf = || Some(served).filter(|_| wanted.is_raw());
+            let Some(block) = walk.blocks.get(&wanted).or_else(leaf) else { break };
+            if again.supply(block.clone()).is_err() {
+                break;
             }
-            _ => walk,
         }
+        let blocks = again.take_blocks();
+        let walked = Walked::of(again.finish(), ProvenBy::Gateway, causes.clone());
+        if let Some(bytes) = walked.bytes() {
+            self.keep(|kept| kept.extend(blocks.clone()));
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        Walk { walked, liars: walk.liars, blocks }
     }
 
     /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.

@@ -29,7 +29,7 @@ use crate::reason::Step;
 use crate::records::Key;
 use crate::telemetry;
 use crate::text::excerpt;
-use crate::verdict::{Depth, Resolution, Verdict};
+use crate::verdict::{Depth, Incident, Resolution, Verdict};
 
 /// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
 /// stalling source ends in a verdict and not in a time-out.
@@ -69,6 +69,7 @@ impl Walker {
         }
         telemetry::verdict(resolution.verdict().state.as_str());
         log(resolution.verdict());
+        report(resolution.verdict());
         resolution
     }
 
@@ -217,6 +218,18 @@ impl Walker {
 /// The time that the sources of content have until `deadline`.
 fn content_time(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE)
+}
+
+/// The target of the log under which incidents stand, one event each (CL-68).
+const INCIDENTS: &str = "clresolve::incident";
+
+/// One event for each incident in the verdict of a run; its message is JSON.
+fn report(verdict: &Verdict) {
+    if tracing::enabled!(target: INCIDENTS, tracing::Level::INFO) {
+        for incident in Incident::all(verdict) {
+            tracing::info!(target: INCIDENTS, "{}", incident.to_line());
+        }
+    }
 }
 
 /// One line for the verdict of a run, one more for each step.

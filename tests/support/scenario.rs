@@ -15,7 +15,7 @@ use clresolve::sandbox::ChainState;
 use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
-use clresolve::verdict::{Depth, NearMiss, State, Status};
+use clresolve::verdict::{DENIED_BY_DEFAULT, Depth, GateVerbs, NearMiss, State, Status};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -77,6 +77,21 @@ pub(crate) struct Ask {
     /// The exact number of requests, for each kind that is named.
     #[serde(default)]
     pub(crate) counts: BTreeMap<String, u64>,
+    /// What the gate decides.
+    #[serde(default)]
+    pub(crate) gate: Vec<Decision>,
+}
+
+/// A question to the gate, and its answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decision {
+    /// The verb to be called.
+    pub(crate) verb: Option<String>,
+    /// The network to be paid on.
+    pub(crate) network: Option<String>,
+    /// The code of its objection. None: it lets pass.
+    pub(crate) code: Option<String>,
 }
 
 /// How a run differs from the defaults.
@@ -106,8 +121,10 @@ pub(crate) struct Setting {
     pub(crate) memory_in_use: bool,
     /// For how many blocks a record must not have changed.
     pub(crate) record_rest: Option<u64>,
-    /// Warnings on which the gate refuses.
-    pub(crate) deny: Vec<Code>,
+    /// Warnings on which the gate refuses, other than the default ones.
+    pub(crate) deny: Option<Vec<Code>>,
+    /// For which verbs the gate lets pass.
+    pub(crate) gate_verbs: GateVerbs,
     /// Another demand on the endpoints.
     #[serde(deserialize_with = "proof")]
     pub(crate) proof: Option<ProofDemand>,
@@ -128,6 +145,8 @@ pub(crate) struct Seen {
     pub(crate) version: String,
     /// Text whose digest is that of the card.
     pub(crate) card: String,
+    /// Members of the card that later ones are held against.
+    pub(crate) edition: Option<Value>,
     /// Values of records, by key.
     #[serde(default)]
     pub(crate) records: BTreeMap<String, String>,
@@ -219,6 +238,13 @@ impl Scenarios {
     }
 }
 
+impl Setting {
+    /// The warnings on which the gate refuses.
+    pub(crate) fn denied(&self) -> &[Code] {
+        self.deny.as_deref().unwrap_or(&DENIED_BY_DEFAULT)
+    }
+}
+
 impl Ask {
     fn of(agent: &Agent, state: State) -> Self {
         Self {
@@ -236,6 +262,7 @@ impl Ask {
             steps: BTreeMap::new(),
             places: BTreeMap::new(),
             counts: BTreeMap::new(),
+            gate: Vec::new(),
         }
     }
 }

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use clresolve::card::Card;
 use clresolve::clock::Clock;
 use clresolve::config::{BlockSelector, Config, Endpoint};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
+use clresolve::evidence::edition::Edition;
 use clresolve::http::Server;
 use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
@@ -108,7 +110,10 @@ impl Stage {
         config.rules.require_all_sources = setting.require_all_sources;
         config.rules.allowed_publishers.clone_from(&setting.allowed_publishers);
         config.memory.record_rest = setting.record_rest.unwrap_or(config.memory.record_rest);
-        config.gate.deny.clone_from(&setting.deny);
+        if let Some(deny) = &setting.deny {
+            config.gate.deny.clone_from(deny);
+        }
+        config.gate.verbs = setting.gate_verbs;
         if let Some(remembered) = &setting.memory {
             self.remember(&mut config, remembered, setting.memory_in_use).await;
         }
@@ -126,7 +131,14 @@ impl Stage {
                 let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
                 let card = Some((seen.version.clone(), digest(&seen.card)));
-                store.remember(&place, &Sighting { block: seen.block, card, records }).expect("the disk has room");
+                let edition = seen.edition.as_ref().map(|document| {
+                    let bytes = document.to_string();
+                    let card = Card::parse(bytes.as_bytes()).expect("a card");
+                    Edition::of(&card, Digest::of(bytes.as_bytes()))
+                });
+                store
+                    .remember(&place, &Sighting { block: seen.block, card, records, edition })
+                    .expect("the disk has room");
             }
         }
         config.memory.path = Some(path);
@@ -217,7 +229,7 @@ impl Stage {
     }
 
     /// Starts a daemon for a question; it runs for as long as the tests do.
-    async fn daemon(&self, setting: &Setting) -> SocketAddr {
+    pub(crate) async fn daemon(&self, setting: &Setting) -> SocketAddr {
         let mut config = self.config(setting).await;
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = u32::MAX;
@@ -285,6 +297,34 @@ async fn over_http(client: &reqwest::Client, address: SocketAddr, name: &str) ->
         verdict: serde_json::from_slice(&body).expect("JSON"),
         gate: (gate.status().as_u16(), state.to_owned()),
     }
+}
+
+/// The code with which `clresolve gate` denies, if it does.
+pub(crate) async fn gate(config: &Path, name: &str, verb: Option<&str>, network: Option<&str>) -> Option<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(["gate", "-o", "json", "--config"]).arg(config).arg(name).args(verb);
+    command.args(network.map(|network| format!("--network={network}")));
+    let output = command.env_clear().stdin(Stdio::null()).output().await.expect("the program starts");
+    let said: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{name}: {error}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let code = said["code"].as_str().map(str::to_owned);
+    assert_eq!(output.status.code(), Some(i32::from(code.is_some())), "{name}");
+    assert_eq!(said["decision"], if code.is_some() { "deny" } else { "allow" }, "{name}");
+    code
+}
+
+/// The code with which the daemon's gate denies, if it does.
+pub(crate) async fn gate_over_http(
+    client: &reqwest::Client,
+    daemon: SocketAddr,
+    name: &str,
+    verb: Option<&str>,
+) -> Option<String> {
+    let verb = verb.map(|verb| format!("/{verb}")).unwrap_or_default();
+    let answer = client.get(format!("http://{daemon}/v1/gate/{name}{verb}")).send().await.expect("an answer");
+    let code = answer.headers().get("clresolve-code").map(|code| code.to_str().expect("ASCII").to_owned());
+    assert_eq!(answer.status(), if code.is_some() { 403 } else { 200 }, "{name}");
+    code
 }
 
 /// The program's verdicts on `names`, as JSON, and its exit code.

@@ -22,10 +22,13 @@ use serde::Serialize;
 
 use crate::system;
 use crate::system::{CardSystem, Detection, Rules};
+use clresolve_core::digest::Digest;
 use clresolve_core::json::locate::{self, Places, Positions};
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_verdict::card::Card;
+use clresolve_verdict::check::edition;
+use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::profile::{Profile, Profiles};
 
 /// Most bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there and
@@ -85,7 +88,13 @@ pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Repor
     let (system, mut findings) = match &card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),
         Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
-            Detection::One(system) => (Some(system), placed_all(system.check(card, rules), text)),
+            Detection::One(system) => {
+                let mut reasons = system.check(card, rules);
+                if system == CardSystem::CommandLayer {
+                    reasons.extend(since_previous(card, bytes, rules));
+                }
+                (Some(system), placed_all(reasons, text))
+            }
             other => (None, placed_all(vec![unrecognised(&other)], text)),
         },
     };
@@ -118,17 +127,32 @@ pub struct Judgement {
 pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
     let report = lint(bytes, system, rules);
     let near_misses = match report.system {
-        Some(CardSystem::CommandLayer) if !report.valid => near_misses(bytes, rules.profile, profiles),
+        Some(CardSystem::CommandLayer) if !report.valid => near_misses(bytes, rules, profiles),
         _ => Vec::new(),
     };
     Judgement { report, near_misses }
 }
 
 /// The other profiles under which the bytes are a valid CommandLayer card.
-fn near_misses(bytes: &[u8], profile: &Profile, profiles: &Profiles) -> Vec<String> {
-    let others = profiles.iter().filter(|other| other.id() != profile.id());
-    let valid = |other: &Profile| lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(other)).valid;
+fn near_misses(bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
+    let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
+    let valid =
+        |other: &Profile| lint(bytes, Some(CardSystem::CommandLayer), &Rules { profile: other, ..*rules }).valid;
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
+}
+
+/// CL-69: the card against the earlier card of the same name. Here, before it is published, that is a defect.
+fn since_previous(card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
+    let Some(previous) = rules.previous.filter(|previous| previous.get("ens") == card.get("ens")) else {
+        return Vec::new();
+    };
+    let form = |card: &Card| Digest::of(card.document().to_string().as_bytes());
+    let (before, now) = match rules.previous_bytes {
+        Some(earlier) => (Digest::of(earlier), Digest::of(bytes)),
+        None => (form(previous), form(card)),
+    };
+    let reasons = edition::since(&Edition::of(previous, before), &Edition::of(card, now));
+    reasons.into_iter().map(|reason| Reason { effect: Effect::Fail, ..reason }).collect()
 }
 
 /// The finding for a document whose shape shows no single system.
@@ -286,12 +310,36 @@ mod tests {
     }
 
     #[test]
+    fn a_card_is_held_against_the_one_before() {
+        let (earlier, profiles) = (format!("{:#}", good()), Profiles::builtin());
+        let profile = profiles.get(DEFAULT).expect("built in");
+        let before = Card::parse(earlier.as_bytes()).expect("a card");
+        let rules = Rules { previous: Some(&before), previous_bytes: Some(earlier.as_bytes()), ..Rules::of(&profile) };
+        let judged = |text: &str| {
+            let judgement = judge(text.as_bytes(), None, &rules, &profiles);
+            let codes: Vec<_> = judgement.report.findings.iter().map(|finding| finding.code.slug()).collect();
+            (codes, judgement.report.valid, judgement.near_misses)
+        };
+        assert_eq!(judged(&earlier), (vec![], true, vec![]));
+        let reformatted = good().to_string();
+        assert_eq!(judged(&reformatted), (vec!["updated-at-not-advanced"], false, vec![]));
+        let owner = earlier.replace("commandlayer.eth", "other.eth");
+        assert_eq!(judged(&owner), (vec!["updated-at-not-advanced", "version-not-raised"], false, vec![]));
+        let proper = owner
+            .replace("\"version\": \"1.0.0\"", "\"version\": \"1.1.0\"")
+            .replace("\"updated_at\": \"2025-11-22", "\"updated_at\": \"2025-11-23");
+        assert_eq!(judged(&proper), (vec![], true, vec![]));
+        let another = earlier.replace("summarizeagent.eth", "otheragent.eth");
+        assert_eq!(judged(&another), (vec![], true, vec![]), "no earlier card of this name");
+    }
+
+    #[test]
     fn other_profiles_are_tried() {
         let mut card = good();
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = Profiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near = near_misses(card.to_string().as_bytes(), &profile, &profiles);
+        let near = near_misses(card.to_string().as_bytes(), &Rules::of(&profile), &profiles);
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

@@ -39,12 +39,14 @@ pub struct Rules<'r> {
     pub previous: Option<&'r Card>,
     /// The figures of a ledger, for the rule on claims of them.
     pub ledger: Option<&'r Projection>,
+    /// Its bytes, where they are at hand: CommandLayer's rules on change go by them.
+    pub previous_bytes: Option<&'r [u8]>,
 }
 
 impl<'r> Rules<'r> {
     /// The rules of a profile, without an earlier card and a ledger.
     pub const fn of(profile: &'r Profile) -> Self {
-        Self { profile, previous: None, ledger: None }
+        Self { profile, previous: None, previous_bytes: None, ledger: None }
     }
 }
 

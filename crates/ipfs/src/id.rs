@@ -22,10 +22,10 @@ pub(crate) const CODEC_DAG_PB: u64 = 0x70;
 /// An identity "digest" is the content itself, so without a bound a CID could be of any size.
 pub const MAX_DIGEST_BYTES: usize = 128;
 
-/// Longest text that is tried as a CID, in bytes.
+/// Longest text that is converted from a base whose cost is quadratic (base58, base36), in bytes.
 ///
-/// The longest allowed CID has 265 characters in base16; the slack lets the error name a digest that is too long as
-/// such. The bound keeps base58 cheap, whose cost is quadratic.
+/// The longest allowed CID has 265 characters in base16. A longer text of such a base is either no CID or one whose
+/// digest is too long; only its characters are looked at. The other bases cost no more than the text itself.
 pub const MAX_TEXT_BYTES: usize = 2048;
 
 /// The multibase encodings in use for CIDs. Base2, base8, base10, emoji and the like are left out: CIDs are not
@@ -198,9 +198,6 @@ fn malformed(why: &str) -> CidError {
 
 /// The bytes behind a text form, and the version that this form may carry.
 fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
-    if text.len() > MAX_TEXT_BYTES {
-        return Err(malformed("the text is too long"));
-    }
     if !text.is_ascii() {
         return Err(malformed("the text has characters outside ASCII"));
     }
@@ -213,7 +210,21 @@ fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
         .into_iter()
         .find(|base| base.code() == prefix)
         .ok_or_else(|| malformed("the first character is no multibase prefix that CIDs use"))?;
+    if text.len() > MAX_TEXT_BYTES && QUADRATIC.contains(&base) {
+        return Err(too_long(text));
+    }
     Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
+}
+
+/// Bases whose digits do not stand for whole bits.
+const QUADRATIC: [Base; 4] = [Base::Base36Lower, Base::Base36Upper, Base::Base58Btc, Base::Base58Flickr];
+
+/// Why a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases is refused.
+fn too_long(text: &str) -> CidError {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return CidError::HashForbidden(format!("a CID of {} characters has too long a digest", text.len()));
+    }
+    malformed("the text has characters outside its base's alphabet")
 }
 
 /// A well-formed CID that borrows its bytes. Its hash function and digest length are not checked yet.
@@ -411,6 +422,29 @@ mod tests {
             let error = of(hash, &vec![0; length]).unwrap_err();
             assert!(matches!(error, CidError::HashForbidden(_)), "{hash:x} {length}: {error}");
         }
+    }
+
+    #[test]
+    fn inline_content_that_is_too_long_is_forbidden_however_long() {
+        for length in [MAX_DIGEST_BYTES + 1, 1000, 5000, 200_000] {
+            let mut bytes = vec![1, CODEC_RAW as u8, 0];
+            varint::write(length as u64, &mut bytes);
+            bytes.resize(bytes.len() + length, b'{');
+            for base in BASES.into_iter().filter(|base| length < MAX_TEXT_BYTES || !QUADRATIC.contains(base)) {
+                let error = ContentId::parse(&::cid::multibase::encode(base, &bytes)).unwrap_err();
+                assert!(matches!(error, CidError::HashForbidden(_)), "{length} {base:?}: {error}");
+            }
+        }
+        for prefix in ["z", "Z", "k", "K"] {
+            let long = |tail: &str| ContentId::parse(&(prefix.to_owned() + &"2".repeat(100_000) + tail)).unwrap_err();
+            assert!(matches!(long(""), CidError::HashForbidden(_)), "{prefix}");
+            assert!(matches!(long("!"), CidError::Malformed(_)), "{prefix}");
+        }
+        let mut short = vec![1, CODEC_RAW as u8, 0];
+        varint::write(200_000, &mut short);
+        short.resize(100_000, b'{');
+        let error = ContentId::parse(&::cid::multibase::encode(Base::Base32Lower, &short)).unwrap_err();
+        assert!(matches!(error, CidError::Malformed(_)), "it is cut short: {error}");
     }
 
     #[test]

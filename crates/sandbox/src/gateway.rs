@@ -41,6 +41,8 @@ pub enum GatewayManners {
     Endless,
     /// The right CAR with the bytes of another after it, without end; no raw blocks.
     EndlessTail,
+    /// Directories and the roots of files, but no block of plain bytes; 503 for those.
+    WithoutLeaves,
     /// 406 for CARs; raw blocks are right.
     RawOnly,
     /// 406 for raw blocks; CARs are right.
@@ -59,7 +61,7 @@ pub enum GatewayManners {
 
 impl GatewayManners {
     /// Every kind, with the statuses that scenarios use.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Ok,
         Self::Missing,
         Self::Lie,
@@ -67,6 +69,7 @@ impl GatewayManners {
         Self::Html,
         Self::Truncated,
         Self::Partial,
+        Self::WithoutLeaves,
         Self::Endless,
         Self::EndlessTail,
         Self::RawOnly,
@@ -92,6 +95,7 @@ impl fmt::Display for GatewayManners {
             Self::Html => f.write_str("html"),
             Self::Truncated => f.write_str("truncated"),
             Self::Partial => f.write_str("partial"),
+            Self::WithoutLeaves => f.write_str("without-leaves"),
             Self::Endless => f.write_str("endless"),
             Self::EndlessTail => f.write_str("endless-tail"),
             Self::RawOnly => f.write_str("raw-only"),
@@ -143,6 +147,9 @@ impl Store {
             }
             GatewayManners::Drop => return Reply::Drop,
             GatewayManners::Stall => return Reply::Stall,
+            GatewayManners::WithoutLeaves if raw && cid.is_raw() => {
+                return web::html(StatusCode::SERVICE_UNAVAILABLE);
+            }
             GatewayManners::RawOnly if !raw => return web::html(StatusCode::NOT_ACCEPTABLE),
             GatewayManners::CarOnly | GatewayManners::Partial | GatewayManners::EndlessTail if raw => {
                 return web::html(StatusCode::NOT_ACCEPTABLE);
@@ -171,6 +178,7 @@ impl Store {
                 blocks = vec![(ContentId::raw_of(&stranger), stranger)];
             }
             GatewayManners::Partial => blocks.truncate(blocks.len() / 2),
+            GatewayManners::WithoutLeaves => blocks.retain(|(cid, _)| !cid.is_raw()),
             _ => {}
         }
         let car = Bytes::from(build::car(&root, blocks.iter().map(|(cid, block)| (cid, block))));

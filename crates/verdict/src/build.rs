@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::card::Card;
 use crate::check;
+use crate::check::licence::Licence;
 use crate::check::records::owner_is_proven;
 use crate::check::{Judgement, Policy};
 use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
@@ -313,7 +314,14 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
         Step::Integrity => json!({"proven": judgement.content_is_proven}),
         Step::Card => evidence.card_bytes().map_or_else(
             || json!({}),
-            |bytes| json!({"sha256": Digest::of(bytes).to_string(), "bytes": bytes.len(), "from": card_origin(evidence)}),
+            |bytes| {
+                json!({
+                    "sha256": Digest::of(bytes).to_string(),
+                    "bytes": bytes.len(),
+                    "from": card_origin(evidence),
+                    "license": card.and_then(|card| card.text("/license")).map(|text| Licence::of(text).as_str()),
+                })
+            },
         ),
         Step::Binding => match (card, &evidence.links) {
             (None, _) => json!({}),

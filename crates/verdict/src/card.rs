@@ -3,6 +3,7 @@
 //! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
 //! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -111,6 +112,30 @@ impl Card {
         let items = self.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         items.iter().filter_map(Value::as_str)
     }
+}
+
+/// The instant that a text in the form of an RFC 3339 date-time names. A leap second counts as the second before it, and digits below the nanosecond are dropped.
+pub fn instant(text: &str) -> Option<Timestamp> {
+    const SECONDS: usize = "2025-11-22T00:00:00".len();
+    let shape = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(b, s)| if s == b'0' { b.is_ascii_digit() } else { b == s })
+    };
+    let normal = text.to_ascii_uppercase();
+    let (seconds, rest) = normal.split_at_checked(SECONDS)?;
+    let zone_at = rest.find(['Z', '+', '-'])?;
+    let (fraction, zone) = rest.split_at(zone_at);
+    let fraction_fits = match fraction.strip_prefix('.') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
+        None => fraction.is_empty(),
+    };
+    let zone_fits =
+        zone == "Z" || (shape(&zone.replace('-', "+"), "+00:00") && zone[1..3] < *"24" && zone[4..6] < *"60");
+    if !shape(seconds, "0000-00-00T00:00:00") || !fraction_fits || !zone_fits {
+        return None;
+    }
+    let fraction = &fraction[..fraction.len().min(".123456789".len())];
+    format!("{seconds}{fraction}{zone}").parse().ok()
 }
 
 /// The two schemas of a verb.

@@ -4,8 +4,11 @@ pub mod binding;
 pub mod card;
 pub mod content;
 pub mod continuity;
+pub mod edition;
 pub mod entry;
+pub mod home;
 pub mod integrity;
+pub mod licence;
 pub mod links;
 pub mod records;
 pub mod schemas;
@@ -105,6 +108,9 @@ fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, 
         reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
         reasons.extend(entry::entry(card, profile));
         reasons.extend(verbs::verbs(card, profile));
+        reasons.extend(home::against_record(evidence, card, profile));
+        home::give_way(&mut reasons);
+        mirrors(card, profile, policy.depth, &mut reasons);
         reasons.extend(schema_reasons(bound, evidence, card, profile));
     }
     reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
@@ -115,6 +121,14 @@ fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, 
     let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
     let steps = statuses(evidence, content_is_proven, card.is_some(), has_schemas, &reasons, policy);
     Judgement { state: state(&reasons, &steps, policy), reasons, steps, card, content_is_proven }
+}
+
+/// CL-74, which speaks of what is not fetched: at depth `schemas` a mirror is asked.
+fn mirrors(card: &Card, profile: &Profile, depth: Depth, reasons: &mut Vec<Reason>) {
+    match depth {
+        Depth::Identity => reasons.extend(verbs::unproven_mirrors(card, profile)),
+        Depth::Schemas => reasons.retain(|reason| reason.code != Code::SchemaMirrorUnproven),
+    }
 }
 
 fn schema_reasons(bound: Option<Bound<'_>>, evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {

@@ -4,6 +4,7 @@
 //! that must not be asked and one that gave too much are four things.
 
 pub mod continuity;
+pub mod edition;
 pub mod links;
 
 use std::fmt;

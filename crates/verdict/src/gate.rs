@@ -2,34 +2,76 @@
 
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Refusal, Step};
+use serde::{Deserialize, Serialize};
 
 use crate::trust::{Resolution, Trusted};
+use crate::verdict::Identity;
 
 /// What the gate demands beyond a trusted verdict.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatePolicy {
     /// Warnings on which it refuses, although the verdict is trusted.
     pub deny: Vec<Code>,
     /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
     pub min_proof: Option<Grade>,
+    /// For which verbs of an agent it lets pass.
+    pub verbs: GateVerbs,
+}
+
+impl Default for GatePolicy {
+    fn default() -> Self {
+        Self { deny: DENIED_BY_DEFAULT.to_vec(), min_proof: None, verbs: GateVerbs::default() }
+    }
+}
+
+/// The warnings on which the gate refuses unless the operator says otherwise: a card that its publisher has taken back
+/// (CL-9).
+pub const DENIED_BY_DEFAULT: [Code; 1] = [Code::StatusWithdrawn];
+
+/// For which verbs of an agent the gate lets a request pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateVerbs {
+    /// The verb of the card's entry, which is `implements[0]`: for another one the card names nothing to call (CL-70).
+    #[default]
+    Entry,
+    /// Each verb that the card implements: the operator knows where to send the others.
+    Implemented,
 }
 
 impl GatePolicy {
-    /// Why a request to the agent, for `verb` where one is named, must not pass; `None` lets it pass.
+    /// Why a request to the agent, for `verb` and on `network` (CAIP-2) where they are named, must not pass; `None` lets
+    /// it pass.
     ///
-    /// The verdict must be trusted, the policy must have no [reservation](Self::reservation), and the card must implement
-    /// the verb; the first that does not hold is named. The decision is about now, so the verdict of a live run is needed.
-    pub fn objection(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+    /// The verdict must be trusted, the policy must have no [reservation](Self::reservation), the card must implement
+    /// the verb and name an entry for it, and it must list the network; the first that does not hold is named. The
+    /// decision is about now, so the verdict of a live run is needed.
+    pub fn objection(
+        &self,
+        resolution: &Resolution,
+        verb: Option<&str>,
+        network: Option<&str>,
+    ) -> Option<&'static str> {
         let trusted = match resolution.trusted() {
             Ok(trusted) => trusted,
             Err(code) => return Some(code),
         };
-        self.reservation(&trusted).or_else(|| {
-            let agent = trusted.verdict().identity.as_ref();
-            let verbs = agent.map(|agent| agent.verbs.as_slice()).unwrap_or_default();
-            let implemented = verb.is_none_or(|verb| verbs.iter().any(|known| known == verb));
-            (!implemented).then_some(Refusal::VerbNotImplemented.slug())
-        })
+        if let Some(code) = self.reservation(&trusted) {
+            return Some(code);
+        }
+        let agent = trusted.verdict().identity.as_ref();
+        let of_verb = verb.and_then(|verb| self.against_verb(agent, verb));
+        of_verb.or_else(|| network.and_then(|network| against_network(agent, network))).map(Refusal::slug)
+    }
+
+    /// CL-70.
+    fn against_verb(&self, agent: Option<&Identity>, verb: &str) -> Option<Refusal> {
+        let verbs = agent.map(|agent| agent.verbs.as_slice()).unwrap_or_default();
+        match verbs.iter().position(|known| known == verb) {
+            None => Some(Refusal::VerbNotImplemented),
+            Some(0) => None,
+            Some(_) => (self.verbs == GateVerbs::Entry).then_some(Refusal::VerbWithoutEntry),
+        }
     }
 
     /// What the policy has against a trusted agent: one stranger's word, too weak a proof, or a warning in
@@ -53,5 +95,79 @@ impl GatePolicy {
     /// Whether something is denied that only a memory of earlier verdicts can tell.
     pub fn denies_by_memory(&self) -> bool {
         self.deny.iter().any(|code| code.entry().step == Step::Continuity)
+    }
+}
+
+/// CL-71.
+fn against_network(agent: Option<&Identity>, network: &str) -> Option<Refusal> {
+    let is_listed = agent.is_some_and(|agent| agent.networks.iter().any(|known| known == network));
+    (!is_listed).then_some(Refusal::NetworkNotListed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::reading::Proof;
+    use clresolve_core::reason::Reason;
+    use clresolve_core::state::State;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::sample;
+    use crate::verdict::{Anchor, AnchorBlock};
+
+    /// A trusted agent with two verbs on one network, proven by a quorum, whose card has these warnings.
+    fn agent(warnings: &[Code]) -> Resolution {
+        let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        verdict.reasons = warnings.iter().map(|code| Reason::new(*code)).collect();
+        verdict.identity = Some(Identity {
+            verbs: texts(&["summarize", "classify"]),
+            networks: texts(&["eip155:1"]),
+            ..Identity::default()
+        });
+        verdict.anchor = Some(Anchor {
+            world: "test".to_owned(),
+            chain: "eip155:1".to_owned(),
+            block: AnchorBlock { number: 1, hash: String::new(), timestamp: String::new(), tag: String::new() },
+            resolver: None,
+            wildcard: None,
+            offchain: false,
+            proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            records_digest: None,
+        });
+        sample::live(verdict, None)
+    }
+
+    #[test]
+    fn only_the_verb_of_the_entry_passes_unless_the_operator_says_otherwise() {
+        let (strict, loose) =
+            (GatePolicy::default(), GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() });
+        let said = |policy: &GatePolicy, verb| policy.objection(&agent(&[]), verb, None);
+        assert_eq!(said(&strict, None), None);
+        assert_eq!(said(&strict, Some("summarize")), None);
+        assert_eq!(said(&strict, Some("classify")), Some("verb-without-entry"));
+        assert_eq!(said(&strict, Some("clean")), Some("verb-not-implemented"));
+        assert_eq!(said(&loose, Some("classify")), None);
+        assert_eq!(said(&loose, Some("clean")), Some("verb-not-implemented"));
+    }
+
+    #[test]
+    fn a_network_that_is_asked_for_must_be_listed() {
+        let said = |verb, network| GatePolicy::default().objection(&agent(&[]), verb, Some(network));
+        assert_eq!(said(None, "eip155:1"), None);
+        assert_eq!(said(Some("summarize"), "eip155:1"), None);
+        for network in ["eip155:8453", "EIP155:1", "eip155:1 ", ""] {
+            assert_eq!(said(Some("summarize"), network), Some("network-not-listed"), "{network:?}");
+        }
+        assert_eq!(said(Some("clean"), "eip155:8453"), Some("verb-not-implemented"));
+    }
+
+    #[test]
+    fn a_withdrawn_agent_is_denied_unless_the_operator_says_otherwise() {
+        let withdrawn = agent(&[Code::StatusWithdrawn]);
+        assert_eq!(GatePolicy::default().objection(&withdrawn, None, None), Some("status-withdrawn"));
+        let other = GatePolicy { deny: vec![Code::StatusDeprecated], ..GatePolicy::default() };
+        assert_eq!(other.objection(&withdrawn, None, None), None);
+        assert_eq!(other.objection(&agent(&[Code::StatusDeprecated]), None, None), Some("status-deprecated"));
     }
 }

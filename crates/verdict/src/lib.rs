@@ -9,6 +9,7 @@ pub mod card;
 pub mod check;
 pub mod evidence;
 pub mod gate;
+pub mod incident;
 pub mod manifest;
 pub mod profile;
 #[cfg(any(test, feature = "unstable"))]

@@ -33,6 +33,17 @@ const SCHEMAS: [&[u8]; 2] = [
     include_bytes!("../schemas/agent.card.base.schema.json"),
     include_bytes!("../schemas/agent.card.base-1.1.0.schema.json"),
 ];
+/// Where the schemas are published that the base schemas state anew.
+const PUBLISHED_AT: [(&str, &str); 2] = [
+    (
+        "urn:clresolve:schema:agent-card-base:1.0.0",
+        "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
+    ),
+    (
+        "urn:clresolve:schema:agent-card-base:1.1.0",
+        "https://commandlayer.org/agent-cards/schemas/v1.1.0/agent.card.schema.json",
+    ),
+];
 const PROFILES: [&[u8]; 3] = [
     include_bytes!("../manifests/profiles/agent-cards-1.0.0.json"),
     include_bytes!("../manifests/profiles/agent-cards-1.0.0-released.json"),
@@ -112,6 +123,11 @@ impl Profile {
         &self.base_schema
     }
 
+    /// What the cards of the line name as their `$schema`: where the base schema is published.
+    pub fn card_schema(&self) -> Option<&'static str> {
+        PUBLISHED_AT.into_iter().find(|(id, _)| *id == self.file.base_schema.id).map(|(_, url)| url)
+    }
+
     /// `reason` with the effect that this profile gives its code.
     #[must_use]
     pub fn weigh(&self, mut reason: Reason) -> Reason {
@@ -184,6 +200,18 @@ pub struct StatusWords {
     /// Words by which the publisher takes the card back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
+    /// Words by which the publisher withdraws the agent: a warning, which the gate denies. The same in every release
+    /// line that names no others.
+    #[serde(default = "withdrawn", skip_serializing_if = "is_withdrawn")]
+    pub withdrawn: Vec<String>,
+}
+
+fn withdrawn() -> Vec<String> {
+    ["revoked", "disabled", "retired", "suspended", "compromised", "withdrawn"].map(str::to_owned).into()
+}
+
+fn is_withdrawn(words: &Vec<String>) -> bool {
+    *words == withdrawn()
 }
 
 /// Every profile at hand, with the manifests and schemas that they refer to.

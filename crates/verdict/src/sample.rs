@@ -91,7 +91,7 @@ pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
 pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
     let digest = Digest::of(content.as_bytes()).to_string();
     let records = Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
-    Sighting { block, card: Some((version.to_owned(), digest)), records }
+    Sighting { block, card: Some((version.to_owned(), digest)), records, edition: None }
 }
 
 /// A resolution without evidence, for tests of what keeps resolutions.

@@ -30,7 +30,7 @@
 //! use clresolve_verdict::{gate::GatePolicy, trust::Resolution};
 //!
 //! fn may_pass(policy: &GatePolicy, live: &Resolution) -> bool {
-//!     policy.objection(live, Some("summarize")).is_none()
+//!     policy.objection(live, Some("summarize"), None).is_none()
 //! }
 //! ```
 //!
@@ -38,7 +38,7 @@
 //! use clresolve_verdict::{gate::GatePolicy, trust::Replay};
 //!
 //! fn may_pass(policy: &GatePolicy, replay: &Replay) -> bool {
-//!     policy.objection(replay, Some("summarize")).is_none()
+//!     policy.objection(replay, Some("summarize"), None).is_none()
 //! }
 //! ```
 

@@ -63,8 +63,9 @@ pub(in crate::cli) struct CardArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The gate denies a verdict that is not trusted, a proof by one endpoint that is not
-your own, a warning that the key gate.deny names, and a verb that the card does not
-implement. Your own configuration file is not read.
+your own, a warning that the key gate.deny names, a verb that the card does not
+implement or names no entry for (the key gate.verbs), and a network that it does not
+list. Your own configuration file is not read.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:
@@ -75,6 +76,9 @@ pub(in crate::cli) struct GateArgs {
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: Option<String>,
+    /// The network to be paid on (CAIP-2, such as eip155:1)
+    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::network)]
+    pub(in crate::cli) network: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
@@ -161,6 +165,9 @@ pub(in crate::cli) struct AuditArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// An earlier report in its JSON form: cards that do not follow those in it are warned of
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) previous: Option<PathBuf>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,

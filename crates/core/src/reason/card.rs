@@ -48,12 +48,24 @@ macro_rules! rows {
         StatusDeprecated "status-deprecated" Warn Card "CL-9" Publisher false
             "The card is deprecated."
             "The publisher marks the agent as deprecated. Look for its successor.";
+        StatusWithdrawn "status-withdrawn" Warn Card "CL-9" Publisher false
+            "The publisher has withdrawn the agent."
+            "status says revoked, disabled, retired, suspended, compromised or withdrawn. The binding may be real all the same, so this is a warning; the gate denies it unless gate.deny is set without it. Look for another agent.";
         StatusRevoked "status-revoked" Fail Card "CL-9" Publisher false
             "The card is revoked."
             "The publisher has taken the card back. Only profiles whose release line knows such a word give this code.";
         ImplementsEmpty "implements-empty" Fail Card "CL-10" Publisher false
             "The card implements no verb."
             "implements must be a list of at least one string; its first entry is the primary verb.";
+        CardDuplicateEntry "card-duplicate-entry" Warn Card "CL-73" Publisher false
+            "A list of the card holds an entry twice."
+            "implements and networks are read as sets, whose first entry has a meaning of its own. Remove the repetition.";
+        CardUnsafeCharacters "card-unsafe-characters" Fail Card "CL-73" Publisher false
+            "A text by which the agent is known can be mistaken for another one."
+            "display_name, slug or id holds control, bidirectional, invisible or other unsafe characters, or the slug is a dot segment (. or ..), which a path takes for a folder. Publish the card again with plain text.";
+        CardIdMismatch "card-id-mismatch" Warn Card "CL-72" Publisher false
+            "The card's $id or $schema is not the published one."
+            "$id is the URL in cl.agentcard, and the folder in it is the card's class; $schema is the base schema of the release line. Nothing is bound to them, but readers expect them to agree. Correct the member, or leave it out.";
         NetworksEmpty "networks-empty" Fail Card "CL-24" Publisher false
             "The card names no network."
             "networks must name at least one CAIP-2 chain on which the agent is valid.";
@@ -61,8 +73,11 @@ macro_rules! rows {
             "A network is not a CAIP-2 identifier."
             "Each entry has the form namespace:reference, such as eip155:1.";
         LicenseUnrecognized "license-unrecognized" Warn Card "CL-26" Publisher false
-            "The card's licence is not a known SPDX expression."
-            "Use an SPDX identifier such as Apache-2.0, or document the licence under LicenseRef-.";
+            "The card's licence is no SPDX expression, and nothing documents it."
+            "Use an SPDX identifier such as Apache-2.0, or document the licence: LicenseRef- and a name, the URL of its text, or words that name a known licence or the file that holds the terms.";
+        LicenseNotOpen "license-not-open" Warn Card "CL-26" Publisher false
+            "Neither OSI nor FSF recognises the card's licence."
+            "license is an SPDX expression that cannot be met with licences that the Open Source Initiative or the Free Software Foundation recognises; the SPDX list says which they are. Choose such a licence, or document your own under LicenseRef-, with a URL or in words.";
         TimestampMalformed "timestamp-malformed" Fail Card "CL-27" Publisher false
             "A timestamp of the card is malformed."
             "created_at and updated_at are RFC 3339 date-times such as 2025-11-22T00:00:00Z.";
@@ -132,6 +147,9 @@ macro_rules! rows {
         SchemaMirrorPlaceholder "schema-mirror-placeholder" Fail Verbs "CL-18" Publisher false
             "A schema mirror holds a placeholder in place of a CID."
             "The mirror was published before its CID was known and was never completed. The profile agent-cards/1.0.0+released accepts this as a warning.";
+        SchemaMirrorUnproven "schema-mirror-unproven" Warn Verbs "CL-74" Publisher false
+            "Nothing here shows what a schema mirror holds."
+            "The manifest of the layer knows no CID of its schemas, so at depth identity the mirror's bytes are not shown to be those of the schema: --depth schemas fetches and compares them. Or the mirror is not an https URL, so a reader without IPFS cannot fetch it: name a gateway.";
 
         // depth schemas
         PrimaryVerbMismatch "primary-verb-mismatch" Fail Schemas "CL-11" Publisher false
@@ -152,9 +170,9 @@ macro_rules! rows {
         SchemaIdMismatch "schema-id-mismatch" Fail Schemas "PC-2" Publisher false
             "A schema's $id is not the URL of its path."
             "The $id must be the canonical URL of the schema.";
-        SchemaTxtMissing "schema-txt-missing" Fail Schemas "PC-3" Publisher false
-            "A text record of the schema binding is not set."
-            "When the schema binding is asked for, cl.verb, cl.version, cl.schema.request, cl.schema.receipt, cl.cid.schemas and cl.schemas.mirror.ipfs must all be set.";
+        SchemaTxtMissing "schema-txt-missing" Warn Schemas "PC-3" Publisher false
+            "The text records of the schema binding are not complete."
+            "cl.verb, cl.version, cl.schema.request, cl.schema.receipt, cl.cid.schemas and cl.schemas.mirror.ipfs are records of schema layers. An agent's name needs none of them, but here some are set and this one is not. Set it too, or remove the others.";
         SchemaTxtMismatch "schema-txt-mismatch" Fail Schemas "PC-3" Publisher false
             "A text record of the schema binding differs from the manifest."
             "The record does not hold the value that the manifest gives for the primary verb.";
@@ -175,6 +193,12 @@ macro_rules! rows {
         VersionRollback "version-rollback" Warn Continuity "X-9" Publisher false
             "The card's version is lower than one that was seen before."
             "This resolver remembers a trusted card of the same name with a higher version. Going back may be meant, or may bring back a card with a known fault. Ask the publisher; once you accept it, `clresolve memory forget NAME` starts anew. The key gate.deny makes the gate refuse on this warning.";
+        UpdatedAtNotAdvanced "updated-at-not-advanced" Warn Continuity "CL-69" Publisher false
+            "The card has changed, and its updated_at has not advanced."
+            "An earlier card of the same name has other bytes and the same or a later updated_at, so no reader can tell which of the two is the newer one. Set updated_at to the time of the change. The earlier card is the one that --previous names (there this is a defect), or the latest one that the memory took for a proper successor; `clresolve memory forget NAME` starts anew.";
+        VersionNotRaised "version-not-raised" Warn Continuity "CL-69" Publisher false
+            "What callers rely on has changed without a higher version."
+            "Compared with an earlier card of the same name the owner, the entry or the schemas differ, or a verb is gone, and version has not risen. Callers that pinned the version now meet another agent. Raise the version. The earlier card is the one that --previous names (there this is a defect), or the latest one that the memory took for a proper successor; `clresolve memory forget NAME` starts anew.";
         RecordRecent "record-recent" Warn Continuity "X-9" Asker true
             "A record changed a short time ago."
             "One of the six cl.* records had another value not long ago: within the last blocks that memory.record-rest names. A stolen key shows as a fresh change, and its owner may not have noticed yet. Wait, or compare with what the publisher announced. A name that is seen for the first time gives no such warning. The key gate.deny makes the gate refuse on this warning.";

@@ -41,7 +41,9 @@ pub enum Refusal {
     ProofTooWeak,
     /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
-    /// The verdict is trusted, but the card does not list the network that is asked for.
+    /// The agent implements the verb, but its entry serves another one.
+    VerbWithoutEntry,
+    /// The verdict is trusted, but the card does not list the network.
     NetworkNotListed,
     /// There is no card under this path.
     CardAbsent,
@@ -53,7 +55,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::RequestMalformed,
         Self::RequestAmbiguous,
         Self::RequestTimeout,
@@ -70,6 +72,7 @@ impl Refusal {
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
+        Self::VerbWithoutEntry,
         Self::NetworkNotListed,
         Self::CardAbsent,
         Self::ResourcesUnreadable,
@@ -113,7 +116,10 @@ impl Refusal {
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
-            Self::NetworkNotListed => ("network-not-listed", "The card does not list the network that is asked for."),
+            Self::VerbWithoutEntry => {
+                ("verb-without-entry", "The agent's entry serves its primary verb, which is another one.")
+            }
+            Self::NetworkNotListed => ("network-not-listed", "The card does not list the network."),
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")

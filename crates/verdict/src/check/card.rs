@@ -1,21 +1,24 @@
-//! The card as a document: CL-1 to CL-10, CL-23 to CL-28 and CL-31 to CL-34.
+//! The card as a document: CL-1 to CL-10, CL-23 to CL-28, CL-31 to CL-34, CL-72
+//! and CL-73.
 //!
 //! Where a rule with a code of its own and the base schema object to the same member, the rule's code stands alone;
 //! `card-schema-invalid` is for all else.
 
-use jiff::Timestamp;
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::{Findings, content, entry, verbs};
-use crate::card::Card;
+use super::{Findings, content, entry, home, licence, verbs};
+use crate::card::{Card, instant};
 use crate::profile::Profile;
 use crate::schema::{MAX_OBJECTIONS, Violation};
 use clresolve_core::json::kind;
 use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::{excerpt, unsafe_character};
 
-/// Longest licence expression that is parsed, in bytes; a longer one is a text, not an expression.
-const MAX_LICENCE_BYTES: usize = 256;
+const DISPLAY_NAME: &str = "/display_name";
+const SLUG: &str = "/slug";
+const ID: &str = "/id";
 
 /// Everything that is wrong with the card as a document.
 pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
@@ -26,11 +29,16 @@ pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
     status(card, profile, &mut found);
     implements(card, &mut found);
     networks(card, &mut found);
-    licence(card, &mut found);
+    characters(card, &mut found);
+    found.0.extend(licence::objection(card));
     timestamps(card, &mut found);
     schema(card, profile, &mut found);
+    duplicates(card, &mut found);
     content::scan(card, &mut found);
-    found.weighed(profile)
+    let mut reasons = found.weighed(profile);
+    reasons.extend(home::home(card, profile));
+    home::give_way(&mut reasons);
+    reasons
 }
 
 /// CL-3, CL-4: required members are there, and no required text is blank. A member inside one that is itself missing,
@@ -51,17 +59,19 @@ fn members(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// CL-5, CL-6, CL-7.
+/// CL-5, CL-6, CL-7. An id or slug that looks like another one has a code of its own.
 fn identity(card: &Card, found: &mut Findings) {
     if let (Some(id), Some(ens)) = (card.id(), card.ens())
         && id != ens
+        && !is_deceptive(ID, id)
     {
-        found.add(differs(Code::IdDiffersFromEns, "/id", ens, id));
+        found.add(differs(Code::IdDiffersFromEns, ID, ens, id));
     }
-    if let Some(slug) = card.text("/slug")
+    if let Some(slug) = card.text(SLUG)
         && !is_url_safe(slug)
+        && !is_deceptive(SLUG, slug)
     {
-        found.add(observed(Code::SlugNotUrlSafe, "/slug", slug));
+        found.add(observed(Code::SlugNotUrlSafe, SLUG, slug));
     }
     if let Some(version) = card.version()
         && semver::Version::parse(version).is_err()
@@ -85,13 +95,16 @@ fn class(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// CL-9.
+/// CL-9. A word of withdrawal counts in any case: what is meant as one must not pass for an unknown word. A release
+/// line with words of revocation of its own knows no others.
 fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
     let words = profile.status();
     if among(&words.revoked) {
         found.add(observed(Code::StatusRevoked, "/status", status));
+    } else if words.revoked.is_empty() && words.withdrawn.iter().any(|word| word.eq_ignore_ascii_case(status)) {
+        found.add(observed(Code::StatusWithdrawn, "/status", status));
     } else if among(&words.deprecated) {
         found.add(observed(Code::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
@@ -131,8 +144,8 @@ fn networks(card: &Card, found: &mut Findings) {
     }
 }
 
-/// CAIP-2: `namespace:reference`.
-fn is_caip2(text: &str) -> bool {
+/// Whether this is a CAIP-2 identifier: `namespace:reference`.
+pub fn is_caip2(text: &str) -> bool {
     let Some((namespace, reference)) = text.split_once(':') else {
         return false;
     };
@@ -144,23 +157,34 @@ fn is_caip2(text: &str) -> bool {
         && reference.bytes().all(any)
 }
 
-/// CL-26: an SPDX expression (`LicenseRef-` included, deprecated identifiers too), or the https address of the text.
-fn licence(card: &Card, found: &mut Findings) {
-    if let Some(licence) = card.text("/license")
-        && !is_spdx(licence)
-        && !is_licence_url(licence)
-    {
-        found.add(observed(Code::LicenseUnrecognized, "/license", licence));
+/// CL-73: an entry that stands in a list before. Judged after the base schema, since a warning must not speak for what
+/// that refuses.
+fn duplicates(card: &Card, found: &mut Findings) {
+    for list in ["implements", "networks"] {
+        let mut seen = HashSet::new();
+        let entries = card.get(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+        for (at, entry) in entries.filter_map(|(at, entry)| Some((at, entry.as_str()?))) {
+            if !seen.insert(entry) && !found.full(Code::CardDuplicateEntry) {
+                found.add(observed(Code::CardDuplicateEntry, &format!("/{list}/{at}"), entry));
+            }
+        }
     }
 }
 
-fn is_spdx(text: &str) -> bool {
-    let mode = spdx::ParseMode { allow_deprecated: true, ..spdx::ParseMode::STRICT };
-    text.len() <= MAX_LICENCE_BYTES && spdx::Expression::parse_mode(text, mode).is_ok()
+/// CL-73: texts by which the agent is known, and of which another one may be made to look the same.
+fn characters(card: &Card, found: &mut Findings) {
+    for place in [DISPLAY_NAME, SLUG, ID] {
+        if let Some(text) = card.text(place)
+            && is_deceptive(place, text)
+        {
+            found.add(observed(Code::CardUnsafeCharacters, place, text));
+        }
+    }
 }
 
-fn is_licence_url(text: &str) -> bool {
-    url::Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.path().len() > 1)
+/// Whether the text at `place` holds unsafe characters, or is a slug that a path takes for a folder.
+fn is_deceptive(place: &str, text: &str) -> bool {
+    unsafe_character(text).is_some() || place == SLUG && matches!(text, "." | "..")
 }
 
 /// CL-27, CL-28.
@@ -178,30 +202,6 @@ fn timestamps(card: &Card, found: &mut Findings) {
     {
         found.add(differs(Code::TimestampsReversed, "/updated_at", &format!("not before {since}"), text));
     }
-}
-
-/// An RFC 3339 date-time. A leap second counts as the second before it, and digits below the nanosecond are dropped.
-fn instant(text: &str) -> Option<Timestamp> {
-    const SECONDS: usize = "2025-11-22T00:00:00".len();
-    let shape = |text: &str, shape: &str| {
-        text.len() == shape.len()
-            && text.bytes().zip(shape.bytes()).all(|(b, s)| if s == b'0' { b.is_ascii_digit() } else { b == s })
-    };
-    let normal = text.to_ascii_uppercase();
-    let (seconds, rest) = normal.split_at_checked(SECONDS)?;
-    let zone_at = rest.find(['Z', '+', '-'])?;
-    let (fraction, zone) = rest.split_at(zone_at);
-    let fraction_fits = match fraction.strip_prefix('.') {
-        Some(digits) => !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
-        None => fraction.is_empty(),
-    };
-    let zone_fits =
-        zone == "Z" || (shape(&zone.replace('-', "+"), "+00:00") && zone[1..3] < *"24" && zone[4..6] < *"60");
-    if !shape(seconds, "0000-00-00T00:00:00") || !fraction_fits || !zone_fits {
-        return None;
-    }
-    let fraction = &fraction[..fraction.len().min(".123456789".len())];
-    format!("{seconds}{fraction}{zone}").parse().ok()
 }
 
 /// CL-1, CL-23: what the base schema objects to and no rule has a code for.
@@ -312,6 +312,8 @@ mod tests {
             ("class", json!("free"), "class-unknown"),
             ("status", json!("sleeping"), "status-unknown"),
             ("status", json!("deprecated"), "status-deprecated"),
+            ("status", json!("revoked"), "status-withdrawn"),
+            ("status", json!("Compromised"), "status-withdrawn"),
             ("implements", json!([]), "implements-empty"),
             ("implements", json!(["summarize", 5]), "implements-empty"),
             ("networks", json!([]), "networks-empty"),
@@ -319,14 +321,39 @@ mod tests {
             ("networks", json!(["eip155:1", ""]), "network-not-caip2"),
             ("networks", json!(["eip155:1", 5]), "card-schema-invalid"),
             ("license", json!("Proprietary"), "license-unrecognized"),
+            ("license", json!("CC-BY-NC-4.0"), "license-not-open"),
+            ("implements", json!(["summarize", "clean", "summarize"]), "card-duplicate-entry"),
+            ("networks", json!(["eip155:1", "eip155:1"]), "card-duplicate-entry"),
+            ("display_name", json!("Summarize\u{200b}Agent"), "card-unsafe-characters"),
+            ("display_name", json!("Agent\u{202e}tnegA"), "card-unsafe-characters"),
+            ("slug", json!("summarize\u{ad}agent"), "card-unsafe-characters"),
+            ("slug", json!(".."), "card-unsafe-characters"),
+            ("id", json!("summarizeagent\u{2060}.eth"), "card-unsafe-characters"),
+            ("$id", json!("https://commandlayer.org/agents/summarizeagent.eth.json"), "card-id-mismatch"),
+            ("$schema", json!("https://commandlayer.org/schema.json"), "card-id-mismatch"),
             ("created_at", json!("2025-11-22"), "timestamp-malformed"),
             ("updated_at", json!("2025-11-21T23:59:59Z"), "timestamps-reversed"),
             ("updated_at", json!("2025-11-22T00:30:00+01:00"), "timestamps-reversed"),
             ("extra", json!(1), "card-schema-invalid"),
-            ("$id", json!("no uri"), "card-schema-invalid"),
         ] {
             assert_eq!(with(member, value.clone()), [code], "{member}: {value}");
         }
+    }
+
+    #[test]
+    fn a_warning_does_not_speak_for_the_base_schema() {
+        assert_eq!(with("$id", json!("no uri")), ["card-schema-invalid"]);
+        assert_eq!(with("$schema", json!("no uri")), ["card-schema-invalid"]);
+        assert_eq!(with("networks", json!([5, 5])), ["card-schema-invalid"]);
+    }
+
+    #[test]
+    fn a_list_that_repeats_itself_is_named_but_not_without_end() {
+        let mut document = good();
+        document["networks"] = Value::Array(vec![json!("eip155:1"); 10_000]);
+        let reasons = judged(&document, card);
+        assert_eq!(reasons.len(), crate::check::MAX_REASONS_PER_CODE);
+        assert_eq!(reasons[0].place.as_deref(), Some("/networks/1"));
     }
 
     #[test]
@@ -334,6 +361,8 @@ mod tests {
         for (member, value) in [
             ("version", json!("1.0.0-rc.1+build.5")),
             ("status", json!("active")),
+            ("display_name", json!("Résumé-Agent 要約")),
+            ("slug", json!("...")),
             (
                 "networks",
                 json!([
@@ -394,7 +423,8 @@ mod tests {
         document["class"] = json!("x");
         document["networks"] = Value::Array(vec![json!("x"); 1000]);
         let reasons = judged(&document, card);
-        assert_eq!(codes(&reasons), ["card-schema-invalid", "class-unknown", "network-not-caip2"]);
-        assert!(reasons.len() <= 3 * crate::check::MAX_REASONS_PER_CODE);
+        let found = ["card-duplicate-entry", "card-schema-invalid", "class-unknown", "network-not-caip2"];
+        assert_eq!(codes(&reasons), found);
+        assert!(reasons.len() <= found.len() * crate::check::MAX_REASONS_PER_CODE);
     }
 }

@@ -3,8 +3,10 @@
 use semver::Version;
 
 use crate::card::Card;
+use crate::check::edition;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::{Continuity, History, SeenVersion, as_version, record_digests};
+use crate::evidence::edition::Edition;
 use crate::verdict::Status;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason};
@@ -55,7 +57,17 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
             .expected(&seen.card)
             .observed(&digest)
     });
-    changed.into_iter().chain(rollback(version, &now, &past)).collect()
+    let rollback = rollback(version, &now, &past);
+    let since = since(card, Digest::of(bytes), history, block);
+    // A lower version has been named.
+    let since = since.into_iter().filter(|reason| rollback.is_none() || reason.code != Code::VersionNotRaised);
+    changed.into_iter().chain(since.collect::<Vec<_>>()).chain(rollback).collect()
+}
+
+/// CL-69, against the latest card that followed the ones before it.
+fn since(card: &Card, digest: Digest, history: &History, block: u64) -> Vec<Reason> {
+    let latest = history.latest.as_ref().filter(|_| history.last_block <= block);
+    latest.map(|before| edition::since(before, &Edition::of(card, digest))).unwrap_or_default()
 }
 
 fn rollback(version: &str, now: &Version, past: &[&SeenVersion]) -> Option<Reason> {

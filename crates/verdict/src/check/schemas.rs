@@ -73,6 +73,10 @@ pub(super) fn bound(card: &Card, schemas: Bound<'_>, records: &RecordSet, profil
             if let Some(fetched) = schemas.fetched(side) {
                 bytes(side, fetched, pinned, profile, &mut found);
             }
+            if let Some(location) = card.schema_mirror(side).filter(|location| !verbs::is_https(location)) {
+                let reason = Reason::new(Code::SchemaMirrorUnreachable).expected("an https URL");
+                found.add_once(reason.observed(excerpt(location)).at(side.mirror_pointer()));
+            }
             checksums(side, pinned, records, &mut found);
         }
         if all_pinned {
@@ -195,8 +199,16 @@ fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Fi
     }
 }
 
-/// CL-11, PC-3: the records of the schema binding. A record that is not UTF-8 is a matter of the step `records`.
+/// The records of the schema binding. They are those of a schema layer's name: an agent's name needs none of them.
+const BINDING: [Key; 6] =
+    [Key::Verb, Key::Version, Key::SchemaRequest, Key::SchemaReceipt, Key::CidSchemas, Key::SchemasMirrorIpfs];
+
+/// CL-11, PC-3: the records of the schema binding, where any of them is set. A record that is not UTF-8 is a matter of
+/// the step `records`.
 fn binding(verb: &Verb, manifest: &Manifest, records: &RecordSet, found: &mut Findings) {
+    if BINDING.iter().all(|key| matches!(records.get(*key), Record::Absent)) {
+        return;
+    }
     let request = verb.schema(Side::Request);
     let receipt = verb.schema(Side::Receipt);
     let mut hold = |key: Key, code: Code, expected: &str, fits: &dyn Fn(&str) -> bool| match records.get(key) {
@@ -270,6 +282,7 @@ mod tests {
     use super::*;
     use crate::profile::{DEFAULT, Profiles};
     use crate::sample::{codes, good};
+    use clresolve_core::reason::Effect;
 
     /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
     struct World {
@@ -324,11 +337,15 @@ mod tests {
             Self { profiles, evidence, records }
         }
 
-        fn codes(&self) -> Vec<&'static str> {
+        fn reasons(&self) -> Vec<Reason> {
             let card = Card::parse(good().to_string().as_bytes()).expect("strict JSON");
             let records = self.records.iter().cloned().collect();
             let profile = self.profiles.get(DEFAULT).expect("built in");
-            codes(&schemas(&card, &self.evidence, &records, &profile))
+            schemas(&card, &self.evidence, &records, &profile)
+        }
+
+        fn codes(&self) -> Vec<&'static str> {
+            codes(&self.reasons())
         }
 
         fn set(mut self, key: Key, text: &str) -> Self {
@@ -397,13 +414,19 @@ mod tests {
     }
 
     #[test]
-    fn all_records_of_the_binding_are_set() {
-        for key in
-            [Key::Verb, Key::Version, Key::SchemaRequest, Key::SchemaReceipt, Key::CidSchemas, Key::SchemasMirrorIpfs]
-        {
+    fn records_of_the_binding_are_all_set_or_none() {
+        for key in BINDING {
             let mut world = World::good();
             world.records.retain(|(known, _)| *known != key);
-            assert_eq!(world.codes(), ["schema-txt-missing"], "{key}");
+            let reasons = world.reasons();
+            assert_eq!(codes(&reasons), ["schema-txt-missing"], "{key}");
+            assert_eq!((reasons.len(), reasons[0].effect), (1, Effect::Warn), "{key}");
+            assert_eq!(reasons[0].place.as_deref(), Some(key.as_str()));
+            world.records.retain(|(known, _)| !BINDING.contains(known) || *known == Key::Version);
+            world.records.push((Key::Verb, Record::NotUtf8(vec![255])));
+            assert_eq!(world.codes(), ["schema-txt-missing"], "one that cannot be read is set");
+            world.records.retain(|(known, _)| !BINDING.contains(known));
+            assert_eq!(world.codes(), NONE);
         }
     }
 

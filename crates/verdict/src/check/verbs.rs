@@ -95,6 +95,36 @@ fn listed(manifest: &Manifest) -> String {
     excerpt(&names.join(", "))
 }
 
+/// CL-74: mirrors whose bytes nothing shows, where they are not fetched: the manifest knows no CID of its schemas. A
+/// placeholder and a mirror that is no https URL have been named.
+pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
+    let mut found = Findings::default();
+    if let Some(layer) = layer(card, profile)
+        && layer.manifest().directory_cid().is_none()
+    {
+        let mirrors = Side::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
+        for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !holds_placeholder(location)) {
+            found.add(unproven(location, side).message("The mirror's bytes are shown at depth schemas only."));
+        }
+    }
+    found.weighed(profile)
+}
+
+fn unproven(location: &str, side: Side) -> Reason {
+    Reason::new(Code::SchemaMirrorUnproven).observed(excerpt(location)).at(side.mirror_pointer())
+}
+
+/// Whether a reader without IPFS can fetch the location.
+pub(super) fn is_https(location: &str) -> bool {
+    location.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// Whether the card's `$id` sits under a folder that its class must not sit under.
+pub(super) fn is_misplaced(card: &Card, profile: &Profile) -> bool {
+    let layer = layer(card, profile);
+    card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced(id, &layer).is_some())
+}
+
 /// CL-57, for the card's own address.
 fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
     if let Some(id) = card.text("/$id")
@@ -132,7 +162,7 @@ fn canonical(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
     found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at(place));
 }
 
-/// CL-16, CL-18. A placeholder and a wrong path are two defects.
+/// CL-16, CL-18, CL-74. A placeholder and a wrong path are two defects.
 fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
     let Some(location) = card.schema_mirror(side) else {
         return;
@@ -154,6 +184,8 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
     }
     if !leads_to(location, ipfs.as_ref(), entry, layer.manifest()) {
         found.add(reason(Code::SchemaManifestMismatch));
+    } else if !is_https(location) {
+        found.add(unproven(location, side).message("A mirror is an https URL.").expected("an https URL"));
     }
 }
 
@@ -389,7 +421,8 @@ mod tests {
         let good = "commons/summarize/requests/summarize.request.schema.json";
         let set = |value: String| commons("/schemas_mirror/request", value);
         assert_eq!(set(format!("https://ipfs.io/ipfs/{CID}/{good}")), NONE);
-        assert_eq!(set(format!("ipfs://{CID_BASE16}/{good}")), NONE);
+        assert_eq!(set(format!("https://ipfs.io/ipfs/{CID_BASE16}/{good}")), NONE);
+        assert_eq!(set(format!("ipfs://{CID_BASE16}/{good}")), ["schema-mirror-unproven"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/{OTHER}/{good}")), ["schema-manifest-mismatch"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/{}/{good}", &CID[..58])), ["schema-manifest-mismatch"]);
         assert_eq!(set(format!("https://evil.example/schemas/v1.0.0/{good}")), ["schema-manifest-mismatch"]);
@@ -397,6 +430,24 @@ mod tests {
         assert_eq!(set(format!("https://commandlayer.org/schemas/v1.0.0/{other}")), ["schema-manifest-mismatch"]);
         assert_eq!(set("no uri at all".into()), ["schema-manifest-mismatch"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/<cid-schemas>/{good}")), ["schema-mirror-placeholder"]);
+    }
+
+    #[test]
+    fn a_mirror_is_unproven_where_the_manifest_knows_no_cid() {
+        let mirror = |root: &str| {
+            format!("https://ipfs.io/ipfs/{root}/commercial/purchase/requests/purchase.request.schema.json")
+        };
+        let places = |document: &Value| -> Vec<_> {
+            judged(document, unproven_mirrors).into_iter().filter_map(|reason| reason.place).collect()
+        };
+        let mut document = good_commercial();
+        assert_eq!(places(&document), NONE);
+        document["schemas_mirror"] = json!({"request": mirror(OTHER)});
+        assert_eq!(places(&document), ["/schemas_mirror/request"]);
+        assert_eq!(judged(&document, verbs), [], "at depth schemas the mirror is asked");
+        document["schemas_mirror"] = json!({"request": mirror("COMMERCIAL_SCHEMAS_CID")});
+        assert_eq!(places(&document), NONE);
+        assert_eq!(places(&good()), NONE);
     }
 
     #[test]

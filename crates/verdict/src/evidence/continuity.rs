@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 
 use super::Evidence;
+use super::edition::Edition;
+pub use super::edition::as_version;
 use crate::card::Card;
 use clresolve_core::digest::Digest;
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -13,10 +14,6 @@ use clresolve_core::records::{Key, Record, RecordSet};
 /// Most versions remembered of one name. An honest card has a handful; a publisher who makes more loses the lowest of
 /// their own, under which nothing can be slipped in: it is below the highest, and that is a rollback.
 pub const MAX_VERSIONS: usize = 32;
-
-/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
-/// honest one, the digest is.
-const MAX_PRERELEASE_BYTES: usize = 64;
 
 /// How many blocks pass before it is written down again that nothing has changed: about an hour.
 const SIGHTING_STEP: u64 = 300;
@@ -74,6 +71,9 @@ pub struct History {
     pub versions: Vec<SeenVersion>,
     /// The records of the Agent-Card specification, by key.
     pub records: BTreeMap<String, SeenRecord>,
+    /// The latest card that followed the one before it as a later card must; that of the first sighting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Edition>,
 }
 
 /// A version of a card, as it was first seen.
@@ -107,6 +107,8 @@ pub struct Sighting {
     pub card: Option<(String, String)>,
     /// Digest of each record, by key.
     pub records: BTreeMap<String, String>,
+    /// What later cards are held against.
+    pub edition: Option<Edition>,
 }
 
 impl Sighting {
@@ -116,23 +118,10 @@ impl Sighting {
         let records = record_digests(&evidence.found()?.records);
         let bytes = evidence.card_bytes()?;
         let card = Card::parse(bytes).ok()?;
-        let version = card.version().and_then(as_version);
-        let card = version.map(|version| (version.to_string(), Digest::of(bytes).to_string()));
-        Some(Self { block, card, records })
+        let edition = Edition::of(&card, Digest::of(bytes));
+        let card = edition.version.clone().map(|version| (version, edition.card.clone()));
+        Some(Self { block, card, records, edition: Some(edition) })
     }
-}
-
-/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
-/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
-pub fn as_version(text: &str) -> Option<Version> {
-    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
-    let pre = if pre.len() > MAX_PRERELEASE_BYTES {
-        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
-        Prerelease::new(&digest).expect("letters, digits and a hyphen")
-    } else {
-        pre
-    };
-    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
 }
 
 /// The digest of each record of the Agent-Card specification, by key.
@@ -164,12 +153,14 @@ impl History {
             let mut first = Self { first_block: sighting.block, last_block: sighting.block, ..Self::default() };
             first.add_version(sighting);
             first.add_records(sighting);
+            first.latest.clone_from(&sighting.edition);
             return Some(first);
         }
         let since = sighting.block.checked_sub(self.last_block)?;
         let mut next = self.clone();
         next.add_version(sighting);
         next.add_records(sighting);
+        next.add_edition(sighting);
         if next == *self && since < SIGHTING_STEP {
             return None;
         }
@@ -192,6 +183,14 @@ impl History {
             if let Some(at) = lowest.map(|(at, _)| at) {
                 self.versions.remove(at);
             }
+        }
+    }
+
+    /// A card that does not follow the latest one is not put in its place, so that what is wrong with it is said again.
+    fn add_edition(&mut self, sighting: &Sighting) {
+        let Some(now) = &sighting.edition else { return };
+        if self.latest.as_ref().is_none_or(|before| now.follows(before)) {
+            self.latest = Some(now.clone());
         }
     }
 
@@ -234,6 +233,33 @@ mod tests {
         assert_eq!(known.with(&sighting(100 + SIGHTING_STEP - 1, "1.0.0", "a")), None);
         let next = known.with(&sighting(100 + SIGHTING_STEP, "1.0.0", "a")).expect("an hour has passed");
         assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
+    }
+
+    /// So the warning is given again, and ends with a proper card.
+    #[test]
+    fn a_card_that_does_not_follow_is_not_the_next_measure() {
+        let edition = |version: &str, updated_at: &str| Edition {
+            card: format!("{version} {updated_at}"),
+            version: Some(version.to_owned()),
+            updated_at: Some(updated_at.to_owned()),
+            binding: BTreeMap::new(),
+            verbs: [version.to_owned()].into(),
+        };
+        let seen = |block, edition: &Edition| Sighting {
+            edition: Some(edition.clone()),
+            ..sighting(block, "1.0.0", &block.to_string())
+        };
+        let [good, same_time, proper] = [("1.0.0", "2026-01-01"), ("1.1.0", "2026-01-01"), ("1.1.0", "2026-01-02")]
+            .map(|(version, day)| edition(version, &format!("{day}T00:00:00Z")));
+        let mut history = History::default();
+        for (block, card, latest) in
+            [(1, &good, &good), (2, &same_time, &good), (3, &proper, &proper), (4, &good, &proper)]
+        {
+            history = history.with(&seen(block, card)).expect("the records are new");
+            assert_eq!(history.latest.as_ref(), Some(latest), "block {block}");
+        }
+        let written = serde_json::to_string(&history).expect("JSON");
+        assert_eq!(serde_json::from_str::<History>(&written).expect("a history"), history);
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! A card against an earlier card of the same name: CL-69.
+
+use crate::evidence::edition::Edition;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+
+/// Everything in which `now` does not follow `before` as a later card must. A card of the same bytes is no later card.
+/// What a card has no usable value of has a code of its own.
+pub fn since(before: &Edition, now: &Edition) -> Vec<Reason> {
+    if before.card == now.card {
+        return Vec::new();
+    }
+    let said = |value: &Option<String>| value.clone().unwrap_or_default();
+    let mut reasons = Vec::new();
+    if !now.is_later_than(before) {
+        let expected = format!("later than {}", said(&before.updated_at));
+        let reason = Reason::new(Code::UpdatedAtNotAdvanced).expected(expected).observed(said(&now.updated_at));
+        reasons.push(reason.at("/updated_at"));
+    }
+    if !now.raises_version_of(before) {
+        let observed = format!("{}, although {}", said(&now.version), before.broken_by(now).join(", "));
+        let reason = Reason::new(Code::VersionNotRaised).expected(format!("higher than {}", said(&before.version)));
+        reasons.push(reason.observed(excerpt(&observed)).at("/version"));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::card::Card;
+    use crate::sample::{codes, good};
+    use clresolve_core::digest::Digest;
+
+    fn edition(document: &Value) -> Edition {
+        let bytes = document.to_string();
+        Edition::of(&Card::parse(bytes.as_bytes()).expect("a card"), Digest::of(bytes.as_bytes()))
+    }
+
+    /// The codes for a card that follows the good one with these members.
+    fn after(members: &[(&str, Value)]) -> Vec<&'static str> {
+        let mut next = good();
+        for (member, value) in members {
+            next[*member] = value.clone();
+        }
+        codes(&since(&edition(&good()), &edition(&next)))
+    }
+
+    fn later() -> (&'static str, Value) {
+        ("updated_at", json!("2025-11-22T00:00:00.000000001Z"))
+    }
+
+    #[test]
+    fn another_card_has_a_later_time() {
+        let other = ("description", json!("Other words."));
+        assert_eq!(after(&[]), [""; 0]);
+        assert_eq!(after(&[other.clone()]), ["updated-at-not-advanced"]);
+        assert_eq!(
+            after(&[other.clone(), ("updated_at", json!("2025-11-22T01:00:00+01:00"))]),
+            ["updated-at-not-advanced"]
+        );
+        assert_eq!(after(&[other.clone(), ("updated_at", json!("2025-11-21T00:00:00Z"))]), ["updated-at-not-advanced"]);
+        assert_eq!(after(&[other.clone(), later()]), [""; 0]);
+        assert_eq!(after(&[other, ("updated_at", json!("yesterday"))]), [""; 0], "that has a code of its own");
+    }
+
+    #[test]
+    fn what_binds_callers_raises_the_version() {
+        let raised = ("version", json!("1.0.1"));
+        for change in [
+            ("owner", json!("other.eth")),
+            ("entry", json!("x402://summarizeagent.eth/summarize/v2")),
+            ("schemas", json!({"request": "a", "receipt": "b"})),
+            ("implements", json!(["clean"])),
+        ] {
+            assert_eq!(after(&[change.clone(), later()]), ["version-not-raised"], "{change:?}");
+            let lower = ("version", json!("0.9.0"));
+            assert_eq!(after(&[change.clone(), later(), lower]), ["version-not-raised"], "{change:?}");
+            let build = ("version", json!("1.0.0+2"));
+            assert_eq!(after(&[change.clone(), later(), build]), ["version-not-raised"], "{change:?}");
+            assert_eq!(after(&[change.clone(), later(), raised.clone()]), [""; 0], "{change:?}");
+            assert_eq!(after(&[change]), ["updated-at-not-advanced", "version-not-raised"]);
+        }
+        let added = ("implements", json!(["summarize", "clean"]));
+        assert_eq!(after(&[added, later()]), [""; 0], "a further verb breaks nobody");
+    }
+
+    #[test]
+    fn an_edition_of_any_card_is_small() {
+        let mut document = good();
+        document["implements"] = (0..20_000).map(|number| json!(format!("{number}{}", "x".repeat(300)))).collect();
+        document["version"] = json!(format!("1.0.0-{}", "a".repeat(10_000)));
+        document["updated_at"] = json!(format!("2025-11-22T00:00:00.{}Z", "1".repeat(10_000)));
+        let bytes = document.to_string();
+        let card = Card::parse(&bytes.as_bytes()[..]);
+        assert!(card.is_err(), "too large a card");
+        document["implements"] = (0..800).map(|number| json!(format!("{number}{}", "x".repeat(250)))).collect();
+        let kept = serde_json::to_vec(&edition(&document)).expect("JSON");
+        assert!(kept.len() < 24 * 1024, "{} bytes", kept.len());
+    }
+}

@@ -1,0 +1,112 @@
+//! Where the card says that it and its schema are published: CL-72.
+//!
+//! What is absent is no finding. A `$id` under a folder that the card's class must not sit under is a matter of
+//! [`super::verbs`] alone.
+
+use super::{Findings, verbs};
+use crate::card::Card;
+use crate::evidence::{Evidence, Source, Usable, is_https_url};
+use crate::profile::Profile;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::Key;
+use clresolve_core::text::excerpt;
+
+const ID: &str = "/$id";
+const SCHEMA: &str = "/$schema";
+
+/// What the card alone shows: the folder of its `$id` is its class, and its `$schema` is the base schema of the profile.
+pub fn home(card: &Card, profile: &Profile) -> Vec<Reason> {
+    let mut found = Findings::default();
+    if let (Some(id), Some(class)) = (own_id(card, profile), card.class())
+        && profile.layer(class).is_some()
+        && folder(id) != Some(class)
+    {
+        found.add(differs(ID, &format!("a URL in the folder {class}"), id));
+    }
+    if let (Some(schema), Some(known)) = (card.text(SCHEMA), profile.card_schema())
+        && schema != known
+    {
+        found.add(differs(SCHEMA, known, schema));
+    }
+    found.weighed(profile)
+}
+
+/// Whether the card's `$id` is the URL under which its name publishes it. A URL that must not be asked has been named.
+pub fn against_record(evidence: &Evidence, card: &Card, profile: &Profile) -> Option<Reason> {
+    let url = Usable::of(&evidence.found()?.records, Key::Agentcard).text().filter(|url| is_https_url(url))?;
+    if matches!(evidence.https, Source::Forbidden(_)) {
+        return None;
+    }
+    let id = own_id(card, profile)?;
+    (id != url).then(|| profile.weigh(differs(ID, url, id)))
+}
+
+/// Drops what this file says of a member that the base schema refuses.
+pub fn give_way(reasons: &mut Vec<Reason>) {
+    let refused: Vec<_> = reasons
+        .iter()
+        .filter(|reason| reason.code == Code::CardSchemaInvalid)
+        .map(|reason| reason.place.clone())
+        .collect();
+    reasons.retain(|reason| reason.code != Code::CardIdMismatch || !refused.contains(&reason.place));
+}
+
+fn own_id<'c>(card: &'c Card, profile: &Profile) -> Option<&'c str> {
+    card.text(ID).filter(|_| !verbs::is_misplaced(card, profile))
+}
+
+/// The last folder in the path of a URL.
+fn folder(url: &str) -> Option<&str> {
+    let path = url.split(['?', '#']).next()?;
+    let (_, path) = path.split_once("://")?;
+    path.rsplit('/').nth(1)
+}
+
+fn differs(place: &str, expected: &str, observed: &str) -> Reason {
+    Reason::new(Code::CardIdMismatch).expected(excerpt(expected)).observed(excerpt(observed)).at(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::sample::{good, good_commercial, judged, judged_under};
+
+    fn places(document: &Value) -> Vec<String> {
+        judged(document, home).into_iter().filter_map(|reason| reason.place).collect()
+    }
+
+    #[test]
+    fn the_folder_is_the_class() {
+        const FOLDERS: &str = "https://cards.example/agents/v1.0.0";
+        let with = |id: &str| {
+            let mut document = good();
+            document[&ID[1..]] = json!(id);
+            places(&document)
+        };
+        assert_eq!(with(&format!("{FOLDERS}/commons/a.eth.json")), [""; 0]);
+        assert_eq!(with(&format!("{FOLDERS}/commons/a.eth.json?x=/commercial/b#/c/d")), [""; 0]);
+        for id in [format!("{FOLDERS}/commercial/a.eth.json"), format!("{FOLDERS}/commons"), "urn:x".to_owned()] {
+            assert_eq!(with(&id), [ID], "{id}");
+        }
+        let mut document = good_commercial();
+        document[&ID[1..]] = json!(format!("{FOLDERS}/commons/a.eth.json"));
+        assert_eq!(places(&document), [""; 0], "that is commercial-as-commons");
+        document[&ID[1..]] = json!(format!("{FOLDERS}/other/a.eth.json"));
+        assert_eq!(places(&document), [ID]);
+    }
+
+    #[test]
+    fn the_schema_is_that_of_the_release_line() {
+        let mut document = good();
+        assert_eq!(judged_under("agent-cards/1.1.0", &document, home).len(), 1);
+        document[&SCHEMA[1..]] = json!("https://commandlayer.org/agent-cards/schemas/v1.1.0/agent.card.schema.json");
+        assert_eq!(judged_under("agent-cards/1.1.0", &document, home), []);
+        assert_eq!(places(&document), [SCHEMA]);
+        for member in [&ID[1..], &SCHEMA[1..]] {
+            document.as_object_mut().expect("a card").remove(member);
+        }
+        assert_eq!(places(&document), [""; 0]);
+    }
+}

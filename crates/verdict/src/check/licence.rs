@@ -1,0 +1,136 @@
+//! The card's licence: CL-26.
+
+use spdx::{Expression, LicenseItem, ParseMode};
+
+use crate::card::Card;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+
+/// Longest text that is read as an expression or as the name of a licence, in bytes; a longer one is prose.
+const MAX_LICENCE_BYTES: usize = 256;
+
+/// How a card says under which terms the agent is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Licence {
+    /// An SPDX expression that licences meet which OSI or FSF recognise.
+    Open,
+    /// A `LicenseRef-`, a URL, or words that say where the terms stand.
+    Documented,
+    /// An SPDX expression that needs a licence which neither recognises.
+    NotOpen,
+    /// Words that document nothing.
+    Unrecognized,
+}
+
+impl Licence {
+    /// What the text of a `license` says.
+    pub fn of(text: &str) -> Self {
+        let short = text.len() <= MAX_LICENCE_BYTES;
+        let mode = ParseMode { allow_deprecated: true, ..ParseMode::STRICT };
+        if short && let Ok(expression) = Expression::parse_mode(text, mode) {
+            return Self::of_expression(&expression);
+        }
+        if short && let Some(licence) = named(text) {
+            return if is_open(licence) { Self::Documented } else { Self::NotOpen };
+        }
+        if text.split_whitespace().any(leads_to_terms) { Self::Documented } else { Self::Unrecognized }
+    }
+
+    fn of_expression(expression: &Expression) -> Self {
+        let own = |item: &LicenseItem| matches!(item, LicenseItem::Other { .. });
+        let open = |item: &LicenseItem| item.id().is_some_and(is_open);
+        if expression.evaluate(|term| open(&term.license)) {
+            Self::Open
+        } else if expression.evaluate(|term| open(&term.license) || own(&term.license)) {
+            Self::Documented
+        } else {
+            Self::NotOpen
+        }
+    }
+
+    /// The word for it in the evidence.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Documented => "documented",
+            Self::NotOpen => "not-open",
+            Self::Unrecognized => "unrecognized",
+        }
+    }
+}
+
+/// What is to be said of the card's licence.
+pub(super) fn objection(card: &Card) -> Option<Reason> {
+    let text = card.text("/license")?;
+    let code = match Licence::of(text) {
+        Licence::Open | Licence::Documented => return None,
+        Licence::NotOpen => Code::LicenseNotOpen,
+        Licence::Unrecognized => Code::LicenseUnrecognized,
+    };
+    Some(Reason::new(code).observed(excerpt(text)).at("/license"))
+}
+
+fn is_open(licence: spdx::LicenseId) -> bool {
+    licence.is_osi_approved() || licence.is_fsf_free_libre()
+}
+
+/// The licence that the whole text names in another way than SPDX does: by its title, or as people write it.
+fn named(text: &str) -> Option<spdx::LicenseId> {
+    let text = text.trim();
+    let title = spdx::identifiers::LICENSES.iter().find(|licence| licence.full_name.eq_ignore_ascii_case(text));
+    match title {
+        Some(title) => spdx::license_id(title.name),
+        None => {
+            spdx::imprecise_license_id(text).filter(|(_, length)| *length == text.len()).map(|(licence, _)| licence)
+        }
+    }
+}
+
+/// Whether a word leads to the terms: a web address with a path, a `LicenseRef-`, or the usual name of a file.
+fn leads_to_terms(word: &str) -> bool {
+    const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
+    let word = word.trim_matches(|c: char| "()[]<>\"',;.".contains(c));
+    let stem = word.rsplit('/').next().and_then(|file| file.split('.').next()).unwrap_or(word);
+    is_web_address(word) || word.starts_with("LicenseRef-") || FILES.contains(&stem)
+}
+
+fn is_web_address(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.path().len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_are_told_apart() {
+        for (text, expected) in [
+            ("Apache-2.0", Licence::Open),
+            ("MIT OR Apache-2.0", Licence::Open),
+            ("GPL-2.0", Licence::Open),
+            ("GPL-2.0-or-later WITH Classpath-exception-2.0", Licence::Open),
+            ("CC-BY-4.0", Licence::Open),
+            ("MIT OR CC-BY-NC-4.0", Licence::Open),
+            ("MIT AND CC-BY-NC-4.0", Licence::NotOpen),
+            ("CC-BY-NC-4.0", Licence::NotOpen),
+            ("BUSL-1.1", Licence::NotOpen),
+            ("LicenseRef-CommandLayer-1", Licence::Documented),
+            ("Apache-2.0 AND LicenseRef-Own", Licence::Documented),
+            ("CC-BY-NC-4.0 AND LicenseRef-Own", Licence::NotOpen),
+            ("https://commandlayer.org/licence.txt", Licence::Documented),
+            ("Proprietary, see https://commandlayer.org/terms", Licence::Documented),
+            ("See the file LICENSE.md", Licence::Documented),
+            ("MIT License", Licence::Documented),
+            ("Apache License 2.0", Licence::Documented),
+            ("Business Source License 1.1", Licence::NotOpen),
+            ("https://commandlayer.org", Licence::Unrecognized),
+            ("Proprietary", Licence::Unrecognized),
+            ("Do what you like", Licence::Unrecognized),
+            ("All rights reserved. No license is granted.", Licence::Unrecognized),
+            ("MIT but not on Sundays", Licence::Unrecognized),
+        ] {
+            assert_eq!(Licence::of(text), expected, "{text}");
+        }
+        assert_eq!(Licence::of(&"MIT OR ".repeat(100_000)), Licence::Unrecognized);
+    }
+}

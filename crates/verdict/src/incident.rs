@@ -1,0 +1,157 @@
+//! Incidents: what in a verdict somebody should look at, as one event each (CL-68). `docs/incidents.md` has the members.
+
+use serde::Serialize;
+
+use crate::verdict::Verdict;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::state::State;
+use clresolve_core::text::inert_json;
+
+/// The schema identifier of an event.
+pub const SCHEMA: &str = "clresolve.incident/1";
+
+/// What an incident is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum IncidentKind {
+    /// The bytes are not those that a CID or a checksum names.
+    ContentMismatch,
+    /// A record or a card is made to mislead, or to reach what it must not.
+    Malicious,
+    /// A source gives other people something else than was published, or than it gave before.
+    Poisoning,
+}
+
+impl IncidentKind {
+    /// What a finding with this code is an incident of, if it is one. A slip of a publisher is none.
+    pub const fn of(code: Code) -> Option<Self> {
+        match code {
+            Code::CidMismatch | Code::ChecksumMismatch | Code::MirrorCidMismatch | Code::MirrorContentMismatch => {
+                Some(Self::ContentMismatch)
+            }
+            Code::TxtUnsafeCharacters
+            | Code::CardUnsafeCharacters
+            | Code::CardDuplicateKey
+            | Code::CardEnsMismatch
+            | Code::TxtEntryMismatch
+            | Code::TxtOwnerMismatch
+            | Code::SourceForbidden
+            | Code::SourceOversize
+            | Code::CidHashForbidden
+            | Code::CidDagInvalid
+            | Code::SecretInCard
+            | Code::PrivateAddressInCard
+            | Code::ScriptInCard => Some(Self::Malicious),
+            Code::GatewayLied
+            | Code::RpcDisagree
+            | Code::ProofRefused
+            | Code::CardChangedSilently
+            | Code::VersionRollback
+            | Code::UpdatedAtNotAdvanced
+            | Code::VersionNotRaised
+            | Code::SchemaIdMismatch
+            | Code::SchemaMirrorMismatch
+            | Code::PublishedVersionMutated => Some(Self::Poisoning),
+            _ => None,
+        }
+    }
+}
+
+/// One event. Its text holds foreign values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Incident<'v> {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// What it is about.
+    pub kind: IncidentKind,
+    /// The name in normal form.
+    pub name: &'v str,
+    /// The reason code.
+    pub code: Code,
+    /// What the finding does to the state.
+    pub effect: Effect,
+    /// What was expected.
+    pub expected: Option<&'v str>,
+    /// What was found.
+    pub observed: Option<&'v str>,
+    /// Where: a record's key, a member's JSON Pointer, a source or an endpoint's label.
+    #[serde(rename = "where")]
+    pub place: Option<&'v str>,
+    /// `anchor.world` of the verdict.
+    pub world: Option<&'v str>,
+    /// Height of the block; nothing where no block was agreed on.
+    pub block: Option<u64>,
+    /// Hash of the block.
+    pub block_hash: Option<&'v str>,
+    /// State of the verdict.
+    pub state: State,
+    /// `id` of the verdict, which holds all evidence.
+    pub verdict: &'v str,
+    /// When the evidence was gathered, RFC 3339.
+    pub at: &'v str,
+}
+
+impl<'v> Incident<'v> {
+    /// The incidents in a verdict, in the order of its reasons.
+    pub fn all(verdict: &'v Verdict) -> impl Iterator<Item = Self> {
+        verdict.reasons.iter().filter_map(|reason| Self::of(verdict, reason))
+    }
+
+    fn of(verdict: &'v Verdict, reason: &'v Reason) -> Option<Self> {
+        let anchor = verdict.anchor.as_ref();
+        Some(Self {
+            schema: SCHEMA,
+            kind: IncidentKind::of(reason.code)?,
+            name: verdict.name.normalized.as_deref().unwrap_or_default(),
+            code: reason.code,
+            effect: reason.effect,
+            expected: reason.expected.as_deref(),
+            observed: reason.observed.as_deref(),
+            place: reason.place.as_deref(),
+            world: anchor.map(|anchor| anchor.world.as_str()),
+            block: anchor.map(|anchor| anchor.block.number),
+            block_hash: anchor.map(|anchor| anchor.block.hash.as_str()),
+            state: verdict.state,
+            verdict: &verdict.id,
+            at: &verdict.freshness.checked_at,
+        })
+    }
+
+    /// The event as JSON on one line, safe for a terminal and a log.
+    pub fn to_line(&self) -> String {
+        let json = serde_json::to_string(self).expect("texts, numbers and words have a JSON form");
+        inert_json(&json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn an_event_names_what_a_reader_needs() {
+        let mut verdict = sample::empty(State::Untrusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        let reason = |code| Reason::new(code).expected("a").observed("b\u{202e}\u{9b}\n").at("https");
+        verdict.reasons = vec![reason(Code::CidMismatch), reason(Code::StatusDeprecated), reason(Code::GatewayLied)];
+        let events: Vec<_> = Incident::all(&verdict).collect();
+        assert_eq!(events.iter().map(|event| event.code).collect::<Vec<_>>(), [Code::CidMismatch, Code::GatewayLied]);
+        let line = events[0].to_line();
+        assert!(line.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{line}");
+        let read: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!((&read["schema"], &read["kind"]), (&SCHEMA.into(), &"content-mismatch".into()));
+        assert_eq!((&read["code"], &read["observed"]), (&"cid-mismatch".into(), &"b\u{202e}\u{9b}\n".into()));
+        assert_eq!((&read["verdict"], &read["block"]), (&verdict.id.as_str().into(), &Value::Null));
+    }
+
+    #[test]
+    fn slips_and_outages_are_no_incidents() {
+        for code in [Code::TxtMissing, Code::SourceUnavailable, Code::EntryMalformed, Code::CidUnproven] {
+            assert_eq!(IncidentKind::of(code), None, "{code}");
+        }
+    }
+}
