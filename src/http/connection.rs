@@ -49,7 +49,8 @@ where
         let answered = handle(request);
         Box::pin(async { Ok::<_, Infallible>(answered.await) })
     });
-    let stream = TokioIo::new(WriteTimeout::new(stream, limits.read_timeout));
+    let patience = if clresolve_core::mutant!("unread-answers") { Duration::MAX } else { limits.read_timeout };
+    let stream = TokioIo::new(WriteTimeout::new(stream, patience));
     let mut connection = builder(limits).serve_connection(stream, service);
     let finished = tokio::select! {
         finished = poll_fn(|context| connection.poll_without_shutdown(context)) => Some(finished),

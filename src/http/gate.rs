@@ -3,6 +3,7 @@
 //! Profile, depth and block come from the configuration alone; a client cannot choose them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::Uri;
@@ -39,7 +40,8 @@ async fn decide(state: &AppState, client: Client, name: &str, verb: Option<&str>
     if state.is_draining() {
         return refused(Refusal::Draining, name);
     }
-    match timeout(state.gate.deadline, state.admission.ask(client, Question::new(name))).await {
+    let deadline = if clresolve_core::mutant!("deadline-unkept") { Duration::MAX } else { state.gate.deadline };
+    match timeout(deadline, state.admission.ask(client, Question::new(name))).await {
         Ok(Ok(answered)) => gate_response::by_verdict(&state.gate, &answered.resolution, verb),
         Ok(Err(refusal)) => refused(refusal, name),
         Err(_) => refused(Refusal::DeadlinePassed, name),

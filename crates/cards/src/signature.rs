@@ -287,7 +287,7 @@ fn holds(entry: &Entry<'_>, payloads: &Payloads, roots: &TrustRoots) -> Result<S
         payloads.each().map(|(form, payload)| (form, signing_input(entry.protected, payload))).collect();
     for (root, key) in fitting.take(MAX_TRIED_KEYS) {
         for (form, input) in &inputs {
-            if key.has_signed(input, &entry.signature) {
+            if key.has_signed(input, &entry.signature) || clresolve_core::mutant!("card-signature-unchecked") {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
                 return Ok(SignatureOutcome::Verified { root, key, form: *form });
             }
@@ -300,7 +300,11 @@ fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
     let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
     if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
-        return SignatureState::Verified;
+        return if clresolve_core::mutant!("one-broken-signature-refuses") {
+            SignatureState::Refused
+        } else {
+            SignatureState::Verified
+        };
     }
     let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(Code::SignatureKeyUnknown));
     if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }

@@ -37,7 +37,7 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, request_timeout: Duration) -> Self {
         let config = CcipReadConfig {
-            max_redirects: MAX_LOOK_UPS,
+            max_redirects: if clresolve_core::mutant!("endless-look-ups") { MAX_REQUESTS } else { MAX_LOOK_UPS },
             max_total_requests: MAX_REQUESTS,
             max_revert_data_size: MAX_LOOK_UP_BYTES,
             max_response_size: MAX_LOOK_UP_BYTES,

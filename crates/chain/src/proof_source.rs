@@ -72,7 +72,12 @@ impl ProofSource {
         F: Future<Output = Result<T, ProverError>>,
     {
         let endpoints = self.candidates().endpoints.clone();
-        let found = first(endpoints.len(), Some(self.patience), |index| ask(Arc::clone(&endpoints[index]))).await;
+        let found = first(
+            endpoints.len(),
+            Some(self.patience).filter(|_| !clresolve_core::mutant!("one-endpoint-keeps-proofs-back")),
+            |index| ask(Arc::clone(&endpoints[index])),
+        )
+        .await;
         for (index, error) in &found.failures {
             self.remove_failed(&endpoints[*index], error);
         }

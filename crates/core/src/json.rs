@@ -44,7 +44,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
         return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
     }
     let text = std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8 { offset: e.valid_up_to() })?;
-    if text.starts_with('\u{feff}') {
+    if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
     let state = State { limits, values: Cell::new(0), fault: RefCell::new(None) };
@@ -289,7 +289,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.inner()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            if object.contains_key(&key) {
+            if object.contains_key(&key) && !mutant!("duplicate-members") {
                 return Err(self.state.refuse(FaultKind::DuplicateKey(key)));
             }
             match members.next_value_seed(seed) {
