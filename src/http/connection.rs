@@ -49,8 +49,7 @@ where
         let answered = handle(request);
         Box::pin(async { Ok::<_, Infallible>(answered.await) })
     });
-    let patience = if clresolve_core::mutant!("unread-answers") { Duration::MAX } else { limits.read_timeout };
-    let stream = TokioIo::new(WriteTimeout::new(stream, patience));
+    let stream = TokioIo::new(WriteTimeout::new(stream, limits.read_timeout));
     let mut connection = builder(limits).serve_connection(stream, service);
     let finished = tokio::select! {
         finished = poll_fn(|context| connection.poll_without_shutdown(context)) => Some(finished),

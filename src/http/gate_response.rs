@@ -19,11 +19,7 @@ const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256")
 pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, verb: Option<&str>) -> Response {
     let objection = gate.policy().objection(resolution, verb);
     let verdict = resolution.verdict();
-    let mut response = empty(if objection.is_none() || clresolve_core::mutant!("gate-is-open") {
-        StatusCode::OK
-    } else {
-        StatusCode::FORBIDDEN
-    });
+    let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
     if let Some(code) = objection {
@@ -53,7 +49,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
 /// An answer that no cache keeps: each request is decided anew.
 fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
+    *response.status_mut() = if clresolve_core::mutant!("gate-is-open") { StatusCode::OK } else { status };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

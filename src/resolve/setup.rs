@@ -97,8 +97,12 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());
     Ok(match settings.demand {
-        Demand::StateProof(_) => Arc::new(ProvenChain::new(settings, &http, gateway).with_clock(now)),
-        Demand::SingleRpc | Demand::Quorum(_) => Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)),
+        Demand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => {
+            Arc::new(ProvenChain::new(settings, &http, gateway).with_clock(now))
+        }
+        Demand::SingleRpc | Demand::Quorum(_) | Demand::StateProof(_) => {
+            Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now))
+        }
     })
 }
 
