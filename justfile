@@ -28,6 +28,14 @@ fuzz TARGET SECONDS="60":
 fuzz-smoke:
     fuzz/run smoke
 
+# take the defences of the threat model out one by one (all, `crates`, or the names of switches)
+mutants *NAMES:
+    tests/mutants/run {{NAMES}}
+
+# change each operator and result in the code that counts, walks, guards and decides; needs cargo-mutants
+mutate *FILES="crates/chain/src/quorum.rs crates/state/src/trie.rs crates/egress/src/guard.rs crates/verdict/src/gate.rs":
+    tests/mutants/sources {{FILES}}
+
 # write the seeds of the fuzz targets again, after tests/fuzz/seeds.rs has changed
 fuzz-seeds:
     SEEDS=write cargo test --test fuzz

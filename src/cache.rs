@@ -99,7 +99,8 @@ impl VerdictCache {
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
-                u32::try_from(share.max(u64::try_from(entry.bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
+                let bytes = if clresolve_core::mutant!("large-verdicts-weigh-nothing") { 0 } else { entry.bytes };
+                u32::try_from(share.max(u64::try_from(bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
             let capacity = share.saturating_mul(entries).min(config.verdict_bytes);
             Cache::builder()

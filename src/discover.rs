@@ -309,7 +309,10 @@ fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
 
 fn kind(bytes: &[u8], named: Option<CardSystem>, profile: &Profile) -> Kind {
     let card = Card::parse(bytes).ok();
-    let describes = |system: &&CardSystem| card.as_ref().is_some_and(system.discovery_rules().is_descriptor);
+    let describes = |system: &&CardSystem| {
+        !clresolve_core::mutant!("descriptors-are-cards")
+            && card.as_ref().is_some_and(system.discovery_rules().is_descriptor)
+    };
     if let Some(system) = CardSystem::ALL.iter().find(describes) {
         return Kind::Descriptor(*system);
     }
@@ -413,7 +416,10 @@ async fn bound(resolver: &Resolver, cards: &BTreeMap<Digest, Card>, discovery: &
         let Ok(resolution) = resolver.ask(&resolve::Question::new(name)).await else { continue };
         let verdict = resolution.verdict();
         let proven = verdict.identity.as_ref().map(|identity| &identity.card);
-        if verdict.state == State::Trusted && proven.is_some_and(|card| is_digest(&card.sha256, sha256)) {
+        if verdict.state == State::Trusted
+            && (clresolve_core::mutant!("any-copy-is-bound")
+                || proven.is_some_and(|card| is_digest(&card.sha256, sha256)))
+        {
             return Some(EnsBound {
                 name: excerpt(verdict.name.normalized.as_deref().unwrap_or(name)),
                 state: verdict.state,

@@ -13,11 +13,15 @@ use clresolve::chain::Grade;
 use clresolve::cid::car::{CarLimits, CarReader};
 use clresolve::cid::{ContentId, build};
 use clresolve::config::ProofDemand;
+use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::project::a2a_card;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
+use clresolve::sign::{Expected, SigningKey, TrustedKeys};
 use clresolve::verdict::{Depth, GatePolicy, Origin, State, canonical_digest};
+use clresolve_state::{ProofError, StateProofError};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// Names of the sandbox whose bundles are tried, one of each kind.
@@ -578,6 +582,90 @@ fn each_refusal_has_its_class() {
 }
 
 /// A member twice: one reader would take the first, another the last.
+/// The error with which a bundle is refused after a change, under a digest that fits.
+fn refused(bundle: &Value, change: impl FnOnce(&mut Value)) -> BundleError {
+    let mut changed = bundle.clone();
+    change(&mut changed);
+    replayed(&resealed(changed)).expect_err("refused")
+}
+
+/// The error with which the proofs of a bundle are refused after a change.
+fn proofs_refused(bundle: &Value, change: impl FnOnce(&mut Value)) -> StateProofError {
+    match refused(bundle, change) {
+        BundleError::Proof(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_refusal_has_its_name() {
+    let name = |change: fn(&mut Value)| refused(good(), change);
+    assert_eq!(
+        name(|b| b["schema"] = json!("clresolve.bundle/2")),
+        BundleError::Format("clresolve.bundle/2".to_owned())
+    );
+    assert!(matches!(name(|b| b["extra"] = json!(1)), BundleError::Shape(_)));
+    assert!(matches!(name(|b| b["question"]["profile"]["id"] = json!("mine/1")), BundleError::Rules(_)));
+    let zeros = format!("sha256:{}", "0".repeat(64));
+    let mut other = good().clone();
+    other["digest"] = json!(zeros);
+    let error = Bundle::read(&bytes(&other)).expect_err("refused");
+    assert!(matches!(error, BundleError::Digest { expected, .. } if expected.to_string() == zeros), "{error:?}");
+    let bundle = Bundle::read(&bytes(good())).expect("a bundle");
+    let expected = Expected {
+        name: EnsName::parse(GOOD).expect("a name"),
+        profile: "agent-cards/1.0.0".to_owned(),
+        depth: Depth::Identity,
+        chain: "eip155:31337".to_owned(),
+        world: "sandbox".to_owned(),
+        issuer: None,
+        proof: None,
+    };
+    let keys = TrustedKeys::from(SigningKey::generate().expect("randomness").public());
+    assert_eq!(bundle.check_signature(&keys, &expected, Timestamp::UNIX_EPOCH), Err(BundleError::Unsigned));
+}
+
+#[test]
+fn each_refusal_of_proofs_has_its_name() {
+    let bundle = proven(RAW);
+    let without_records = |b: &mut Value| b["reading"]["given"]["answer"]["records"]["offchain"] = json!(true);
+    assert_eq!(proofs_refused(bundle, without_records), StateProofError::Contradicted("records"));
+    let without_holder = |b: &mut Value| b["reading"]["given"]["holder"] = Value::Null;
+    let on_holder = StateProofError::Contradicted("words on holder and expiry");
+    assert_eq!(proofs_refused(bundle, without_holder), on_holder);
+    let other_owner = |b: &mut Value| b["owner"]["read"]["holder"] = json!(format!("0x{}", "11".repeat(20)));
+    assert_eq!(proofs_refused(bundle, other_owner), StateProofError::Contradicted("words on the owner"));
+    let attested = |b: &mut Value| b["reading"]["given"]["backing"] = json!("attested");
+    assert_eq!(proofs_refused(bundle, attested), StateProofError::Missing);
+    let look_ups =
+        |b: &mut Value| *b.pointer_mut(&format!("{WITNESS}/name_look_ups")).expect("a list") = json!(["0x00"]);
+    assert!(matches!(proofs_refused(bundle, look_ups), StateProofError::LookUps(_)));
+    let left_over = |b: &mut Value| {
+        let nodes = b.pointer_mut(&format!("{WITNESS}/state/nodes")).and_then(Value::as_array_mut).expect("a list");
+        nodes.push(json!(format!("0xff{}", "ee".repeat(40))));
+        nodes.sort_by_key(|node| node.as_str().map(str::to_owned));
+    };
+    assert_eq!(proofs_refused(bundle, left_over), StateProofError::State(ProofError::LeftOver));
+
+    // A contract that is proven, and is another one.
+    let swapped = |b: &mut Value| {
+        let contracts = b.pointer_mut(&format!("{WITNESS}/contracts")).expect("the contracts");
+        contracts["multicall3"] = contracts["registry"].clone();
+    };
+    assert!(matches!(proofs_refused(bundle, swapped), StateProofError::Call(_)));
+
+    // A list of numbers with the right hash, number and time, that is no header all the same.
+    let no_header = |b: &mut Value| {
+        let rlp = STANDARD.decode(b["header"].as_str().expect("a header")).expect("base64");
+        let header: alloy_consensus::Header = alloy_rlp::decode_exact(&rlp).expect("a header");
+        let members: Vec<u64> = (0..12).map(|at| if at == 8 { header.number } else { header.timestamp }).collect();
+        let rlp = alloy_rlp::encode(&members);
+        b["header"] = json!(STANDARD.encode(&rlp));
+        b["reading"]["given"]["block"]["hash"] = json!(alloy_primitives::keccak256(&rlp));
+    };
+    assert_eq!(proofs_refused(bundle, no_header), StateProofError::Header);
+}
+
 #[test]
 fn a_member_that_stands_twice_is_refused() {
     let text = String::from_utf8(bytes(good())).expect("UTF-8");

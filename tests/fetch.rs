@@ -366,6 +366,15 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
 // --- statuses, sizes, faults ---
 
 #[tokio::test]
+async fn keys_stay_with_the_origin_that_was_named() {
+    let (server, egress) = world(|_| redirect("https://evil.example/keys.json")).await;
+    let limits = Limits { total: AMPLE, ..Limits::keys() };
+    let error = https::get(&egress, "https://cards.example/keys.json", limits).await.unwrap_err();
+    assert_eq!(refusal(error), (1, EgressViolation::AnotherOrigin));
+    assert_eq!(server.paths(), ["/keys.json"]);
+}
+
+#[tokio::test]
 async fn only_a_whole_success_counts() {
     for (line, code) in [
         ("204 No Content", 204),
@@ -507,6 +516,7 @@ async fn the_operator_may_name_any_origin_but_only_that_one() {
     assert_eq!(post(server.url().join("else").unwrap()).await, Err(unavailable(Cause::Status(503))));
     let error = post(other.url()).await.unwrap_err();
     assert_eq!(error.to_string(), "the configured endpoint: not the configured origin");
+    assert_eq!(refusal(error), (0, EgressViolation::OtherOrigin));
     assert_eq!(other.connections(), 0);
     assert_eq!(egress.operator(&"file:///x".parse().unwrap()).unwrap_err(), EgressViolation::Scheme);
 }
@@ -591,5 +601,5 @@ async fn ccip_read_falls_through_to_the_next_gateway_unless_the_answer_is_final(
 async fn ccip_read_can_be_switched_off() {
     let error =
         GuardedGateway::refusing().request(&lookup_request(&["https://cards.example/"]), 100).await.unwrap_err();
-    assert_eq!(error.message, "this kind of fetch is switched off");
+    assert_eq!(error.message, EgressViolation::Disabled.to_string());
 }

@@ -971,6 +971,8 @@ async fn no_name_leads_the_resolver_back_to_the_daemon() {
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What a run of mutants takes out is taken out of the program too.
+    command.envs(std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch)));
     command
 }
 

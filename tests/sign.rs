@@ -18,6 +18,7 @@ use clresolve::sign::{
     TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, verify,
 };
 use clresolve::verdict::{Depth, Origin, Verdict, canonical_digest};
+use clresolve_core::json::JsonError;
 use clresolve_verdict::sample::live;
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
@@ -227,6 +228,28 @@ fn no_header_but_ours_is_accepted() {
     assert!(matches!(refused(&format!("{twice}.{payload}.")), VerifyError::Jws(JwsError::Header(_))));
 }
 
+/// Everything fits together: the keys, their ids, the token. Only, the keys are the signer's own.
+#[test]
+fn a_signer_with_a_key_set_of_its_own_is_refused() {
+    let own = SigningKey::generate().expect("randomness");
+    let own_keys = TrustedKeys::from_jwks(TrustedKeys::from(own.public()).to_jwks().to_string().as_bytes());
+    let payload = claims().to_string();
+    let jws = own.sign_compact(TYPE, payload.as_bytes());
+    assert!(verify(&jws, &own_keys.expect("a key set"), &expected(), at(NOW)).is_ok(), "the lie is consistent");
+    assert_eq!(refused(&jws), VerifyError::Jws(JwsError::KeyUnknown { kid: own.public().id().to_owned() }));
+
+    // Under the id of a key that is trusted the signature is still the other key's.
+    let signed = format!("{}.{}", BASE64URL.encode(header().to_string()), BASE64URL.encode(&payload));
+    let passed_off = format!("{signed}.{}", BASE64URL.encode(own.sign(signed.as_bytes())));
+    assert_eq!(refused(&passed_off), VerifyError::Jws(JwsError::Signature));
+}
+
+#[test]
+fn a_payload_that_two_readers_read_differently_is_refused_although_it_is_signed() {
+    let twice = key().sign_compact(TYPE, br#"{"iss":"a","iss":"b"}"#);
+    assert!(matches!(refused(&twice), VerifyError::Payload(JsonError::DuplicateKey { .. })));
+}
+
 #[test]
 fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
     let with = |change: &dyn Fn(&mut Value)| {
@@ -271,6 +294,14 @@ fn no_changed_character_passes() {
         [format!("{jws}="), format!("{jws}\n"), format!("{jws}."), format!(".{jws}"), String::new(), "..".to_owned()]
     {
         assert!(verify(&bad, &keys(), &expected(), at(NOW)).is_err(), "{bad}");
+    }
+    for (bad, expected) in [
+        (String::new(), JwsError::NotCompact),
+        ("a.b".to_owned(), JwsError::NotCompact),
+        (format!("{jws}."), JwsError::NotCompact),
+        (format!("{jws}="), JwsError::NotBase64Url),
+    ] {
+        assert_eq!(refused(&bad), VerifyError::Jws(expected), "{bad}");
     }
     assert_eq!(
         refused(&"a".repeat(clresolve::sign::MAX_JWS_BYTES + 1)),

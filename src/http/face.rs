@@ -46,7 +46,7 @@ impl Face {
         match path {
             "/livez" | "/readyz" | "/metrics" => Self::Health,
             _ if is_gate(path) => Self::Gate,
-            _ if is_disguised_gate(path) => Self::DisguisedGate,
+            _ if is_disguised_gate(path) && !clresolve_core::mutant!("disguised-gate") => Self::DisguisedGate,
             _ => Self::Report,
         }
     }

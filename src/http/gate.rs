@@ -3,6 +3,7 @@
 //! Profile, depth and block come from the configuration alone; a client cannot choose them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::Uri;
@@ -69,7 +70,8 @@ async fn decide(
         Ok(wanted) => wanted,
         Err(refusal) => return refused(refusal, name),
     };
-    match timeout(state.gate.deadline, state.admission.ask(client, Question::new(name))).await {
+    let deadline = if clresolve_core::mutant!("deadline-unkept") { Duration::MAX } else { state.gate.deadline };
+    match timeout(deadline, state.admission.ask(client, Question::new(name))).await {
         // A policy that was tightened while the question was open holds for its answer.
         Ok(Ok(answered)) => gate_response::by_verdict(&in_force.state().gate, &answered.resolution, &wanted),
         Ok(Err(refusal)) => refused(refusal, name),

@@ -47,9 +47,11 @@ impl History {
     /// it warn about the honest card.
     pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
         let is_lasting = evidence.block == BlockSelector::Finalized
-            && verdict.state == State::Trusted
+            && (verdict.state == State::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
             && verdict.profile.id == self.profile
-            && evidence.reading.as_ref().is_ok_and(|reading| !reading.proof.is_one_strangers_word());
+            && evidence.reading.as_ref().is_ok_and(|reading| {
+                !reading.proof.is_one_strangers_word() || clresolve_core::mutant!("strangers-are-remembered")
+            });
         let Continuity::Recalled(known) = &evidence.continuity else { return Ok(()) };
         let Some(sighting) = Sighting::of(evidence).filter(|_| is_lasting) else { return Ok(()) };
         if known.with(&sighting).is_none() {

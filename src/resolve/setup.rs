@@ -115,8 +115,8 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());
     match settings.demand {
-        Demand::StateProof(_) => proven(settings, &http, gateway, now),
-        Demand::SingleRpc | Demand::Quorum(_) => {
+        Demand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
+        Demand::SingleRpc | Demand::Quorum(_) | Demand::StateProof(_) => {
             Ok(Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)))
         }
     }

@@ -90,7 +90,7 @@ fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileErro
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
     let allowed = if credentials.is_some_and(|folder| path.starts_with(folder)) { 0o740 } else { 0o700 };
-    if mode & 0o777 & !allowed == 0 {
+    if mode & 0o777 & !allowed == 0 || clresolve_core::mutant!("loose-key-files") {
         return Ok(());
     }
     Err(KeyFileError::Loose { path: shown.to_owned(), mode })

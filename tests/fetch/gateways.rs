@@ -157,6 +157,28 @@ async fn a_liar_is_named_banned_and_replaced() {
     }
 }
 
+/// A whole tree of the gateway's own: each of its blocks has the hash by which its parent links to it. Only the root is
+/// another one, or the first block of the tree below the genuine root.
+#[tokio::test]
+async fn a_gateway_with_a_tree_of_its_own_is_refused_at_the_root_and_below_a_genuine_one() {
+    let own = || Content::of(b"another card");
+    let of_its_own_root = move |head: &str| own().passed_off(&Content::new(), 0, head);
+    let below_a_genuine_root = move |head: &str| own().passed_off(&Content::new(), 1, head);
+    let along = Content::new().along().into_iter().map(|(cid, _)| cid);
+    let liars = [Server::plain(of_its_own_root).await, Server::plain(below_a_genuine_root).await];
+    for (liar, lie) in liars.iter().zip(along) {
+        let good = Server::plain(honest).await;
+        let alone = card_from(&[liar]).await;
+        assert_eq!(alone.ended, Err(WalkError::Incomplete { cid: Box::new(lie) }));
+        let beside = card_from(&[liar, &good]).await;
+        assert_eq!(proven(&beside), Content::new().card);
+        for got in [alone, beside] {
+            assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(lie)))]);
+            assert_eq!(got.liars, [("first".to_owned(), lie)]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_page_in_place_of_a_block_is_no_lie() {
     let page =

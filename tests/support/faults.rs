@@ -24,7 +24,12 @@ pub(crate) struct Content {
 
 impl Content {
     pub(crate) fn new() -> Self {
-        let card = Bytes::from_static(b"{\"id\":\"summarizeagent.eth\"}");
+        Self::of(b"{\"id\":\"summarizeagent.eth\"}")
+    }
+
+    /// The same with another card.
+    pub(crate) fn of(card: &'static [u8]) -> Self {
+        let card = Bytes::from_static(card);
         let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
         let files = BTreeMap::from([(PATH.to_owned(), card.clone()), ("long".to_owned(), long)]);
         let (root, blocks) = tree(&files, Layout { chunk: 4096, ..Layout::default() });
@@ -48,6 +53,18 @@ impl Content {
     /// Serves blocks one by one.
     pub(crate) fn raw(&self, head: &str) -> Answer {
         self.block(head).map_or_else(|| status("404 Not Found"), |block| as_raw(&block))
+    }
+
+    /// Serves this tree as the one of `genuine`, of which the first `kept` blocks on the way to the card are served. Below
+    /// the first block that is passed off each one has the hash that leads to it.
+    pub(crate) fn passed_off(&self, genuine: &Self, kept: usize, head: &str) -> Answer {
+        let own = self.along();
+        let mut sections = genuine.along();
+        for (section, (_, block)) in sections.iter_mut().zip(&own).skip(kept) {
+            section.1.clone_from(block);
+        }
+        let passed_off = Self { blocks: sections.into_iter().chain(own).collect(), ..Self::new() };
+        passed_off.honest(head)
     }
 
     /// The blocks from the root to the card, in the order in which they are walked.

@@ -207,6 +207,11 @@ pub(crate) fn load() -> Scenarios {
         all.add(stem, Spec { agents: file.agents, names: file.names, schemas: file.schemas }, file.asks);
     }
     all.check();
+    // One scenario in the whole world, by its name or its sentence: for a look at it, and for the run of mutants.
+    if let Ok(one) = std::env::var("SCENARIO") {
+        all.cases.retain(|case| case.ask.name == one || case.ask.about == one);
+        assert!(!all.cases.is_empty(), "no scenario is called {one:?}");
+    }
     all
 }
 

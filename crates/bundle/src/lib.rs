@@ -189,7 +189,7 @@ impl Bundle {
         let expected = written.and_then(|text| text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text));
         let expected = expected.ok_or_else(|| BundleError::Shape("it has no digest".to_owned()))?;
         let observed = digest_of(&value)?;
-        if observed != expected {
+        if observed != expected && !clresolve_core::mutant!("bundle-digest") {
             return Err(BundleError::Digest { expected, observed });
         }
         let document: Document =
@@ -260,7 +260,9 @@ impl Bundle {
         let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
         let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
         let signed = found.verdict();
-        if (&signed.id, &signed.conclusion) != (&verdict.id, &verdict.conclusion) {
+        if (&signed.id, &signed.conclusion) != (&verdict.id, &verdict.conclusion)
+            && !clresolve_core::mutant!("signature-of-another-verdict")
+        {
             return Err(BundleError::OtherSigned);
         }
         let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;

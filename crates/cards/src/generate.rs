@@ -521,7 +521,9 @@ impl<'h> Maker<'h> {
     fn checked(&self, text: &str) -> Result<Value, GenerateError> {
         let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
         let (place, system) = (self.system.place.clone(), shown(&self.key.1));
-        if let Some(reason) = check::secrets(&card).into_iter().next() {
+        if let Some(reason) =
+            check::secrets(&card).into_iter().next().filter(|_| !clresolve_core::mutant!("secrets-are-shown"))
+        {
             let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
             return Err(GenerateError::Secret { place, system, what, pointer });
         }

@@ -32,7 +32,8 @@ const JSON: &str = "application/json";
 /// The code for which the gate would deny the agent. A caller that uses this card does not ask the gate.
 pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = trusted.verdict();
-    if let Some(code) = policy.reservation(trusted) {
+    if let Some(code) = policy.reservation(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
+    {
         return Err(code);
     }
     let card = trusted.card().and_then(|bytes| Card::parse(bytes).ok());
@@ -114,7 +115,9 @@ fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
     say("card", json!(identity.card));
     say("profile", json!({"id": verdict.profile.id, "digest": verdict.profile.digest, "depth": verdict.profile.depth}));
     say("checked_at", verdict.freshness.checked_at.as_str().into());
-    say("fresh_until", verdict.freshness.fresh_until.as_str().into());
+    if !clresolve_core::mutant!("projection-without-end") {
+        say("fresh_until", verdict.freshness.fresh_until.as_str().into());
+    }
     if let Some(anchor) = &verdict.anchor {
         say("world", anchor.world.as_str().into());
         say("chain", anchor.chain.as_str().into());

@@ -332,7 +332,11 @@ fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
     let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
     if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
-        return SignatureState::Verified;
+        return if clresolve_core::mutant!("one-broken-signature-refuses") {
+            SignatureState::Refused
+        } else {
+            SignatureState::Verified
+        };
     }
     let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(Code::SignatureKeyUnknown));
     if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }

@@ -49,7 +49,10 @@ impl Answers {
             Response::Encoded(data) => (data, false),
             Response::OffChain => (self.look_up(rpc, query, block).await?, true),
         };
-        answer::records(findings, query.keys, &data, offchain)
+        match answer::records(findings, query.keys, &data, offchain) {
+            Err(_) if offchain && clresolve_core::mutant!("failed-gateway-is-absence") => Ok(Answer::NoResolver(None)),
+            answer => answer,
+        }
     }
 
     /// The `count` further records that `query` requests at `block`, as the endpoints with these labels state them.

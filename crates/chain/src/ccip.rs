@@ -115,13 +115,14 @@ impl Lookups {
     ) -> Result<Bytes, ChainError> {
         let requests = Requests::new(&*self.gateway);
         let mut data = call;
-        for redirects in 0..=MAX_LOOK_UPS {
+        let most = if clresolve_core::mutant!("endless-look-ups") { MAX_REQUESTS } else { MAX_LOOK_UPS };
+        for redirects in 0..=most {
             let error = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             let Some(revert) = demand(&error) else { return Err(failed(&error)) };
-            if redirects == MAX_LOOK_UPS {
+            if redirects == most {
                 break;
             }
             let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;

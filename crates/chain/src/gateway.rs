@@ -135,7 +135,11 @@ pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressVio
     if length > URL_LIMIT {
         return Err(EgressViolation::TooLong(URL_LIMIT));
     }
-    ForeignUrl::parse(&template.replace(SENDER, sender).replace(DATA, data), URL_LIMIT).map(ForeignUrl::into_url)
+    let filled = template.replace(SENDER, sender).replace(DATA, data);
+    if clresolve_core::mutant!("placeholders-are-repaired") {
+        return Url::parse(&filled).map_err(|_| EgressViolation::NotUrl);
+    }
+    ForeignUrl::parse(&filled, URL_LIMIT).map(ForeignUrl::into_url)
 }
 
 fn forbidden(why: EgressViolation) -> FetchError {

@@ -178,7 +178,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
                 Event::Answer(reply) => count.add(reply),
                 Event::Stall => match count.counter.status() {
                     // An endpoint that claims a much newer block does not make an agreement wait for one that stalls.
-                    QuorumStatus::Provisional(..) => break,
+                    QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
                     _ => count.counter.stop_awaiting(),
                 },
                 Event::Stop => break,

@@ -78,7 +78,8 @@ impl ProofSource {
             let (endpoint, answer) = (&endpoints[index], ask(Arc::clone(&endpoints[index])));
             answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
         };
-        let Some((index, success)) = first(endpoints.len(), Some(self.patience), noted).await.success else {
+        let patience = Some(self.patience).filter(|_| !clresolve_core::mutant!("one-endpoint-keeps-proofs-back"));
+        let Some((index, success)) = first(endpoints.len(), patience, noted).await.success else {
             return Err(ProverError::Endpoint(Failure::Unusable("no endpoint is left to ask".to_owned())));
         };
         self.prefer(&endpoints[index]);

@@ -272,7 +272,7 @@ impl<V: Vote> QuorumCounter<V> {
             large.clone().fold(first, |best, group| if group.block.number > best.block.number { group } else { best });
         let rivals =
             std::iter::once(first).chain(large).filter(|group| group.block.number == winner.block.number).count();
-        (rivals == 1).then_some(winner)
+        (rivals == 1 || clresolve_core::mutant!("rivals-are-ignored")).then_some(winner)
     }
 
     /// Where endpoints that are ahead may bring a group to a sufficient size: those that were not asked yet, about the
@@ -300,7 +300,7 @@ impl<V: Vote> QuorumCounter<V> {
         let same = of(|latest, vote| latest.as_ref().is_ok_and(|latest| latest.same_answer(vote)));
         let changed = of(|latest, vote| latest.as_ref().is_ok_and(|latest| !latest.same_answer(vote)));
         let failed = of(|latest, _| latest.is_err());
-        if self.operators(&same) >= self.agree {
+        if self.operators(&same) >= self.agree && !clresolve_core::mutant!("one-objection-withholds") {
             return (same.first().copied(), true);
         }
         let is_clear = self.operators(&changed) >= self.agree || same.len() + changed.len() + failed.len() == 0;
@@ -308,12 +308,14 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     fn is_old(&self, block: &Block) -> bool {
-        self.ballots.iter().any(|ballot| ballot.head.timestamp.duration_since(block.timestamp) > STRADDLE)
+        let is_older = |ballot: &Ballot<V>| ballot.head.timestamp.duration_since(block.timestamp) > STRADDLE;
+        self.ballots.iter().any(is_older) && !clresolve_core::mutant!("old-agreement")
     }
 
     fn operators(&self, endpoints: &[usize]) -> usize {
         let operator = |endpoint: &usize| self.ballot(*endpoint).map(|ballot| ballot.operator.as_str());
-        endpoints.iter().filter_map(operator).collect::<BTreeSet<_>>().len()
+        let operators = endpoints.iter().filter_map(operator).collect::<BTreeSet<_>>().len();
+        if clresolve_core::mutant!("operators-count-twice") { endpoints.len() } else { operators }
     }
 
     fn ballot(&self, endpoint: usize) -> Option<&Ballot<V>> {

@@ -55,7 +55,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
         return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
     }
     let text = std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8 { offset: e.valid_up_to() })?;
-    if text.starts_with('\u{feff}') {
+    if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
     let state = State { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
@@ -346,7 +346,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             if key.len() > self.state.limits.name {
                 return Err(self.state.refuse(FaultKind::TooComplex(Excess::Name)));
             }
-            if object.contains_key(&key) {
+            if object.contains_key(&key) && !mutant!("duplicate-members") {
                 return Err(self.state.refuse(FaultKind::DuplicateKey(key)));
             }
             match members.next_value_seed(seed.below(key.len())) {

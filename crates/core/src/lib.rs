@@ -13,6 +13,9 @@
 //! | [`digest`] | SHA-256 in its written form |
 //! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
 
+#[macro_use]
+mod mutant;
+
 pub mod address;
 pub mod base_url;
 pub mod cause;

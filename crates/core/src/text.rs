@@ -98,7 +98,8 @@ const FORMULA_CHARACTERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', 
 
 impl fmt::Display for Csv<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let guard = if self.0.text.trim_start().starts_with(FORMULA_CHARACTERS) { "'" } else { "" };
+        let guard =
+            if self.0.text.trim_start().starts_with(FORMULA_CHARACTERS) && !mutant!("formulas-run") { "'" } else { "" };
         write!(f, "\"{guard}")?;
         write!(Escaping { out: f, escape: |c| (c == '"').then_some("\"\"") }, "{}", self.0)?;
         write!(f, "\"")
@@ -142,7 +143,7 @@ impl fmt::Display for Foreign<'_> {
         let mut characters = self.text.chars();
         for c in characters.by_ref().take(self.limit) {
             match c {
-                '\\' => f.write_str("\\\\")?,
+                '\\' if !mutant!("escapes-can-be-forged") => f.write_str("\\\\")?,
                 c if is_unsafe(c) => write!(f, "{}", c.escape_unicode())?,
                 c => f.write_char(c)?,
             }
@@ -161,7 +162,7 @@ impl fmt::Display for Foreign<'_> {
 /// character, private-use characters, and what Unicode 16 has not assigned, non-characters among them. Spaces are not:
 /// a rule of its own judges them.
 pub fn unsafe_character(text: &str) -> Option<char> {
-    text.chars().find(|c| is_unsafe(*c))
+    text.chars().find(|c| is_unsafe(*c) && !mutant!("unsafe-characters"))
 }
 
 /// Whether `c` is one of the characters that [`unsafe_character`] finds.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::redirect::Policy;
 use reqwest::{Client, dns};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -55,11 +56,14 @@ impl Clients {
 
     fn build(&self, door: Door, port: u16) -> Client {
         let dialer = Dialer { door, port, guard: Arc::clone(&self.guard) };
-        Client::builder()
+        let follow =
+            if clresolve_core::mutant!("redirects-are-followed") { Policy::limited(3) } else { Policy::none() };
+        let builder = Client::builder();
+        let builder = if clresolve_core::mutant!("environment-proxies") { builder } else { builder.no_proxy() };
+        builder
             .tls_backend_preconfigured(self.tls.get_or_init(|| tls_config(&self.extra_roots)).clone())
             .dns_resolver(dialer)
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(follow)
             .retry(reqwest::retry::never())
             .referer(false)
             .https_only(door == Door::Foreign)

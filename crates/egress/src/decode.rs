@@ -42,6 +42,7 @@ impl Decoder {
     pub(super) fn portion(&self) -> usize {
         match self.coding {
             Coding::Identity => usize::MAX,
+            Coding::Gzip(_) if clresolve_core::mutant!("bombs-at-once") => usize::MAX,
             Coding::Gzip(_) => PORTION,
         }
     }
@@ -49,7 +50,7 @@ impl Decoder {
     /// Takes bytes from the wire and returns the decoded bytes that they complete.
     pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, DecodeError> {
         self.wire = self.wire.saturating_add(chunk.len());
-        if self.wire > self.limit {
+        if self.wire > self.limit && !clresolve_core::mutant!("endless-body") {
             return Err(DecodeError::Oversize);
         }
         match &mut self.coding {
@@ -110,7 +111,10 @@ struct CappedSink {
 
 impl Write for CappedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        self.left = self
+            .left
+            .checked_sub(if clresolve_core::mutant!("decoded-body-uncapped") { 0 } else { bytes.len() })
+            .ok_or(io::ErrorKind::StorageFull)?;
         self.out.extend_from_slice(bytes);
         Ok(bytes.len())
     }

@@ -42,14 +42,14 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, EgressViolation> {
-        if url.scheme() != "https" {
+        if url.scheme() != "https" && !clresolve_core::mutant!("scheme-unchecked") {
             return Err(EgressViolation::Scheme);
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if (!url.username().is_empty() || url.password().is_some()) && !clresolve_core::mutant!("user-info-is-sent") {
             return Err(EgressViolation::UserInfo);
         }
         let (host, port) = host_and_port(url)?;
-        if !self.is_named(&host, port) {
+        if !self.is_named(&host, port) && !clresolve_core::mutant!("private-names") {
             HostName::parse(&host.to_string()).map_err(|error| match error {
                 HostNameError::IpLiteral(_) => EgressViolation::IpLiteral,
                 HostNameError::Malformed => EgressViolation::NotUrl,
@@ -119,6 +119,9 @@ impl Guard {
         let mut addresses = Vec::new();
         for ip in ips {
             let address = SocketAddr::new(ip, target_port);
+            if clresolve_core::mutant!("mixed-answers") && self.judge(door, host, port, address).is_err() {
+                continue;
+            }
             self.judge(door, host, port, address)?;
             addresses.push(address);
         }
@@ -134,10 +137,12 @@ impl Guard {
         port: u16,
         address: SocketAddr,
     ) -> Result<(), EgressViolation> {
-        if self.config.denied.iter().any(|listener| is_listener(*listener, address)) {
+        if self.config.denied.iter().any(|listener| is_listener(*listener, address))
+            && !clresolve_core::mutant!("own-listeners")
+        {
             return Err(EgressViolation::OwnListener);
         }
-        let free = door == Door::Operator || self.is_named(host, port);
+        let free = door == Door::Operator || clresolve_core::mutant!("private-addresses") || self.is_named(host, port);
         if free || is_public_ip(address.ip()) { Ok(()) } else { Err(EgressViolation::AddressNotPublic(address.ip())) }
     }
 }

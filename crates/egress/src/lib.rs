@@ -133,7 +133,9 @@ impl Egress {
             Err(_) => return Err(Cause::Timeout.into()),
         };
         let peer = response.remote_addr().ok_or(EgressViolation::PeerUnknown)?;
-        self.clients.guard.judge(door, &target.host, target.port, peer)?;
+        if !clresolve_core::mutant!("peer-unchecked") {
+            self.clients.guard.judge(door, &target.host, target.port, peer)?;
+        }
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(Cause::Head.into());
         }
@@ -201,4 +203,39 @@ pub fn origin_text(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     excerpt(&format!("{}://{host}{port}", url.scheme()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A pooled connection, or one that another resolver led elsewhere, ends where no look-up was judged.
+    #[tokio::test]
+    async fn a_reply_is_refused_by_its_peer_although_its_name_was_admitted() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answer = async || {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+            stream
+        };
+        for (denied, expected) in [(Vec::new(), Ok(200)), (vec![address], Err(EgressViolation::OwnListener))] {
+            let egress = Egress::new(EgressConfig { denied, ..EgressConfig::default() }).unwrap();
+            let elsewhere = reqwest::Client::builder().no_proxy().resolve("a.example", address).build().unwrap();
+            let port = address.port();
+            egress.clients.clients.lock().unwrap().insert((Door::Operator, port), elsewhere);
+            let url = Url::parse(&format!("http://a.example:{port}/")).unwrap();
+            let sent = egress.configured(&url, Call::get("*/*"), deadline_in(CONNECT_TIMEOUT));
+            let (sent, _open) = tokio::join!(sent, answer());
+            let observed = sent.map(|reply| reply.status()).map_err(|error| match error {
+                FetchError::Forbidden(forbidden) => forbidden.why,
+                other => panic!("{other}"),
+            });
+            assert_eq!(observed, expected);
+        }
+    }
 }

@@ -43,6 +43,9 @@
 //! [dag-pb](https://ipld.io/specs/codecs/dag-pb/spec/), [UnixFS](https://specs.ipfs.tech/unixfs/),
 //! [trustless gateway](https://specs.ipfs.tech/http-gateways/trustless-gateway/).
 
+#[macro_use]
+mod mutant;
+
 pub mod build;
 pub mod car;
 

@@ -96,7 +96,7 @@ impl Walk {
     /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk stays as it was.
     pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
         let Phase::Wanting(cid) = self.state else { return Ok(()) };
-        if !cid.verify(&block) {
+        if !cid.verify(&block) && !mutant!("blocks-unhashed") {
             return Err(WalkError::HashMismatch { cid: Box::new(cid) });
         }
         match self.remember(cid, block) {
@@ -186,7 +186,7 @@ impl Walk {
         if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
             return Err(WalkError::UnsupportedCodec(cid.codec()));
         }
-        if self.visits + self.agenda.len() >= self.budget.visits {
+        if self.visits + self.agenda.len() >= self.budget.visits && !mutant!("endless-visits") {
             return Err(WalkError::Limit(Bound::Visits));
         }
         self.agenda.push(Task { cid, role });
@@ -388,6 +388,7 @@ mod tests {
     use super::super::varint;
     use super::*;
     use crate::build::{Blocks, Built, Dag, Entries, Fanout, Layout, tree};
+    use crate::{PathError, Refutation};
 
     const TYPE_FILE: u8 = 2;
 
@@ -697,6 +698,60 @@ mod tests {
         blocks.insert(root, Bytes::from(block));
         assert_eq!(cat(root, "good", &blocks).unwrap(), "x");
         assert!(matches!(cat(root, "bad", &blocks), Err(WalkError::HashNotAllowed(_))));
+    }
+
+    #[test]
+    fn an_inline_link_longer_than_a_cid_may_hold_is_named() {
+        let inline = [&[1, 0x55, 0x00, 0x81, 0x01][..], &[0; 129]].concat();
+        let link = [field(1, &inline), field(2, b"a")].concat();
+        let block = [field(2, &link), field(1, &[0x08, 1])].concat();
+        let root = ContentId::dag_pb_of(&block);
+        let blocks = Blocks::from([(root, Bytes::from(block))]);
+        let forbidden = WalkError::Limit(Bound::InlineContent);
+        assert_eq!(cat(root, "a", &blocks), Err(forbidden.clone()));
+        assert_eq!(forbidden.refutation(), Some(Refutation::HashForbidden));
+        for error in [PathError::TooLong, PathError::TooManySegments] {
+            assert_eq!(WalkError::from(error), WalkError::Limit(Bound::Path));
+        }
+    }
+
+    /// The UnixFS Data of a shard with these buckets, and the fanout that is written in it.
+    fn shard(bitfield: &[u8], hash: u8, fanout: u8) -> Vec<u8> {
+        [&[0x08, 5][..], &field(2, bitfield), &[0x28, hash, 0x30, fanout]].concat()
+    }
+
+    #[test]
+    fn shards_end_where_their_hash_ends_and_at_a_hash_that_is_not_theirs() {
+        const MURMUR3: u8 = 0x22;
+        let mut blocks = Blocks::new();
+        let unknown = add(&mut blocks, &[], &shard(&[], 0x12, 8));
+        assert_eq!(cat(unknown, "a", &blocks), Err(WalkError::UnsupportedType(0x12)));
+
+        let mut path = HashPath::of("a");
+        let levels: Vec<u64> = std::iter::from_fn(|| path.next_index(8)).collect();
+        let mut below = add(&mut blocks, &[], &shard(&[], MURMUR3, 8));
+        for index in levels.iter().rev() {
+            below = add(&mut blocks, &[(&format!("{index:X}"), below)], &shard(&[1 << index], MURMUR3, 8));
+        }
+        assert_eq!(cat(below, "a", &blocks), Err(WalkError::Limit(Bound::ShardDepth)));
+        assert_eq!(levels.len(), 21);
+    }
+
+    #[test]
+    fn each_end_of_a_walk_proves_what_its_name_says() {
+        let cid = Box::new(ContentId::raw_of(b""));
+        for (error, proves) in [
+            (WalkError::NotFound { name: String::new() }, Some(Refutation::PathMissing)),
+            (WalkError::IsADirectory, Some(Refutation::NotFile)),
+            (WalkError::HashNotAllowed(String::new()), Some(Refutation::HashForbidden)),
+            (WalkError::TooLarge { size: 9, limit: 8 }, Some(Refutation::Oversize { limit: 8 })),
+            (WalkError::BadUnixfs { cid: cid.clone(), why: "" }, Some(Refutation::Invalid)),
+            (WalkError::CarLimit(Bound::DagBytes), None),
+            (WalkError::HashMismatch { cid: cid.clone() }, None),
+            (WalkError::Incomplete { cid }, None),
+        ] {
+            assert_eq!(error.refutation(), proves, "{error}");
+        }
     }
 
     #[test]

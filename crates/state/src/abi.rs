@@ -147,7 +147,10 @@ impl Walk {
     }
 
     fn charge(&mut self, bytes: usize) -> Result<(), AbiError> {
-        self.left = self.left.checked_sub(bytes).ok_or(AbiError::Aliased)?;
+        self.left = self
+            .left
+            .checked_sub(if clresolve_core::mutant!("parts-overlap") { 0 } else { bytes })
+            .ok_or(AbiError::Aliased)?;
         Ok(())
     }
 }

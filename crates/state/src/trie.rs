@@ -55,7 +55,8 @@ fn verify_account(state_root: B256, response: &EIP1186AccountProofResponse) -> R
     };
     let proven = look_up(state_root, keccak256(response.address), &response.account_proof)?;
     let account = proven.as_deref().map(|value| decode::<TrieAccount>(value, Flaw::BadValue)).transpose()?;
-    let agrees = account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
+    let agrees = clresolve_core::mutant!("account-unproven")
+        || account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
     if agrees { Ok(account) } else { Err(Flaw::OtherValues) }
 }
 
@@ -73,7 +74,7 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
     }
     let proven = look_up(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
     let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode(value, Flaw::BadValue))?;
-    if value == proof.value { Ok(value) } else { Err(Flaw::OtherValues) }
+    if value == proof.value || clresolve_core::mutant!("slot-unproven") { Ok(value) } else { Err(Flaw::OtherValues) }
 }
 
 /// The value of `key` in the trie with this root; `None` where the proof shows that it is absent.
@@ -81,7 +82,7 @@ fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Fl
     if root == EMPTY_ROOT_HASH {
         return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };
     }
-    if proof.len() > MAX_NODES {
+    if proof.len() > MAX_NODES && !clresolve_core::mutant!("endless-proofs") {
         return Err(Flaw::TooManyNodes);
     }
     let mut nodes = proof.iter();
@@ -90,7 +91,11 @@ fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Fl
         if node.len() > MAX_NODE_BYTES {
             return Err(Flaw::NodeTooLong);
         }
-        if keccak256(node) == hash { Ok(node) } else { Err(Flaw::WrongHash) }
+        if keccak256(node) == hash || clresolve_core::mutant!("nodes-unhashed-below-the-root") && hash != root {
+            Ok(node)
+        } else {
+            Err(Flaw::WrongHash)
+        }
     })?;
     if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
 }
@@ -221,4 +226,58 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
 /// Decodes one value, without trailing bytes.
 fn decode<T: Decodable>(bytes: &[u8], flaw: Flaw) -> Result<T, Flaw> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_trie::HashBuilder;
+    use alloy_trie::proof::ProofRetainer;
+
+    use super::*;
+
+    const AGENT: Address = Address::repeat_byte(0xa9);
+
+    /// The root of a ledger of many accounts, and the proof of one of them, of which the balance is told.
+    fn ledger(balance: u64) -> (B256, EIP1186AccountProofResponse) {
+        let account = |balance| TrieAccount {
+            nonce: 1,
+            balance: U256::from(balance),
+            storage_root: EMPTY_ROOT_HASH,
+            code_hash: KECCAK_EMPTY,
+        };
+        let neighbours = (0..32).map(|byte| (Address::repeat_byte(byte), account(7)));
+        let accounts = neighbours.chain([(AGENT, account(balance))]);
+        let mut leaves: Vec<_> =
+            accounts.map(|(address, held)| (keccak256(address), alloy_rlp::encode(held))).collect();
+        leaves.sort_unstable();
+        let path = Nibbles::unpack(keccak256(AGENT));
+        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![path]));
+        leaves.iter().for_each(|(path, leaf)| builder.add_leaf(Nibbles::unpack(path), leaf));
+        let root = builder.root();
+        let proof = builder.take_proof_nodes().into_nodes_sorted().into_iter().map(|(_, node)| node).collect();
+        let response = EIP1186AccountProofResponse {
+            address: AGENT,
+            balance: U256::from(balance),
+            nonce: 1,
+            storage_hash: EMPTY_ROOT_HASH,
+            code_hash: KECCAK_EMPTY,
+            account_proof: proof,
+            ..EIP1186AccountProofResponse::default()
+        };
+        (root, response)
+    }
+
+    #[test]
+    fn a_ledger_of_ones_own_is_refused_at_the_root_and_below_a_genuine_one() {
+        let (root, honest) = ledger(1);
+        let (_, own) = ledger(2);
+        assert!(verify_proof(root, AGENT, &[], &honest).is_ok());
+        let refused = ProofError::Account { address: AGENT, flaw: Flaw::WrongHash };
+        for genuine in 0..honest.account_proof.len() {
+            let mut lie = own.clone();
+            lie.account_proof[..genuine].clone_from_slice(&honest.account_proof[..genuine]);
+            assert_eq!(verify_proof(root, AGENT, &[], &lie), Err(refused.clone()), "{genuine} genuine nodes");
+        }
+        assert!(honest.account_proof.len() > 1, "there are nodes below the root");
+    }
 }

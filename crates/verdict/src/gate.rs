@@ -81,7 +81,7 @@ impl GatePolicy {
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
-        if anchor.proof.is_one_strangers_word() {
+        if anchor.proof.is_one_strangers_word() && !clresolve_core::mutant!("strangers-word-opens") {
             return Some(Code::SingleRpc.slug());
         }
         if self.min_proof.is_some_and(|least| anchor.proof.grade < least) {

@@ -98,7 +98,7 @@ impl<'a> Retrieving<'a> {
         let now = self.now + self.began.elapsed();
         match &fault {
             GatewayFault::WrongBlock(cid) => {
-                self.scores.lied(gateway, now + BAN);
+                self.scores.lied(gateway, if clresolve_core::mutant!("liars-stay") { now } else { now + BAN });
                 telemetry::gateway_lied(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }

@@ -75,7 +75,8 @@ impl Plan {
     }
 
     fn next(&mut self, now: Instant, last_progress: Option<Instant>) -> Next {
-        let may_ask = self.running < AT_ONCE && now < self.deadline;
+        let may_ask = self.running < if clresolve_core::mutant!("one-gateway-at-a-time") { 1 } else { AT_ONCE }
+            && now < self.deadline;
         let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
         match self.turns.front().copied() {
             Some(turn) if may_ask && due <= now => self.ask(turn, now),

@@ -19,7 +19,7 @@ impl ReorderBudget {
     pub(super) fn take(&self, most: usize) -> Reservation<'_> {
         let left = |free: usize| Some(free.saturating_sub(most));
         let free = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).unwrap_or_default();
-        Reservation { budget: self, bytes: free.min(most) }
+        Reservation { budget: self, bytes: if clresolve_core::mutant!("endless-room") { most } else { free.min(most) } }
     }
 }
 

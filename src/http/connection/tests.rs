@@ -7,6 +7,9 @@ use super::*;
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Far longer than a stalled write may take.
+const STALLED: Duration = Duration::from_secs(20);
+
 /// In every answer of the handler, and in none that hyper makes by itself.
 const OURS: &str = "x-content-type-options: nosniff";
 
@@ -181,6 +184,18 @@ async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
     let mut said = String::new();
     far.read_to_string(&mut said).await.expect("the pipe is open");
     assert_eq!(said, "");
+}
+
+/// A client that reads nothing holds its connection for the time that a stalled write has, and no longer.
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_left() {
+    let (near, mut far) = duplex(64);
+    let limits = HttpConfig { read_timeout: Duration::from_millis(10), ..limits() };
+    let handle = async |_: Request<Incoming>| Response::new(Body::from(vec![b'x'; 1 << 20]));
+    let (_end, ended) = watch::channel(false);
+    far.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("the pipe has room");
+    let served = timeout(STALLED, serve(near, &limits, handle, ended)).await.expect("the connection is left");
+    assert!(served.is_err(), "an answer that was not read was not given");
 }
 
 fn fragment() -> impl Strategy<Value = Vec<u8>> {

@@ -111,7 +111,7 @@ fn options() -> Options {
         },
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
         strict_booleans: true,
-        reject_unsupported_tags: true,
+        reject_unsupported_tags: !clresolve_core::mutant!("strange-tags"),
         with_snippet: false,
     }
 }

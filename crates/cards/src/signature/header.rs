@@ -113,7 +113,10 @@ fn check_protected(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
 /// Members that change how a signature is checked. `b64` (RFC 7797) is refused with any value: a card's
 /// payload is always encoded, and the member means nothing without `crit`.
 fn refuse_members(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
-    match ["crit", "b64"].into_iter().find(|name| header.contains_key(*name)) {
+    match ["crit", "b64"]
+        .into_iter()
+        .find(|name| header.contains_key(*name) && !clresolve_core::mutant!("critical-members-are-ignored"))
+    {
         Some(name) => Err(Box::new(Reason::new(Code::SignatureHeaderRefused).observed(name))),
         None => Ok(()),
     }

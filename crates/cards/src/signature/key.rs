@@ -177,6 +177,7 @@ impl PublicKey {
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
             Material::Usable { verifier, .. } => match &**verifier {
+                Verifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
                 Verifier::Ed25519(key) => key.has_signed(message, signature),
                 Verifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
             },

@@ -47,7 +47,7 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
     let Some(now) = as_version(version) else { return Vec::new() };
     let same = || past.iter().filter(|seen| as_version(&seen.version).as_ref() == Some(&now));
     let is_known = same().any(|seen| seen.card == digest);
-    let changed = same().next().filter(|_| !is_known).map(|seen| {
+    let changed = same().next().filter(|_| !is_known && !clresolve_core::mutant!("silent-change")).map(|seen| {
         Reason::new(Code::CardChangedSilently)
             .at("/version")
             .message(format!(

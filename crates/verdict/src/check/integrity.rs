@@ -97,7 +97,8 @@ impl Claims {
     /// Whether the CID is raw, needs no path, and these bytes are its content.
     fn is_raw_cid_of(&self, bytes: &[u8]) -> bool {
         let pathless = self.mirror.as_ref().is_none_or(|mirror| mirror.path.is_empty());
-        pathless && self.cid.as_ref().is_some_and(|cid| cid.is_raw() && cid.verify(bytes))
+        clresolve_core::mutant!("any-bytes-prove-a-cid")
+            || pathless && self.cid.as_ref().is_some_and(|cid| cid.is_raw() && cid.verify(bytes))
     }
 
     /// Whether the path that was walked is the one that the publisher means for this CID.
@@ -175,6 +176,7 @@ fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
                 Reason::new(Code::SourceOversize).in_step(Step::FetchIpfs).expected(format!("at most {limit} bytes"))
             }
         },
+        Walked::Unproven(_) if clresolve_core::mutant!("unproven-is-silent") => return None,
         Walked::Unproven(causes) => return unproven(evidence, claims, causes),
     };
     Some(reason.at(IPFS))
@@ -207,7 +209,7 @@ fn https_against_cid(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
         Some(proven) => proven != served,
         None => cid.is_raw() && !cid.verify(served),
     };
-    differs.then(|| {
+    (differs && !clresolve_core::mutant!("served-bytes-uncompared")).then(|| {
         let reason = Reason::new(Code::CidMismatch).at(HTTPS).expected(cid.to_string()).observed(digest(served));
         match evidence.ipfs.bytes() {
             Some(proven) => reason.fix(format!("restore the released bytes ({}) at the card's URL", digest(proven))),
@@ -239,7 +241,9 @@ fn checksums(evidence: &Evidence, claims: &Claims, content: Option<(&Bytes, Dige
         Some((proven, digest)) if proven == bytes => digest,
         _ => Digest::of(bytes),
     };
-    let missed = sources.into_iter().filter(|(_, bytes)| digest_of(bytes) != expected);
+    let missed = sources
+        .into_iter()
+        .filter(|(_, bytes)| digest_of(bytes) != expected && !clresolve_core::mutant!("checksum-uncompared"));
     missed
         .map(|(at, bytes)| {
             let reason =

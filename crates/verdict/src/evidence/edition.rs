@@ -79,12 +79,13 @@ impl Edition {
 /// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
 /// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
 pub fn as_version(text: &str) -> Option<Version> {
-    let Version { major, minor, patch, pre, .. } = Version::parse(text).ok()?;
+    let Version { major, minor, patch, pre, build } = Version::parse(text).ok()?;
     let pre = if pre.len() > MAX_PRERELEASE_BYTES {
         let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
         Prerelease::new(&digest).expect("letters, digits and a hyphen")
     } else {
         pre
     };
-    Some(Version { major, minor, patch, pre, build: BuildMetadata::EMPTY })
+    let build = if clresolve_core::mutant!("build-metadata-counts") { build } else { BuildMetadata::EMPTY };
+    Some(Version { major, minor, patch, pre, build })
 }

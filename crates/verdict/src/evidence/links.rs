@@ -60,7 +60,11 @@ impl RegistrationFile {
         let items = |member: &str| document.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let text = |item: &Value, member: &str| item.get(member).and_then(Value::as_str).map(str::to_owned);
         let services = items("services").iter().chain(items("endpoints")).take(MAX_SERVICES);
-        let registrations = items("registrations").iter().take(MAX_REGISTRATIONS);
+        let registrations = items("registrations").iter().take(if clresolve_core::mutant!("links-unbounded") {
+            usize::MAX
+        } else {
+            MAX_REGISTRATIONS
+        });
         Ok(Self {
             name: text(&document, "name"),
             services: services.filter_map(|item| Some((text(item, "name")?, text(item, "endpoint")?))).collect(),
