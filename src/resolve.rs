@@ -282,11 +282,6 @@ impl Resolver {
         &self.0.walker.pool
     }
 
-    /// What is asked of the evidence besides the rules.
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.0.policy
-    }
-
     /// The rules that the resolver knows.
     pub fn profiles(&self) -> &Profiles {
         &self.0.walker.profiles

@@ -8,7 +8,7 @@ use axum::response::Response;
 use super::log::LogEntry;
 use crate::config::GateConfig;
 use crate::reason::Refusal;
-use crate::verdict::{self, Resolution, Verdict};
+use crate::verdict::{self, Resolution};
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");

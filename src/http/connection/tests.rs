@@ -194,7 +194,9 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
     let handle = async |_: Request<Incoming>| Response::new(Body::from(vec![b'x'; 1 << 20]));
     let (_end, ended) = watch::channel(false);
     far.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("the pipe has room");
-    let served = timeout(STALLED, serve(near, &limits, handle, ended)).await.expect("the connection is left");
+    let activity = Arc::new(Activity::new());
+    let served =
+        timeout(STALLED, serve(near, &limits, &activity, handle, ended)).await.expect("the connection is left");
     assert!(served.is_err(), "an answer that was not read was not given");
 }
 
