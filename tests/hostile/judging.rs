@@ -99,7 +99,7 @@ async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
         }
     }
     holds(&daemon, idle, "lint");
-    let good = clresolve_verdict::sample::good().to_string();
+    let good = include_str!("../../crates/sandbox/src/discovery/a2a.json");
     let (status, answer) = lint(&client, &daemon, good.into()).await;
     assert_eq!((status, &answer["valid"]), (StatusCode::OK, &Value::Bool(true)), "the next request is served");
 }

@@ -1,6 +1,6 @@
 //! The worst documents of 256 KiB that are known, held to the budget of memory by counting what they allocate.
 //!
-//! `.ci/worst` holds the same documents to the budget of time, by counting instructions.
+//! `.ci/worst` counts their instructions against the budget of time, which they do not meet yet.
 
 #[path = "worst/documents.rs"]
 mod documents;

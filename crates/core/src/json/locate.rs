@@ -150,7 +150,9 @@ impl<'t> Scanner<'t> {
         match self.peek()? {
             b'{' => self.visit_members(search, levels.checked_sub(1)?)?,
             b'[' => self.visit_items(search, levels.checked_sub(1)?)?,
-            _ => drop(self.value()?),
+            _ => {
+                self.value()?;
+            }
         }
         if let Some(place) = search.places.0.get_mut(search.path.as_str()) {
             *place = Some(Place { key, value: start..self.at });
