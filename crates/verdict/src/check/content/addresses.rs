@@ -203,7 +203,7 @@ fn is_label(name: &str) -> bool {
 fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
     const TOKENS: Separators = Separators::ascii(b",;\"'`()<>|{}&").and_all_else();
     let is_suspect = text.starts_with("\\\\") || marks.any(Marks::AT);
-    if !is_suspect && (!marks.any(Marks::DIGIT | Marks::COLON) || !may_hold_address(text)) {
+    if !is_suspect && !may_hold_address(text) {
         return None;
     }
     let (mut mentioned, mut before, mut is_prose) = (None, "", false);
