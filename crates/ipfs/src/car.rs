@@ -332,7 +332,11 @@ impl CarReader {
 
     fn count_bytes(&mut self, more: usize) -> Result<(), CarError> {
         self.bytes = self.bytes.saturating_add(more);
-        if self.bytes > self.limits.bytes && !mutant!("endless-car") { Err(CarError::Limit(Bound::DagBytes)) } else { Ok(()) }
+        if self.bytes > self.limits.bytes && !mutant!("endless-car") {
+            Err(CarError::Limit(Bound::DagBytes))
+        } else {
+            Ok(())
+        }
     }
 }
 
