@@ -180,6 +180,7 @@ impl Store {
                 tracing::warn!(path = %path.display(), %error, "the memory cannot be used for now");
                 None
             }
+            Err(OpenError::Lasting(_)) if clresolve_core::mutant!("damaged-memory") => None,
             Err(OpenError::Lasting(error)) => return Err(error),
         };
         Ok(Self { path: path.to_owned(), names: names.max(1), database: Mutex::new(database) })
@@ -397,7 +398,6 @@ fn database(path: &Path) -> Result<Database, OpenError> {
     let mut database = builder.create_file(file).map_err(|error| not_opened(path, error))?;
     match database.check_integrity() {
         Ok(true) => Ok(database),
-        Ok(false) if clresolve_core::mutant!("damaged-memory") => Ok(database),
         Ok(false) => Err(not_opened(path, StorageError::Corrupted("a part of it was lost".to_owned()).into())),
         Err(error) => Err(not_opened(path, error)),
     }

@@ -263,7 +263,8 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         let urls = proxies.iter().map(Proxy::url).collect();
         let hedge_after = Duration::from_millis(1);
         let chain = world.proven(ChainConfig { hedge_after, ..config(Demand::StateProof(2), urls) });
-        let reading = read(&chain).await.unwrap_or_else(|error| panic!("{altered:?}: {error}"));
+        let reading = tokio::time::timeout(Duration::from_secs(30), read(&chain)).await;
+        let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
         let holding = chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
         assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{altered:?}");

@@ -122,7 +122,12 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
         ..Policy::default()
     };
     let known = Question::of(&question.name, selector(question)?, &profile, &policy);
-    if let Some(manifest) = question.manifests.iter().find(|manifest| !known.manifests.contains(manifest)) {
+    if let Some(manifest) = question
+        .manifests
+        .iter()
+        .find(|manifest| !known.manifests.contains(manifest))
+        .filter(|_| !clresolve_core::mutant!("bundle-brings-rules"))
+    {
         return Err(unknown(manifest));
     }
     if !clresolve_core::mutant!("bundle-brings-rules")
