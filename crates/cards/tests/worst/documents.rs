@@ -28,9 +28,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Most bytes that a judgement may have in use at once, beyond the document itself.
-pub(crate) const MOST_BYTES: u64 = 16 << 20;
-
 /// What stands in a card until its filling does.
 const MARK: &str = "\"@filling@\"";
 

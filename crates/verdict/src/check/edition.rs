@@ -56,7 +56,7 @@ mod tests {
     fn another_card_has_a_later_time() {
         let other = ("description", json!("Other words."));
         assert_eq!(after(&[]), [""; 0]);
-        assert_eq!(after(&[other.clone()]), ["updated-at-not-advanced"]);
+        assert_eq!(after(std::slice::from_ref(&other)), ["updated-at-not-advanced"]);
         assert_eq!(
             after(&[other.clone(), ("updated_at", json!("2025-11-22T01:00:00+01:00"))]),
             ["updated-at-not-advanced"]
@@ -94,7 +94,7 @@ mod tests {
         document["version"] = json!(format!("1.0.0-{}", "a".repeat(10_000)));
         document["updated_at"] = json!(format!("2025-11-22T00:00:00.{}Z", "1".repeat(10_000)));
         let bytes = document.to_string();
-        let card = Card::parse(&bytes.as_bytes()[..]);
+        let card = Card::parse(bytes.as_bytes());
         assert!(card.is_err(), "too large a card");
         document["implements"] = (0..800).map(|number| json!(format!("{number}{}", "x".repeat(250)))).collect();
         let kept = serde_json::to_vec(&edition(&document)).expect("JSON");
