@@ -335,7 +335,7 @@ fn root_modules(names: &[&str]) -> Vec<Source> {
     sources("").into_iter().filter(is_one).collect()
 }
 
-/// Takes out what stands under `#[cfg(test)]`.
+/// Takes out what stands under `#[cfg(test)]`, or is built for mutants alone.
 fn without_tests(items: &mut Vec<syn::Item>) {
     items.retain(|item| {
         let attributes = match item {
@@ -343,14 +343,16 @@ fn without_tests(items: &mut Vec<syn::Item>) {
             syn::Item::Impl(item) => &item.attrs,
             syn::Item::Mod(item) => &item.attrs,
             syn::Item::Use(item) => &item.attrs,
+            syn::Item::Macro(item) => &item.attrs,
             _ => return true,
         };
-        !attributes.iter().any(is_cfg_test)
+        !attributes.iter().any(is_not_shipped)
     });
 }
 
-fn is_cfg_test(attribute: &syn::Attribute) -> bool {
-    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
+fn is_not_shipped(attribute: &syn::Attribute) -> bool {
+    let is_off = |condition: syn::Ident| condition == "test" || condition == "clresolve_mutants";
+    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(is_off)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(said("block"), ("finalized".into(), vec!["default"]));
         assert_eq!(said("rpc").1, ["environment"]);
         assert!(!serde_json::to_string(&settings).unwrap().contains("SECRET"));
-        assert_eq!(line(of("rpc"), Format::Text), format!("{:<28} rpc.example  (environment)\n", "rpc"));
+        assert_eq!(line(of("rpc"), Format::Text), format!("{:<28} rpc-1  (environment)\n", "rpc"));
     }
 
     #[test]

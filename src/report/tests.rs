@@ -327,7 +327,7 @@ fn a_draft_says_who_has_to_do_what() {
     assert_eq!(fixing, expected);
     assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
     let mut both = wrong_checksum();
-    both.reasons.push(Reason::new(Code::SchemaTxtMissing).at("cl.verb"));
+    both.reasons.push(Reason::new(Code::SchemaTxtMismatch).at("cl.verb"));
     assert!(draft(&both).decision.ends_with("` and corrected the rest"));
     let defect = failing([Reason::new(Code::EntryMalformed)]);
     assert!(draft(&defect).decision.ends_with("has corrected what it published"));

@@ -2,7 +2,7 @@
 //!
 //! The switches are compiled in under `--cfg clresolve_mutants` alone, which `tests/mutants/rustc` sets for the crates of
 //! the workspace. The environment variable `MUTANT` then names the one that is on. In every other build a switch is the
-//! constant `false`, and nothing reads the variable. `tests/mutants/list.toml` says which test each switch is for.
+//! constant `false`, and nothing reads the variable. `tests/mutants/list` says which test each switch is for.
 
 /// Whether the defence of this name is taken out.
 #[cfg(clresolve_mutants)]
