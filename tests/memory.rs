@@ -53,11 +53,19 @@ async fn a_card_that_changes_and_goes_back_is_told_after_each_restart() {
     assert_eq!(codes(&ask(&first, folder.path()).await), [""; 0]);
     assert_eq!(codes(&ask(&first, folder.path()).await), [""; 0]);
     let silent = ask(&changed, folder.path()).await;
-    assert_eq!((silent.state, codes(&silent)), (State::Trusted, vec!["card-changed-silently", "record-recent"]));
+    assert_eq!(
+        (silent.state, codes(&silent)),
+        (State::Trusted, vec!["card-changed-silently", "record-recent", "updated-at-not-advanced"])
+    );
     let again = ask(&changed, folder.path()).await;
-    assert_eq!(codes(&again), ["card-changed-silently", "record-recent"], "the first bytes stay the measure");
-    assert_eq!(codes(&ask(&raised, folder.path()).await), ["record-recent"]);
-    assert_eq!(codes(&ask(&lowered, folder.path()).await), ["record-recent", "version-rollback"]);
+    assert_eq!(
+        codes(&again),
+        ["card-changed-silently", "record-recent", "updated-at-not-advanced"],
+        "the first bytes stay the measure"
+    );
+    assert_eq!(codes(&ask(&raised, folder.path()).await), ["record-recent", "updated-at-not-advanced"]);
+    let lower = ask(&lowered, folder.path()).await;
+    assert_eq!(codes(&lower), ["record-recent", "updated-at-not-advanced", "version-rollback"]);
     let back = ask(&first, folder.path()).await;
     assert_eq!(codes(&back), ["record-recent", "version-rollback"], "a known version, but no longer the highest");
 }

@@ -148,7 +148,8 @@ fn the_worst_card_decides_the_code() {
     let short = plan_short(folder.path());
     assert_eq!(
         short,
-        "would be trusted  cleanagent.eth  \nwould be untrusted  otheragent.eth  entry-version-noncompliant\n"
+        "would be trusted  cleanagent.eth  card-id-mismatch\n\
+         would be untrusted  otheragent.eth  entry-version-noncompliant,card-id-mismatch\n"
     );
 }
 

@@ -53,11 +53,14 @@ fn published_in(release: &Path, class: Class, folder: &str) -> Vec<Card> {
     files.into_iter().map(read).collect()
 }
 
-/// The card of `name`: `model` under that name.
-pub(crate) fn renamed(model: &Card, name: &str) -> Vec<u8> {
+/// The card of `name`, published at `url`: `model` under that name.
+pub(crate) fn renamed(model: &Card, name: &str, url: &str) -> Vec<u8> {
     let label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let text = std::str::from_utf8(&model.bytes).expect("a published card is text");
-    text.replace(&model.name, name).replace(&label(&model.name), &label(name)).into_bytes()
+    let document: Value = serde_json::from_str(text).expect("a card is JSON");
+    let id = document["$id"].as_str().expect("a published card has one");
+    let own = text.replace(&model.name, name).replace(&label(&model.name), &label(name));
+    own.replace(&id.replace(&model.name, name), url).into_bytes()
 }
 
 /// The records that bind `card`, served at `url` and at `path` under `cid`, and those of its schema binding: derived

@@ -109,8 +109,8 @@ impl World {
         let gateway = Service::start("gateway.mjs", &[&["--hamt", text(&own.hamt)], &folders[..]].concat());
         let [hamt, plain, released_cid, entry_v1_cid, hosted_cid] = [0, 1, 2, 3, 4].map(|i| cid_of(&gateway, i));
         let contents = vec![
-            Content::read(&own.hamt, &hamt, "cards/hamtagent.eth.json"),
-            Content::read(&own.plain, &plain, "cards/stranger.eth.json"),
+            Content::read(&own.hamt, &hamt, "commons/hamtagent.eth.json"),
+            Content::read(&own.plain, &plain, "commons/stranger.eth.json"),
             Content::read(&own.plain, &plain, LARGE_FILE),
             Content::read(&entry_v1.folder, &entry_v1_cid, &model.path),
         ];
@@ -268,7 +268,7 @@ fn held_by_publisher(texts: Value) -> Value {
 fn agent_entry(agent: &Agent, model: &Card, hamt: &str, plain: &str) -> Option<(String, Value)> {
     let cid = if agent.variant == Variant::Hamt { hamt } else { plain };
     let path = card_path(agent);
-    let texts = records(&renamed(model, agent.name), &format!("https://{CARD_HOST}/own/{path}"), cid, &path);
+    let texts = records(&own_card(model, agent), &own_url(agent), cid, &path);
     let mut entry = held_by_publisher(texts);
     match agent.variant {
         Variant::Plain | Variant::Hamt | Variant::NoOrigin | Variant::OtherBytes => {}
@@ -298,7 +298,7 @@ impl OwnFiles {
     fn write(scratch: &Path, model: &Card) -> Self {
         let files = Self { hamt: scratch.join("hamt"), plain: scratch.join("plain"), origin: scratch.join("origin") };
         for agent in AGENTS {
-            let card = renamed(model, agent.name);
+            let card = own_card(model, agent);
             let path = card_path(agent);
             write(&files.hamt.join(&path), &card);
             write(&files.plain.join(&path), &card);
@@ -309,7 +309,7 @@ impl OwnFiles {
             }
         }
         for number in 0..HAMT_FILLERS {
-            write(&files.hamt.join(format!("cards/filler-{number}")), number.to_string().as_bytes());
+            write(&files.hamt.join(format!("commons/filler-{number}")), number.to_string().as_bytes());
         }
         // No two blocks of it are the same.
         let large: Vec<u8> = (0..LARGE_FILE_WORDS).flat_map(u32::to_le_bytes).collect();
@@ -350,8 +350,16 @@ fn find<'a>(cards: &'a [Card], name: &str) -> &'a Card {
     cards.iter().find(|card| card.name == name).unwrap_or_else(|| panic!("the release has no {name}"))
 }
 
+fn own_card(model: &Card, agent: &Agent) -> Vec<u8> {
+    renamed(model, agent.name, &own_url(agent))
+}
+
+fn own_url(agent: &Agent) -> String {
+    format!("https://{CARD_HOST}/own/{}", card_path(agent))
+}
+
 fn card_path(agent: &Agent) -> String {
-    format!("cards/{}.json", agent.name)
+    format!("commons/{}.json", agent.name)
 }
 
 fn cid_of(gateway: &Service, directory: usize) -> String {

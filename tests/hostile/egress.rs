@@ -62,7 +62,8 @@ fn in_redirect(index: usize, (code, _): (u16, &str)) -> Case {
     let toml = format!("records = {{ \"cl.agentcard\" = \"https://{HOST}/{code}/{index}\" }}");
     let (state, codes) = match REDIRECTS.iter().any(|(known, _)| *known == code) {
         true => ("untrusted", vec!["source-forbidden"]),
-        false => ("trusted", vec!["source-unavailable"]),
+        // The card says where it is published, and cl.agentcard says otherwise.
+        false => ("trusted", vec!["card-id-mismatch", "source-unavailable"]),
     };
     Case { name: format!("hop-{code}-{index}.eth"), what: format!("redirect {code} to {index}"), toml, state, codes }
 }

@@ -319,9 +319,11 @@ pub(crate) async fn gate_over_http(
     daemon: SocketAddr,
     name: &str,
     verb: Option<&str>,
+    network: Option<&str>,
 ) -> Option<String> {
     let verb = verb.map(|verb| format!("/{verb}")).unwrap_or_default();
-    let answer = client.get(format!("http://{daemon}/v1/gate/{name}{verb}")).send().await.expect("an answer");
+    let query = network.map(|network| format!("?network={network}")).unwrap_or_default();
+    let answer = client.get(format!("http://{daemon}/v1/gate/{name}{verb}{query}")).send().await.expect("an answer");
     let code = answer.headers().get("clresolve-code").map(|code| code.to_str().expect("ASCII").to_owned());
     assert_eq!(answer.status(), if code.is_some() { 403 } else { 200 }, "{name}");
     code
