@@ -27,6 +27,7 @@ struct Now {
     idle_since: Instant,
     /// Since when its reader has taken nothing of what there is to write.
     stalled_since: Option<Instant>,
+    has_asked: bool,
     has_asked_the_gate: bool,
     makes_room: bool,
     head: HeadScan,
@@ -42,11 +43,15 @@ enum Phase {
     Request,
 }
 
+/// How long a connection without a request is spared: a few round trips. A client that keeps connecting would else push
+/// out each newcomer before its first request.
+const NEWCOMER: Duration = Duration::from_secs(1);
+
 /// How well a connection is fit to make room: the smallest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
-    /// What last asked the gate goes last.
-    pub(super) asked_the_gate: bool,
+    /// What last asked the gate goes last, and what has just come: it could not ask yet.
+    pub(super) is_spared: bool,
     pub(super) since: Instant,
 }
 
@@ -56,6 +61,7 @@ impl Activity {
             phase: Phase::Idle,
             idle_since: Instant::now(),
             stalled_since: None,
+            has_asked: false,
             has_asked_the_gate: false,
             makes_room: false,
             head: HeadScan::default(),
@@ -93,7 +99,8 @@ impl Activity {
             Phase::Idle | Phase::Head { .. } => now.stalled_since.unwrap_or(now.idle_since),
             Phase::Request => now.stalled_since?,
         };
-        Some(Waiting { asked_the_gate: now.has_asked_the_gate, since })
+        let is_new = !now.has_asked && now.idle_since.elapsed() < NEWCOMER;
+        Some(Waiting { is_spared: now.has_asked_the_gate || is_new, since })
     }
 
     /// Tells the connection to end, unless it gets a request before that.
@@ -117,7 +124,7 @@ impl Activity {
     /// A head is complete; what was found in it.
     pub(super) fn request_begins(&self, asks_the_gate: bool) -> Found {
         let mut now = self.now();
-        (now.phase, now.has_asked_the_gate) = (Phase::Request, asks_the_gate);
+        (now.phase, now.has_asked, now.has_asked_the_gate) = (Phase::Request, true, asks_the_gate);
         std::mem::take(&mut now.head).found()
     }
 

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -141,17 +143,25 @@ impl Admission {
         self.held(permit, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    /// Runs the work in a task of its own, which holds the permit to its end.
+    /// Runs work with a permit in a task of its own, which holds the permit to its end. Work without one waits for the
+    /// run of another caller, and ends with its own: so callers that give up leave nothing behind.
     async fn held<T: Send + 'static>(
         &self,
         permit: Option<Permit>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let task = tokio::spawn(async move {
-            let _permit = permit;
-            work.await
-        });
-        match timeout(self.run_limit, task).await {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let ended = match permit {
+            None => timeout(self.run_limit, work).await,
+            Some(permit) => {
+                let task = tokio::spawn(async move {
+                    let _permit = permit;
+                    work.await
+                });
+                timeout(self.run_limit, task).await.map(|joined| joined.unwrap_or_else(|lost| Err(Box::new(lost))))
+            }
+        };
+        match ended {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_panicked)) => Err(Refusal::InternalError),
             Err(_) => Err(Refusal::RunOverdue),
@@ -233,6 +243,22 @@ mod tests {
         assert_eq!(admission.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
         let admission = Admission { run_limit: Duration::from_secs(120), ..admission };
         assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
+    }
+
+    /// Else each question that joins a slow run would leave a task behind, as fast as the gate gives up.
+    #[tokio::test]
+    async fn a_caller_that_joins_a_run_leaves_nothing_behind() {
+        let config = Config::default();
+        let admission = Admission::new(Resolver::new(&config).await.expect("a resolver"), &config);
+        let witness = Arc::new(());
+        let held = Arc::clone(&witness);
+        let mut joined = Box::pin(admission.held(None, async move {
+            let _held = held;
+            std::future::pending::<()>().await
+        }));
+        assert!(futures_util::poll!(&mut joined).is_pending());
+        drop(joined);
+        assert_eq!(Arc::strong_count(&witness), 1);
     }
 
     #[tokio::test]

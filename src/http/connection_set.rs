@@ -75,8 +75,7 @@ impl ConnectionSet {
 }
 
 impl Open {
-    /// Tells one connection to end, of those that wait for their client: of those that did not ask the gate last, else
-    /// of all, the one of the client with the most connections that has waited longest.
+    /// Tells one connection to end, of those that wait for their client: of those that are not spared, else of all, the one of the client with the most connections that has waited longest.
     fn make_room(&self) {
         let mut sizes: HashMap<Client, usize> = HashMap::new();
         for (client, _) in self.members.values() {
@@ -85,7 +84,7 @@ impl Open {
         let fit = |(client, activity): &(Client, Arc<Activity>)| {
             let waiting = activity.waiting()?;
             let size = sizes.get(client).copied().unwrap_or_default();
-            Some(((waiting.asked_the_gate, Reverse(size), waiting.since), Arc::clone(activity)))
+            Some(((waiting.is_spared, Reverse(size), waiting.since), Arc::clone(activity)))
         };
         if let Some((_, first)) = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order) {
             first.make_room();
@@ -147,8 +146,22 @@ mod tests {
             asked.activity.request_begins(true);
             asked.activity.request_ends();
         }
+        small.activity.request_begins(false);
+        small.activity.request_ends();
         let members = [&gate, &small, &other_gate];
         assert_eq!([told(&set, members), told(&set, members)], [Some(1), Some(0)]);
+    }
+
+    /// Else a client that keeps connecting would push out each newcomer, however many connections others hold.
+    #[tokio::test]
+    async fn what_has_just_come_is_not_pushed_out_before_the_idle_ones_of_a_large_client() {
+        let set = set(3, 3);
+        let [held, other, newcomer] = [member(&set, 1).await, member(&set, 1).await, member(&set, 2).await];
+        for idle in [&held, &other] {
+            idle.activity.request_begins(true);
+            idle.activity.request_ends();
+        }
+        assert_eq!(told(&set, [&held, &other, &newcomer]), Some(0));
     }
 
     #[tokio::test]

@@ -103,13 +103,19 @@ fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     let words = profile.status();
     if among(&words.revoked) {
         found.add(observed(Code::StatusRevoked, "/status", status));
-    } else if words.revoked.is_empty() && words.withdrawn.iter().any(|word| word.eq_ignore_ascii_case(status)) {
+    } else if words.revoked.is_empty() && is_withdrawn(status, &words.withdrawn) {
         found.add(observed(Code::StatusWithdrawn, "/status", status));
     } else if among(&words.deprecated) {
         found.add(observed(Code::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
         found.add(differs(Code::StatusUnknown, "/status", &words.known.join(", "), status));
     }
+}
+
+/// Whether a word of withdrawal stands in the status, alone or beside others such as a reason.
+fn is_withdrawn(status: &str, withdrawn: &[String]) -> bool {
+    let mut words = status.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| withdrawn.iter().any(|known| known.eq_ignore_ascii_case(word)))
 }
 
 /// CL-10.
