@@ -257,6 +257,8 @@ fn is_option(line: &str) -> bool {
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());
+    // What a run of mutants takes out is taken out of the program too.
+    command.envs(std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch)));
     command.output().expect("the binary runs")
 }
 

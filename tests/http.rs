@@ -32,9 +32,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// A busy machine is no defect.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Longest time in which the program refuses what it must not serve.
+const START: Duration = Duration::from_secs(30);
 
 const GOOD: &str = "summarizeagent.eth";
 const BAD: &str = "entry-version.eth";
@@ -976,8 +980,8 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
-#[test]
-fn what_must_not_be_served_is_refused_at_the_start() {
+#[tokio::test]
+async fn what_must_not_be_served_is_refused_at_the_start() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -994,7 +998,9 @@ fn what_must_not_be_served_is_refused_at_the_start() {
         (vec!["serve", "--check-config", "--config", &bad], 2, "line 2, key `listen`"),
         (vec!["serve", "--check-config", "--profile", "none/1"], 2, "no profile none/1"),
     ] {
-        let output = program(&arguments).output().expect("the program runs");
+        let ended = tokio::process::Command::from(program(&arguments)).kill_on_drop(true).output();
+        let output = timeout(START, ended).await.unwrap_or_else(|_| panic!("{arguments:?} is served"));
+        let output = output.expect("the program runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
         assert!(text.contains(said), "{arguments:?}: {text}");

@@ -66,7 +66,7 @@ impl Queue {
     /// Queues a line, or drops it where there is no room.
     fn push(&self, line: Vec<u8>) {
         let mut waiting = self.waiting();
-        if waiting.bytes + line.len() > MAX_BYTES {
+        if waiting.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
             waiting.dropped += 1;
             drop(waiting);
             return telemetry::log_line_dropped();

@@ -80,7 +80,9 @@ impl Activity {
         let idle_ends = now.idle_since + idle;
         match now.phase {
             Phase::Idle => Some(idle_ends),
-            Phase::Head { since } => Some(idle_ends.min(since + head)),
+            Phase::Head { since } => {
+                Some(idle_ends.min(since + if clresolve_core::mutant!("slow-heads") { idle } else { head }))
+            }
             Phase::Request => None,
         }
     }

@@ -83,7 +83,7 @@ impl Open {
         }
         let fit = |(client, activity): &(Client, Arc<Activity>)| {
             let waiting = activity.waiting()?;
-            let size = sizes.get(client).copied().unwrap_or_default();
+            let size = sizes.get(client).copied().filter(|_| !clresolve_core::mutant!("large-clients-are-spared"));
             Some(((waiting.is_spared, Reverse(size), waiting.since), Arc::clone(activity)))
         };
         if let Some((_, first)) = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order) {

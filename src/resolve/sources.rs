@@ -106,7 +106,8 @@ impl ContentSources {
         let mut again = cid::Walk::new(*cid, path, Budget::card());
         // Ends with the blocks at hand: a walk wants each of them once.
         while let Some(wanted) = again.wanted().copied() {
-            let leaf = || Some(served).filter(|_| wanted.is_raw());
+            let leaf =
+                || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
             let Some(block) = walk.blocks.get(&wanted).or_else(leaf) else { break };
             if again.supply(block.clone()).is_err() {
                 break;

@@ -80,6 +80,9 @@ impl Walker {
             let resolution = build::resolution(&walker.reporter(&rules.profile, &rules.policy), &run, failures);
             (run, resolution)
         };
+        if clresolve_core::mutant!("judged-by-those-who-answer") {
+            return judge();
+        }
         self.pool.run(judge).await
     }
 
@@ -225,7 +228,7 @@ const INCIDENTS: &str = "clresolve::incident";
 
 /// One event for each incident in the verdict of a run; its message is JSON.
 fn report(verdict: &Verdict) {
-    if tracing::enabled!(target: INCIDENTS, tracing::Level::INFO) {
+    if tracing::enabled!(target: INCIDENTS, tracing::Level::INFO) && !clresolve_core::mutant!("incidents-are-silent") {
         for incident in Incident::all(verdict) {
             tracing::info!(target: INCIDENTS, "{}", incident.to_line());
         }

@@ -107,7 +107,8 @@ impl RpcEndpoint {
     /// Whether the endpoint failed a short time ago.
     pub(crate) fn rests(&self, now: Timestamp) -> bool {
         let failed_at = self.failed_at.load(Ordering::Relaxed);
-        (0..REST_MS).contains(&now.as_millisecond().saturating_sub(failed_at))
+        let since = now.as_millisecond().saturating_sub(failed_at);
+        (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
     /// What an error of this endpoint means.

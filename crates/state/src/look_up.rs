@@ -61,7 +61,7 @@ impl LookUp {
         abi::check(parameters, LOOK_UP)?;
         let OffchainLookup { sender, urls, callData: data, callbackFunction: callback, extraData: extra_data } =
             OffchainLookup::abi_decode_validate(revert).map_err(|_| AbiError::BadValue)?;
-        if sender != called {
+        if sender != called && !clresolve_core::mutant!("look-up-sender-unchecked") {
             return Err(LookUpError::Sender);
         }
         Ok(Self { request: CcipReadRequest { sender, urls, data }, callback, extra_data })

@@ -70,7 +70,8 @@ impl GatePolicy {
         match verbs.iter().position(|known| known == verb) {
             None => Some(Refusal::VerbNotImplemented),
             Some(0) => None,
-            Some(_) => (self.verbs == GateVerbs::Entry).then_some(Refusal::VerbWithoutEntry),
+            Some(_) => (self.verbs == GateVerbs::Entry && !clresolve_core::mutant!("any-verb-passes"))
+                .then_some(Refusal::VerbWithoutEntry),
         }
     }
 
@@ -89,7 +90,8 @@ impl GatePolicy {
         }
         let is_denied =
             |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
-        verdict.reasons.iter().find(|reason| is_denied(reason.code)).map(|denied| denied.code.slug())
+        let mut denied = verdict.reasons.iter().map(|reason| reason.code).filter(|code| is_denied(*code));
+        denied.find(|_| !clresolve_core::mutant!("denied-warnings-pass")).map(Code::slug)
     }
 
     /// Whether something is denied that only a memory of earlier verdicts can tell.
@@ -101,7 +103,7 @@ impl GatePolicy {
 /// CL-71.
 fn against_network(agent: Option<&Identity>, network: &str) -> Option<Refusal> {
     let is_listed = agent.is_some_and(|agent| agent.networks.iter().any(|known| known == network));
-    (!is_listed).then_some(Refusal::NetworkNotListed)
+    (!is_listed && !clresolve_core::mutant!("any-network-passes")).then_some(Refusal::NetworkNotListed)
 }
 
 #[cfg(test)]

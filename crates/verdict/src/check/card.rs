@@ -182,6 +182,7 @@ fn characters(card: &Card, found: &mut Findings) {
     for place in [DISPLAY_NAME, SLUG, ID] {
         if let Some(text) = card.text(place)
             && is_deceptive(place, text)
+            && !clresolve_core::mutant!("lookalikes-pass")
         {
             found.add(observed(Code::CardUnsafeCharacters, place, text));
         }

@@ -65,7 +65,7 @@ impl Edition {
     pub fn raises_version_of(&self, before: &Self) -> bool {
         let of = |edition: &Self| edition.version.as_deref().and_then(as_version);
         let risen = of(self).zip(of(before)).is_none_or(|(now, before)| now.cmp_precedence(&before).is_gt());
-        risen || before.broken_by(self).is_empty()
+        risen || before.broken_by(self).is_empty() || clresolve_core::mutant!("versions-need-not-rise")
     }
 
     /// What in `self` is another value in `next`, or gone from it, and binds callers: the members, and the verbs.
