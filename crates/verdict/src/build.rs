@@ -1,6 +1,7 @@
 //! Builds the verdict from the evidence. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alloy_primitives::hex;
 use bytes::Bytes;
@@ -73,12 +74,12 @@ pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
 /// The verdict, and the card when it was proven.
 fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
-    let judgement = check::judge(evidence, reporter.profile, reporter.policy);
+    let all = reporter.profiles.iter().map(Arc::as_ref);
+    let others = all.filter(|other: &&Profile| other.id() != reporter.profile.id());
+    let (judgement, trusting) = check::judge_beside(evidence, reporter.profile, others, reporter.policy);
+    let near_miss = |other: &Profile| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted };
+    let near_misses = trusting.into_iter().map(near_miss).collect();
     let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
-    let near_misses = match judgement.state {
-        State::Trusted => Vec::new(),
-        _ => near_misses(reporter, evidence),
-    };
     let verdict = Verdict {
         schema: SCHEMA.to_owned(),
         id: String::new(),
@@ -132,15 +133,6 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         tool: Tool::default(),
     };
     Resolution::new(verdict.with_digests(), None)
-}
-
-/// The other profiles under which the same evidence would be trusted.
-fn near_misses(reporter: &Reporter<'_>, evidence: &Evidence) -> Vec<NearMiss> {
-    let others = reporter.profiles.iter().filter(|other| other.id() != reporter.profile.id());
-    others
-        .filter(|other| check::judge(evidence, other, reporter.policy).state == State::Trusted)
-        .map(|other| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted })
-        .collect()
 }
 
 fn name(name: &EnsName) -> Name {

@@ -46,7 +46,58 @@ pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonica
             leave_out(members, AGENT_CARD, form);
         }
     }
-    Ok(serde_json_canonicalizer::to_vec(&card).expect("a JSON value has a canonical form: its keys are strings"))
+    let mut text = Vec::new();
+    write(&card, &mut text);
+    Ok(text)
+}
+
+/// Appends the RFC 8785 form of `value`. The library does the same, which a test compares, but copies the text of each
+/// container into the one around it. The depth of a card is bounded by its parser, so the recursion is.
+fn write(value: &Value, text: &mut Vec<u8>) {
+    match value {
+        Value::Array(items) => {
+            text.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    text.push(b',');
+                }
+                write(item, text);
+            }
+            text.push(b']');
+        }
+        Value::Object(members) => {
+            text.push(b'{');
+            for (at, (name, member)) in in_order(members).into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b',');
+                }
+                serde_json::to_writer(&mut *text, name).expect("a text has a JSON form");
+                text.push(b':');
+                write(member, text);
+            }
+            text.push(b'}');
+        }
+        Value::Number(number) if number.is_f64() => {
+            serde_json_canonicalizer::to_writer(number, text).expect("a number has a canonical form");
+        }
+        // Integers that a card may have are too small to have an exponent in ECMAScript's form.
+        Value::Number(_) | Value::String(_) | Value::Bool(_) | Value::Null => {
+            serde_json::to_writer(text, value).expect("a value without members has a JSON form");
+        }
+    }
+}
+
+/// The members by their names' UTF-16 code units (RFC 8785, 3.2.3). Bytes of UTF-8 have the same order, but for
+/// characters that are pairs of units.
+fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    const FIRST_BYTE_OF_PAIR: u8 = 0xf0;
+    let mut list: Vec<_> = members.iter().collect();
+    if list.iter().any(|(name, _)| name.bytes().any(|byte| byte >= FIRST_BYTE_OF_PAIR)) {
+        list.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
+    } else {
+        list.sort_by_key(|(name, _)| *name);
+    }
+    list
 }
 
 /// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
@@ -180,6 +231,7 @@ fn leads_to<'c>(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -205,6 +257,35 @@ mod tests {
             "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
         );
         assert_eq!(text(&value, Form::Specification), expected);
+    }
+
+    /// Any JSON value but integers that are refused.
+    fn value() -> impl Strategy<Value = Value> {
+        const MOST: i64 = MAX_INTEGER as i64;
+        let name = || "[a\"\\\\\u{0}-\u{1f}\u{7f}\u{e9}\u{2028}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{1f600}]{0,3}";
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-MOST..=MOST).prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            name().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::btree_map(name(), inner, 0..8).prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_form_is_that_of_the_library(value in value()) {
+            let mut text = Vec::new();
+            write(&value, &mut text);
+            let library = serde_json_canonicalizer::to_vec(&value).expect("it has one");
+            prop_assert_eq!(String::from_utf8(text), String::from_utf8(library));
+        }
     }
 
     #[test]
