@@ -136,12 +136,7 @@ pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profil
 }
 
 /// The other profiles under which the card, read from `bytes`, is a valid CommandLayer card.
-fn near_misses(
-    card: &Result<Card, JsonError>,
-    bytes: &[u8],
-    rules: &Rules<'_>,
-    profiles: &Profiles,
-) -> Vec<String> {
+fn near_misses(card: &Result<Card, JsonError>, bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
     let valid = |other: &Profile| {
         let reasons = match card {

@@ -32,7 +32,7 @@ pub use key::{Algorithm, CardKey};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
-use canonical::{SIGNATURES, payload_in};
+use canonical::SIGNATURES;
 use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
 
@@ -268,7 +268,7 @@ struct Payloads {
 
 impl Payloads {
     fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
-        let (specification, without_empty) = (payload(card)?, payload_in(card, Form::WithoutEmpty)?);
+        let [specification, without_empty] = canonical::payloads(card)?;
         let second = (without_empty != specification).then(|| BASE64URL.encode(without_empty));
         Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }

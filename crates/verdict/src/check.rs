@@ -16,7 +16,7 @@ pub mod verbs;
 
 use std::collections::BTreeMap;
 
-use self::integrity::Integrity;
+use self::integrity::{Digests, Integrity};
 use self::schemas::Bound;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
@@ -70,6 +70,8 @@ pub struct Judgement {
     pub card: Option<Card>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub content_is_proven: bool,
+    /// The digests of the sources.
+    pub(crate) digests: Digests,
 }
 
 /// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
@@ -116,6 +118,7 @@ fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, 
 /// Evidence, with what is the same under every profile: its bytes are hashed and read once.
 struct Prepared<'e> {
     evidence: &'e Evidence,
+    digests: Digests,
     integrity: Integrity,
     card: Option<Result<Card, JsonError>>,
 }
@@ -130,7 +133,8 @@ struct Found {
 impl<'e> Prepared<'e> {
     fn of(evidence: &'e Evidence) -> Self {
         let card = evidence.card_bytes().map(|bytes| Card::parse(bytes));
-        Self { evidence, integrity: integrity::integrity(evidence), card }
+        let digests = Digests::of_sources(evidence);
+        Self { evidence, integrity: integrity::integrity_with(evidence, &digests), digests, card }
     }
 
     fn under(&self, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Found {
@@ -167,6 +171,7 @@ impl<'e> Prepared<'e> {
             steps,
             card: self.card.and_then(Result::ok),
             content_is_proven: self.integrity.proven,
+            digests: self.digests,
         }
     }
 }

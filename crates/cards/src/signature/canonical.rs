@@ -35,20 +35,46 @@ pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
     payload_in(card, Form::Specification)
 }
 
-pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
-    if let Some(place) = unsafe_integer(card) {
-        return Err(NoCanonicalForm { place });
+fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
+    Ok(Signed::of(card)?.payload(form))
+}
+
+/// The bytes that are signed: in the form of the specification, and without what is empty.
+pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], NoCanonicalForm> {
+    let mut signed = Signed::of(card)?;
+    // The second form leaves out what the first one does, and more.
+    Ok([Form::Specification, Form::WithoutEmpty].map(|form| signed.payload(form)))
+}
+
+/// A card without its signatures.
+struct Signed {
+    card: Value,
+    is_of_1_0: bool,
+}
+
+impl Signed {
+    fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
+        if let Some(place) = unsafe_integer(card) {
+            return Err(NoCanonicalForm { place });
+        }
+        let mut card = card.clone();
+        let members = card.as_object_mut();
+        let is_of_1_0 = members.is_some_and(|members| {
+            members.remove(SIGNATURES);
+            is_of_1_0(members)
+        });
+        Ok(Self { card, is_of_1_0 })
     }
-    let mut card = card.clone();
-    if let Some(members) = card.as_object_mut() {
-        members.remove(SIGNATURES);
-        if is_of_1_0(members) {
+
+    /// Its form; what that leaves out is lost.
+    fn payload(&mut self, form: Form) -> Vec<u8> {
+        if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             leave_out(members, AGENT_CARD, form);
         }
+        let mut text = Vec::new();
+        write(&self.card, &mut text);
+        text
     }
-    let mut text = Vec::new();
-    write(&card, &mut text);
-    Ok(text)
 }
 
 /// Appends the RFC 8785 form of `value`. The library does the same, which a test compares, but copies the text of each
@@ -279,6 +305,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn both_forms_together_are_those_of_the_card(members in prop::collection::btree_map(
+            prop::sample::select(vec!["name", "skills", "capabilities", "provider", "iconUrl", "securitySchemes"]),
+            prop::sample::select(vec![
+                json!(""), json!([]), json!({}), json!(null), json!([{"id": "", "tags": []}]), json!({"k": {"list": []}}),
+                json!({"extensions": [{"uri": "", "description": "", "params": {}}]}), json!({"organization": ""}),
+            ]),
+            0..6,
+        )) {
+            let card: Value = members.into_iter().collect();
+            let alone = [Form::Specification, Form::WithoutEmpty].map(|form| payload_in(&card, form));
+            prop_assert_eq!(payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
+        }
+
         #[test]
         fn the_form_is_that_of_the_library(value in value()) {
             let mut text = Vec::new();
