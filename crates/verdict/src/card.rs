@@ -190,7 +190,23 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::reason::Code;
+
     use super::*;
+
+    #[test]
+    fn the_texts_of_a_card_are_searched_once() {
+        let card = Card::parse(b"{}").expect("an object");
+        let searches = std::cell::Cell::new(0);
+        for _ in 0..2 {
+            let found = card.found_in_texts(|_| {
+                searches.set(searches.get() + 1);
+                vec![Reason::new(Code::SecretInCard)]
+            });
+            assert_eq!(found.len(), 1);
+        }
+        assert_eq!(searches.get(), 1);
+    }
 
     #[test]
     fn accessors_give_nothing_for_what_is_missing_blank_or_of_another_type() {
