@@ -2,7 +2,8 @@
 //!
 //! `worst search SECONDS` climbs from random documents towards more memory and more time and prints the best ones, as in
 //! `tests/worst/corpus.json`. `worst count` prints how many are known. `worst judge NUMBER` judges one of them, once
-//! unmeasured and once in `judge_measured`, for a program that counts instructions.
+//! unmeasured and once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each
+//! of them takes.
 
 #[path = "../tests/worst/documents.rs"]
 mod documents;
@@ -25,8 +26,9 @@ fn main() {
         ["search", seconds] => search(Duration::from_secs(seconds.parse().expect("seconds")), &known),
         ["count"] => println!("{}", known.len()),
         ["judge", number] => judge(&known[number.parse::<usize>().expect("a number")]),
+        ["time"] => known.iter().for_each(|seed| println!("{:10} ns", nanoseconds(seed))),
         _ => {
-            eprintln!("worst search SECONDS | count | judge NUMBER");
+            eprintln!("worst search SECONDS | count | judge NUMBER | time");
             std::process::exit(2);
         }
     }
@@ -44,6 +46,17 @@ fn judge(seed: &Seed) {
 /// As [`documents::Prepared::judge_measured`], under a name that no counter looks for.
 fn warm(seed: &Seed) -> usize {
     seed.prepared().judge()
+}
+
+/// Nanoseconds of the processor for one judgement. The kernel counts in milliseconds, so it is an average.
+fn nanoseconds(seed: &Seed) -> u64 {
+    const TIMES: u64 = 100;
+    let prepared = seed.prepared();
+    let before = on_processor();
+    for _ in 0..TIMES {
+        std::hint::black_box(prepared.judge());
+    }
+    (on_processor() - before) / TIMES
 }
 
 /// What a document costs.

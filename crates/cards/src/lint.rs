@@ -80,19 +80,20 @@ pub struct Finding {
 
 /// Judges the bytes of a card of the named system, or of the system that its shape shows.
 pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
+    report(&Card::parse(bytes), bytes, named, rules)
+}
+
+/// The report on a card that was read from `bytes`.
+fn report(card: &Result<Card, JsonError>, bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
-    let card = Card::parse(bytes);
-    let (system, mut findings) = match &card {
+    let (system, mut findings) = match card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),
         Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
             Detection::One(system) => {
-                let mut reasons = system.check(card, rules);
-                if system == CardSystem::CommandLayer {
-                    reasons.extend(since_previous(card, bytes, rules));
-                }
+                let reasons = found(system, card, bytes, rules);
                 (Some(system), placed_all(reasons, text))
             }
             other => (None, placed_all(vec![unrecognised(&other)], text)),
@@ -106,7 +107,7 @@ pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Repor
     }
     Report {
         system,
-        version: system.zip(card.ok()).and_then(|(system, card)| system.version(&card)),
+        version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.version(card)),
         profile: system.filter(|system| *system == CardSystem::CommandLayer).map(|_| rules.profile.id().to_owned()),
         valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
         findings,
@@ -125,20 +126,35 @@ pub struct Judgement {
 
 /// As [`lint()`]; also names the profiles among `profiles` under which the card would be valid.
 pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
-    let report = lint(bytes, system, rules);
+    let card = Card::parse(bytes);
+    let report = report(&card, bytes, system, rules);
     let near_misses = match report.system {
-        Some(CardSystem::CommandLayer) if !report.valid => near_misses(bytes, rules, profiles),
+        Some(CardSystem::CommandLayer) if !report.valid => near_misses(&card, bytes, rules, profiles),
         _ => Vec::new(),
     };
     Judgement { report, near_misses }
 }
 
-/// The other profiles under which the bytes are a valid CommandLayer card.
-fn near_misses(bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
+/// The other profiles under which the card, read from `bytes`, is a valid CommandLayer card.
+fn near_misses(card: &Result<Card, JsonError>, bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
-    let valid =
-        |other: &Profile| lint(bytes, Some(CardSystem::CommandLayer), &Rules { profile: other, ..*rules }).valid;
+    let valid = |other: &Profile| {
+        let reasons = match card {
+            Ok(card) => found(CardSystem::CommandLayer, card, bytes, &Rules { profile: other, ..*rules }),
+            Err(error) => vec![other.weigh(error.reason())],
+        };
+        reasons.iter().all(|reason| reason.effect != Effect::Fail)
+    };
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
+}
+
+/// Everything that the rules of a system find in a card.
+fn found(system: CardSystem, card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
+    let mut reasons = system.check(card, rules);
+    if system == CardSystem::CommandLayer {
+        reasons.extend(since_previous(card, bytes, rules));
+    }
+    reasons
 }
 
 /// CL-69: the card against the earlier card of the same name. Here, before it is published, that is a defect.
@@ -339,7 +355,7 @@ mod tests {
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = Profiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near = near_misses(card.to_string().as_bytes(), &Rules::of(&profile), &profiles);
+        let near = judge(card.to_string().as_bytes(), None, &Rules::of(&profile), &profiles).near_misses;
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

@@ -32,7 +32,7 @@ pub use key::{Algorithm, CardKey};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
-use canonical::{SIGNATURES, payload_in};
+use canonical::SIGNATURES;
 use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
 
@@ -100,7 +100,7 @@ pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError>
         header["jku"] = url.into();
     }
     let protected = BASE64URL.encode(header.to_string());
-    let signature = key.sign_bytes(&signing_input(&protected, &payload(card)?))?;
+    let signature = key.sign_bytes(&signing_input(&protected, &BASE64URL.encode(payload(card)?)))?;
     Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
 }
 
@@ -260,29 +260,31 @@ impl Budget {
     }
 }
 
-/// The payloads that signatures may cover.
+/// The payloads that signatures may cover, as all of them hold it: in base64url.
 struct Payloads {
-    specification: Vec<u8>,
-    without_empty: Vec<u8>,
+    specification: String,
+    /// If it differs.
+    without_empty: Option<String>,
 }
 
 impl Payloads {
     fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
-        Ok(Self { specification: payload(card)?, without_empty: payload_in(card, Form::WithoutEmpty)? })
+        let [specification, without_empty] = canonical::payloads(card)?;
+        let second = (without_empty != specification).then(|| BASE64URL.encode(without_empty));
+        Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }
 
-    /// The forms to try: the second only if it differs.
-    fn each(&self) -> impl Iterator<Item = (Form, &[u8])> {
-        let second = Some(&self.without_empty).filter(|bytes| **bytes != self.specification);
-        let forms = [(Form::Specification, Some(&self.specification)), (Form::WithoutEmpty, second)];
-        forms.into_iter().filter_map(|(form, bytes)| Some((form, bytes?.as_slice())))
+    /// The forms to try, with what a signature with this header covers in each.
+    fn inputs(&self, protected: &str) -> Vec<(Form, Vec<u8>)> {
+        let second = self.without_empty.iter().map(|payload| (Form::WithoutEmpty, payload));
+        let forms = std::iter::once((Form::Specification, &self.specification)).chain(second);
+        forms.map(|(form, payload)| (form, signing_input(protected, payload))).collect()
     }
 }
 
-fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
-    let mut input = format!("{protected}.");
-    BASE64URL.encode_string(payload, &mut input);
-    input.into_bytes()
+/// What a signature covers; the payload is in base64url.
+fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
+    [protected, payload].join(".").into_bytes()
 }
 
 /// Checks a signature under the keys of all roots.
@@ -315,8 +317,7 @@ fn holds(
         let expected = format!("a key for {}", entry.algorithm);
         return Err(Box::new(Reason::new(code).expected(expected).observed(observed)));
     }
-    let inputs: Vec<(Form, Vec<u8>)> =
-        payloads.each().map(|(form, payload)| (form, signing_input(entry.protected, payload))).collect();
+    let inputs = payloads.inputs(entry.protected);
     for (root, key) in fitting.take(MAX_TRIED_KEYS) {
         for (form, input) in &inputs {
             budget.attempt(input)?;

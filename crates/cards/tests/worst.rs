@@ -1,6 +1,6 @@
 //! The worst documents of 256 KiB that are known, held to the budget of memory by counting what they allocate.
 //!
-//! `.ci/worst` counts their instructions against the budget of time, which they do not meet yet.
+//! `.ci/worst` counts their instructions against the budget of time.
 
 #[path = "worst/documents.rs"]
 mod documents;

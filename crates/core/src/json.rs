@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use crate::reason::{Code, Reason, Step};
@@ -346,16 +347,21 @@ impl<'de> Visitor<'de> for Seed<'_> {
             if key.len() > self.state.limits.name {
                 return Err(self.state.refuse(FaultKind::TooComplex(Excess::Name)));
             }
-            if object.contains_key(&key) && !mutant!("duplicate-members") {
-                return Err(self.state.refuse(FaultKind::DuplicateKey(key)));
-            }
-            match members.next_value_seed(seed.below(key.len())) {
-                Ok(value) => object.insert(key, value),
-                Err(error) => {
-                    self.state.leave(|| key);
+            let entry = match object.entry(key) {
+                Entry::Occupied(first) if !mutant!("duplicate-members") => {
+                    return Err(self.state.refuse(FaultKind::DuplicateKey(first.key().clone())));
+                }
+                entry => entry,
+            };
+            let value = members.next_value_seed(seed.below(entry.key().len()));
+            match (value, entry) {
+                (Ok(value), Entry::Vacant(entry)) => drop(entry.insert(value)),
+                (Ok(value), Entry::Occupied(mut entry)) => drop(entry.insert(value)),
+                (Err(error), entry) => {
+                    self.state.leave(|| entry.key().clone());
                     return Err(error);
                 }
-            };
+            }
         }
         Ok(Value::Object(object))
     }

@@ -1,6 +1,7 @@
 //! Builds the verdict from the evidence. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alloy_primitives::hex;
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::card::Card;
 use crate::check;
+use crate::check::integrity::Digests;
 use crate::check::licence::Licence;
 use crate::check::records::owner_is_proven;
 use crate::check::{Judgement, Policy};
@@ -73,12 +75,12 @@ pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
 /// The verdict, and the card when it was proven.
 fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
-    let judgement = check::judge(evidence, reporter.profile, reporter.policy);
+    let all = reporter.profiles.iter().map(Arc::as_ref);
+    let others = all.filter(|other: &&Profile| other.id() != reporter.profile.id());
+    let (judgement, trusting) = check::judge_beside(evidence, reporter.profile, others, reporter.policy);
+    let near_miss = |other: &Profile| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted };
+    let near_misses = trusting.into_iter().map(near_miss).collect();
     let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
-    let near_misses = match judgement.state {
-        State::Trusted => Vec::new(),
-        _ => near_misses(reporter, evidence),
-    };
     let verdict = Verdict {
         schema: SCHEMA.to_owned(),
         id: String::new(),
@@ -86,7 +88,7 @@ fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Optio
         name: name(&evidence.name),
         state: judgement.state,
         summary: summary(&judgement, &evidence.name),
-        identity: judgement.card.as_ref().map(|card| identity(evidence, card)),
+        identity: judgement.card.as_ref().map(|card| identity(evidence, card, &judgement.digests)),
         anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
         steps: steps(evidence, &judgement, run, reporter.policy),
@@ -134,15 +136,6 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
     Resolution::new(verdict.with_digests(), None)
 }
 
-/// The other profiles under which the same evidence would be trusted.
-fn near_misses(reporter: &Reporter<'_>, evidence: &Evidence) -> Vec<NearMiss> {
-    let others = reporter.profiles.iter().filter(|other| other.id() != reporter.profile.id());
-    others
-        .filter(|other| check::judge(evidence, other, reporter.policy).state == State::Trusted)
-        .map(|other| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted })
-        .collect()
-}
-
 fn name(name: &EnsName) -> Name {
     Name {
         input: name.as_str().to_owned(),
@@ -172,7 +165,7 @@ fn lower_first(sentence: &str) -> String {
     }
 }
 
-fn identity(evidence: &Evidence, card: &Card) -> Identity {
+fn identity(evidence: &Evidence, card: &Card, digests: &Digests) -> Identity {
     let records = evidence.found().map(|found| &found.records);
     let owner = records
         .and_then(|records| Usable::of(records, Key::Owner).text())
@@ -187,17 +180,17 @@ fn identity(evidence: &Evidence, card: &Card) -> Identity {
         verbs: card.verbs().map(str::to_owned).collect(),
         entry: text(card.entry()),
         networks: card.networks().map(str::to_owned).collect(),
-        card: card_digest(evidence),
+        card: card_digest(evidence, digests),
     }
 }
 
-fn card_digest(evidence: &Evidence) -> CardDigest {
+fn card_digest(evidence: &Evidence, digests: &Digests) -> CardDigest {
     let Some(bytes) = evidence.card_bytes() else { return CardDigest::default() };
     let proven = evidence.ipfs.bytes().and_then(|_| evidence.found()).map(|found| &found.records);
     let text = |key| proven.and_then(|records| Usable::of(records, key).text());
     let path = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok()).map(|mirror| mirror.path);
     CardDigest {
-        sha256: Digest::of(bytes).hex(),
+        sha256: digests.of(bytes).hex(),
         cid: text(Key::CidAgentcard).map(str::to_owned),
         path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
         bytes: bytes.len() as u64,
@@ -309,14 +302,14 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
     match step {
         Step::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
         Step::Records => records_evidence(evidence),
-        Step::FetchHttps => https_evidence(evidence),
-        Step::FetchIpfs => ipfs_evidence(evidence),
+        Step::FetchHttps => https_evidence(evidence, &judgement.digests),
+        Step::FetchIpfs => ipfs_evidence(evidence, &judgement.digests),
         Step::Integrity => json!({"proven": judgement.content_is_proven}),
         Step::Card => evidence.card_bytes().map_or_else(
             || json!({}),
             |bytes| {
                 json!({
-                    "sha256": Digest::of(bytes).to_string(),
+                    "sha256": judgement.digests.of(bytes).to_string(),
                     "bytes": bytes.len(),
                     "from": card_origin(evidence),
                     "license": card.and_then(|card| card.text("/license")).map(|text| Licence::of(text).as_str()),
@@ -408,11 +401,11 @@ fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
-fn https_evidence(evidence: &Evidence) -> Value {
+fn https_evidence(evidence: &Evidence, digests: &Digests) -> Value {
     match &evidence.https {
         Source::NotAsked => json!({"asked": false}),
         Source::Body { bytes, url } => {
-            json!({"url": url, "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string()})
+            json!({"url": url, "bytes": bytes.len(), "sha256": digests.of(bytes).to_string()})
         }
         Source::Unavailable(cause) => json!({"unavailable": cause}),
         Source::Forbidden(cause) => json!({"forbidden": cause}),
@@ -420,11 +413,11 @@ fn https_evidence(evidence: &Evidence) -> Value {
     }
 }
 
-fn ipfs_evidence(evidence: &Evidence) -> Value {
+fn ipfs_evidence(evidence: &Evidence, digests: &Digests) -> Value {
     let mut value = match &evidence.ipfs {
         Walked::NotAsked => json!({"asked": false}),
         Walked::Proven { bytes, by, blocks } => json!({
-            "bytes": bytes.len(), "sha256": Digest::of(bytes).to_string(), "blocks": blocks,
+            "bytes": bytes.len(), "sha256": digests.of(bytes).to_string(), "blocks": blocks,
             "proven_by": match by {
                 ProvenBy::Gateway => "blocks of gateways",
                 ProvenBy::BytesInHand => "bytes in hand",

@@ -3,15 +3,28 @@
 //! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
 //! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
 
+use std::sync::OnceLock;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use clresolve_core::json::{self, JsonError, Limits, pointer};
+use clresolve_core::reason::Reason;
 
 /// One JSON object, as a publisher served it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Card(Value);
+#[derive(Clone, Debug)]
+pub struct Card {
+    document: Value,
+    /// What stands in its texts that must not. No profile changes that, and it is the costliest search in a card.
+    texts: OnceLock<Vec<Reason>>,
+}
+
+impl PartialEq for Card {
+    fn eq(&self, other: &Self) -> bool {
+        self.document == other.document
+    }
+}
 
 impl Card {
     /// Parses the bytes of a card as they were received.
@@ -20,27 +33,33 @@ impl Card {
     /// [`JsonError`] for anything but one strict JSON object within [`Limits::CARD`]; [`JsonError::reason`] makes the
     /// reason of it.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        json::parse(bytes, Limits::CARD).map(Self)
+        let document = json::parse(bytes, Limits::CARD)?;
+        Ok(Self { document, texts: OnceLock::new() })
     }
 
     /// The document.
     pub fn document(&self) -> &Value {
-        &self.0
+        &self.document
+    }
+
+    /// What `search` finds in the document; it is called once.
+    pub(crate) fn found_in_texts(&self, search: impl FnOnce(&Value) -> Vec<Reason>) -> &[Reason] {
+        self.texts.get_or_init(|| search(&self.document))
     }
 
     /// The top-level members.
     pub fn members(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.0.as_object().into_iter().flat_map(Map::iter)
+        self.document.as_object().into_iter().flat_map(Map::iter)
     }
 
     /// The top-level member of this name, of whatever type.
     pub fn get(&self, member: &str) -> Option<&Value> {
-        self.0.get(member)
+        self.document.get(member)
     }
 
     /// The value at a JSON Pointer, of whatever type.
     pub fn at(&self, pointer: &str) -> Option<&Value> {
-        pointer::find(&self.0, pointer)
+        pointer::find(&self.document, pointer)
     }
 
     /// The text at a JSON Pointer, when it is a string with more in it than white space.
@@ -171,7 +190,23 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::reason::Code;
+
     use super::*;
+
+    #[test]
+    fn the_texts_of_a_card_are_searched_once() {
+        let card = Card::parse(b"{}").expect("an object");
+        let searches = std::cell::Cell::new(0);
+        for _ in 0..2 {
+            let found = card.found_in_texts(|_| {
+                searches.set(searches.get() + 1);
+                vec![Reason::new(Code::SecretInCard)]
+            });
+            assert_eq!(found.len(), 1);
+        }
+        assert_eq!(searches.get(), 1);
+    }
 
     #[test]
     fn accessors_give_nothing_for_what_is_missing_blank_or_of_another_type() {

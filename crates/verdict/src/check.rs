@@ -16,13 +16,13 @@ pub mod verbs;
 
 use std::collections::BTreeMap;
 
-use self::integrity::Integrity;
+use self::integrity::{Digests, Integrity};
 use self::schemas::Bound;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
 use crate::verdict::{Depth, Status};
-use clresolve_core::json::pointer;
+use clresolve_core::json::{JsonError, pointer};
 use clresolve_core::reason;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::state::State;
@@ -70,6 +70,8 @@ pub struct Judgement {
     pub card: Option<Card>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub content_is_proven: bool,
+    /// The digests of the sources.
+    pub(crate) digests: Digests,
 }
 
 /// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
@@ -92,35 +94,86 @@ pub fn foresee(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judge
     judge_with(evidence, schemas, profile, policy)
 }
 
+/// As [`judge`]; also gives those of `others` under which the same evidence is trusted, where it is not under `profile`.
+pub(crate) fn judge_beside<'p>(
+    evidence: &Evidence,
+    profile: &Profile,
+    others: impl Iterator<Item = &'p Profile>,
+    policy: &Policy,
+) -> (Judgement, Vec<&'p Profile>) {
+    let prepared = Prepared::of(evidence);
+    let bound = evidence.schemas.as_ref().map(Bound::Fetched);
+    let found = prepared.under(bound, profile, policy);
+    let is_trusted = |other: &&Profile| prepared.under(bound, other, policy).state == State::Trusted;
+    let trusting = if found.state == State::Trusted { Vec::new() } else { others.filter(is_trusted).collect() };
+    (prepared.concluded(found), trusting)
+}
+
 fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Judgement {
-    let mut reasons = records::records(evidence, profile);
-    let Integrity { reasons: of_sources, proven: content_is_proven } = integrity::integrity(evidence);
-    reasons.extend(of_sources);
-    let card = evidence.card_bytes().and_then(|bytes| match Card::parse(bytes) {
-        Ok(card) => Some(card),
-        Err(error) => {
-            reasons.push(error.reason());
-            None
-        }
-    });
-    if let Some(card) = &card {
-        reasons.extend(card::card(card, profile));
-        reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
-        reasons.extend(entry::entry(card, profile));
-        reasons.extend(verbs::verbs(card, profile));
-        reasons.extend(home::against_record(evidence, card, profile));
-        home::give_way(&mut reasons);
-        mirrors(card, profile, policy.depth, &mut reasons);
-        reasons.extend(schema_reasons(bound, evidence, card, profile));
+    let prepared = Prepared::of(evidence);
+    let found = prepared.under(bound, profile, policy);
+    prepared.concluded(found)
+}
+
+/// Evidence, with what is the same under every profile: its bytes are hashed and read once.
+struct Prepared<'e> {
+    evidence: &'e Evidence,
+    digests: Digests,
+    integrity: Integrity,
+    card: Option<Result<Card, JsonError>>,
+}
+
+/// What the rules of one profile find.
+struct Found {
+    state: State,
+    reasons: Vec<Reason>,
+    steps: BTreeMap<Step, Status>,
+}
+
+impl<'e> Prepared<'e> {
+    fn of(evidence: &'e Evidence) -> Self {
+        let card = evidence.card_bytes().map(|bytes| Card::parse(bytes));
+        let digests = Digests::of_sources(evidence);
+        Self { evidence, integrity: integrity::integrity_with(evidence, &digests), digests, card }
     }
-    reasons.extend(continuity::continuity(evidence, card.as_ref().filter(|_| content_is_proven), policy.record_rest));
-    reasons.retain(|reason| !policy.drops(reason.code));
-    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
-    reason::sort(&mut reasons);
-    reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
-    let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
-    let steps = statuses(evidence, content_is_proven, card.is_some(), has_schemas, &reasons, policy);
-    Judgement { state: state(&reasons, &steps, policy), reasons, steps, card, content_is_proven }
+
+    fn under(&self, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Found {
+        let evidence = self.evidence;
+        let proven = self.integrity.proven;
+        let mut reasons = records::records(evidence, profile);
+        reasons.extend(self.integrity.reasons.iter().cloned());
+        reasons.extend(self.card.as_ref().and_then(|card| card.as_ref().err()).map(JsonError::reason));
+        let card = self.card.as_ref().and_then(|card| card.as_ref().ok());
+        if let Some(card) = card {
+            reasons.extend(card::card(card, profile));
+            reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
+            reasons.extend(entry::entry(card, profile));
+            reasons.extend(verbs::verbs(card, profile));
+            reasons.extend(home::against_record(evidence, card, profile));
+            home::give_way(&mut reasons);
+            mirrors(card, profile, policy.depth, &mut reasons);
+            reasons.extend(schema_reasons(bound, evidence, card, profile));
+        }
+        reasons.extend(continuity::continuity(evidence, card.filter(|_| proven), policy.record_rest));
+        reasons.retain(|reason| !policy.drops(reason.code));
+        let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
+        reason::sort(&mut reasons);
+        reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
+        let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
+        let steps = statuses(evidence, proven, card.is_some(), has_schemas, &reasons, policy);
+        Found { state: state(&reasons, &steps, policy), reasons, steps }
+    }
+
+    fn concluded(self, Found { state, reasons, steps }: Found) -> Judgement {
+        Judgement {
+            state,
+            reasons,
+            steps,
+            card: self.card.and_then(Result::ok),
+            content_is_proven: self.integrity.proven,
+            digests: self.digests,
+        }
+    }
 }
 
 /// CL-74, which speaks of what is not fetched: at depth `schemas` a mirror is asked.

@@ -35,18 +35,95 @@ pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
     payload_in(card, Form::Specification)
 }
 
-pub(super) fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
-    if let Some(place) = unsafe_integer(card) {
-        return Err(NoCanonicalForm { place });
+fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
+    Ok(Signed::of(card)?.payload(form))
+}
+
+/// The bytes that are signed: in the form of the specification, and without what is empty.
+pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], NoCanonicalForm> {
+    let mut signed = Signed::of(card)?;
+    // The second form leaves out what the first one does, and more.
+    Ok([Form::Specification, Form::WithoutEmpty].map(|form| signed.payload(form)))
+}
+
+/// A card without its signatures.
+struct Signed {
+    card: Value,
+    is_of_1_0: bool,
+}
+
+impl Signed {
+    fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
+        if let Some(place) = unsafe_integer(card) {
+            return Err(NoCanonicalForm { place });
+        }
+        let mut card = card.clone();
+        let members = card.as_object_mut();
+        let is_of_1_0 = members.is_some_and(|members| {
+            members.remove(SIGNATURES);
+            is_of_1_0(members)
+        });
+        Ok(Self { card, is_of_1_0 })
     }
-    let mut card = card.clone();
-    if let Some(members) = card.as_object_mut() {
-        members.remove(SIGNATURES);
-        if is_of_1_0(members) {
+
+    /// Its form; what that leaves out is lost.
+    fn payload(&mut self, form: Form) -> Vec<u8> {
+        if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             leave_out(members, AGENT_CARD, form);
         }
+        let mut text = Vec::new();
+        write(&self.card, &mut text);
+        text
     }
-    Ok(serde_json_canonicalizer::to_vec(&card).expect("a JSON value has a canonical form: its keys are strings"))
+}
+
+/// Appends the RFC 8785 form of `value`. The library does the same, which a test compares, but copies the text of each
+/// container into the one around it. The depth of a card is bounded by its parser, so the recursion is.
+fn write(value: &Value, text: &mut Vec<u8>) {
+    match value {
+        Value::Array(items) => {
+            text.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    text.push(b',');
+                }
+                write(item, text);
+            }
+            text.push(b']');
+        }
+        Value::Object(members) => {
+            text.push(b'{');
+            for (at, (name, member)) in in_order(members).into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b',');
+                }
+                serde_json::to_writer(&mut *text, name).expect("a text has a JSON form");
+                text.push(b':');
+                write(member, text);
+            }
+            text.push(b'}');
+        }
+        Value::Number(number) if number.is_f64() => {
+            serde_json_canonicalizer::to_writer(number, text).expect("a number has a canonical form");
+        }
+        // Integers that a card may have are too small to have an exponent in ECMAScript's form.
+        Value::Number(_) | Value::String(_) | Value::Bool(_) | Value::Null => {
+            serde_json::to_writer(text, value).expect("a value without members has a JSON form");
+        }
+    }
+}
+
+/// The members by their names' UTF-16 code units (RFC 8785, 3.2.3). Bytes of UTF-8 have the same order, but for
+/// characters that are pairs of units.
+fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    const FIRST_BYTE_OF_PAIR: u8 = 0xf0;
+    let mut list: Vec<_> = members.iter().collect();
+    if list.iter().any(|(name, _)| name.bytes().any(|byte| byte >= FIRST_BYTE_OF_PAIR)) {
+        list.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
+    } else {
+        list.sort_by_key(|(name, _)| *name);
+    }
+    list
 }
 
 /// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
@@ -180,6 +257,7 @@ fn leads_to<'c>(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -205,6 +283,49 @@ mod tests {
             "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
         );
         assert_eq!(text(&value, Form::Specification), expected);
+    }
+
+    /// Any JSON value but integers that are refused.
+    fn value() -> impl Strategy<Value = Value> {
+        const MOST: i64 = MAX_INTEGER as i64;
+        let name = || "[a\"\\\\\u{0}-\u{1f}\u{7f}\u{e9}\u{2028}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{1f600}]{0,3}";
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-MOST..=MOST).prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            name().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::btree_map(name(), inner, 0..8).prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn both_forms_together_are_those_of_the_card(members in prop::collection::btree_map(
+            prop::sample::select(vec!["name", "skills", "capabilities", "provider", "iconUrl", "securitySchemes"]),
+            prop::sample::select(vec![
+                json!(""), json!([]), json!({}), json!(null), json!([{"id": "", "tags": []}]), json!({"k": {"list": []}}),
+                json!({"extensions": [{"uri": "", "description": "", "params": {}}]}), json!({"organization": ""}),
+            ]),
+            0..6,
+        )) {
+            let card: Value = members.into_iter().collect();
+            let alone = [Form::Specification, Form::WithoutEmpty].map(|form| payload_in(&card, form));
+            prop_assert_eq!(payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
+        }
+
+        #[test]
+        fn the_form_is_that_of_the_library(value in value()) {
+            let mut text = Vec::new();
+            write(&value, &mut text);
+            let library = serde_json_canonicalizer::to_vec(&value).expect("it has one");
+            prop_assert_eq!(String::from_utf8(text), String::from_utf8(library));
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
 use clresolve_cards::lint;
@@ -305,10 +307,13 @@ fn add_places(value: &Value, at: &str, places: &mut Vec<String>) {
     }
 }
 
-/// As many signatures as a card may have, none of them good, each to be tried with every key.
+/// As many signatures as a card may have, none of them good, each to be tried with every key: a point that a signer
+/// could have chosen and a number in range, so that nothing but the whole equation refuses them.
 fn signatures() -> Value {
     let protected = "eyJhbGciOiJFZERTQSJ9";
-    json!(vec![json!({"protected": protected, "signature": "A".repeat(86)}); MAX_SIGNATURES])
+    let point_and_number = [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat();
+    let signature = URL_SAFE_NO_PAD.encode(point_and_number);
+    json!(vec![json!({"protected": protected, "signature": signature}); MAX_SIGNATURES])
 }
 
 /// The public key of RFC 8037, many times.

@@ -21,14 +21,22 @@ use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::{clipped, excerpt};
 
-/// Looks through the whole card.
+/// Adds what is found in the whole card. It is looked through once, however often it is judged.
 pub(super) fn scan(card: &Card, found: &mut Findings) {
-    let mut walk = Walk { path: Vec::new(), found, mentioned: Vec::new() };
-    walk.value(card.document());
+    for reason in card.found_in_texts(search) {
+        found.add_once(reason.clone());
+    }
+}
+
+fn search(document: &Value) -> Vec<Reason> {
+    let mut found = Findings::default();
+    let mut walk = Walk { path: Vec::new(), found: &mut found, mentioned: Vec::new() };
+    walk.value(document);
     let Walk { mentioned, .. } = walk;
     for reason in mentioned {
         found.add_once(reason);
     }
+    found.0
 }
 
 /// Looks for credentials alone, which no card of any system may hold; `requirement` is the rule of its own, if there is one.

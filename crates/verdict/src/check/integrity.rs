@@ -25,19 +25,45 @@ pub struct Integrity {
     pub proven: bool,
 }
 
+/// The digests of the sources' bytes. Several reasons and steps name them, and each takes as long as a whole rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Digests(Vec<(Bytes, Digest)>);
+
+impl Digests {
+    /// Of what the URL served and of what IPFS gave, hashed once if they are the same.
+    pub(crate) fn of_sources(evidence: &Evidence) -> Self {
+        let mut known = Self::default();
+        for bytes in [evidence.https.bytes(), evidence.ipfs.bytes()].into_iter().flatten() {
+            known.0.push((bytes.clone(), known.of(bytes)));
+        }
+        known
+    }
+
+    /// The digest of `bytes`, which are best one of the sources.
+    pub(crate) fn of(&self, bytes: &Bytes) -> Digest {
+        let known = self.0.iter().find(|(known, _)| known == bytes);
+        known.map_or_else(|| Digest::of(bytes), |(_, digest)| *digest)
+    }
+}
+
 /// Judges the sources and the proof of the content.
 pub fn integrity(evidence: &Evidence) -> Integrity {
+    integrity_with(evidence, &Digests::of_sources(evidence))
+}
+
+/// As [`integrity()`], by digests of the sources that are at hand.
+pub(super) fn integrity_with(evidence: &Evidence, digests: &Digests) -> Integrity {
     let Some(found) = evidence.found() else { return Integrity::default() };
     let claims = Claims::read(&found.records);
-    let content = proven(evidence, &claims).map(|bytes| (bytes, Digest::of(bytes)));
+    let content = proven(evidence, &claims).map(|bytes| digests.of(bytes));
     let mut reasons = claims.malformed.clone();
     reasons.extend(https_source(evidence, &claims));
     reasons.extend(liars(evidence));
     reasons.extend(walk(evidence, &claims));
-    reasons.extend(https_against_cid(evidence, &claims));
-    reasons.extend(mirror_content(evidence));
-    reasons.extend(checksums(evidence, &claims, content));
-    let proven = claims.checksum.is_some() && claims.checksum == content.map(|(_, digest)| digest);
+    reasons.extend(https_against_cid(evidence, &claims, digests));
+    reasons.extend(mirror_content(evidence, digests));
+    reasons.extend(checksums(evidence, &claims, digests));
+    let proven = claims.checksum.is_some() && claims.checksum == content;
     Integrity { reasons, proven }
 }
 
@@ -202,7 +228,8 @@ fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -
 }
 
 /// Whether what the URL serves is what the CID names.
-fn https_against_cid(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+fn https_against_cid(evidence: &Evidence, claims: &Claims, digests: &Digests) -> Option<Reason> {
+    let digest = |bytes| digests.of(bytes).to_string();
     let served = evidence.https.bytes()?;
     let cid = claims.cid.as_ref()?;
     let differs = match evidence.ipfs.bytes() {
@@ -219,7 +246,8 @@ fn https_against_cid(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
 }
 
 /// Whether the bytes under another CID in the mirror record are those of the card's URL.
-fn mirror_content(evidence: &Evidence) -> Option<Reason> {
+fn mirror_content(evidence: &Evidence, digests: &Digests) -> Option<Reason> {
+    let digest = |bytes| digests.of(bytes).to_string();
     let (served, mirrored) = (evidence.https.bytes()?, evidence.mirror.bytes()?);
     (served != mirrored).then(|| {
         Reason::new(Code::MirrorContentMismatch)
@@ -229,21 +257,18 @@ fn mirror_content(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Each source whose bytes miss the checksum. `content` are the proven bytes and their digest, which took time.
-fn checksums(evidence: &Evidence, claims: &Claims, content: Option<(&Bytes, Digest)>) -> Vec<Reason> {
+/// Each source whose bytes miss the checksum.
+fn checksums(evidence: &Evidence, claims: &Claims, digests: &Digests) -> Vec<Reason> {
+    let digest = |bytes| digests.of(bytes).to_string();
     let Some(expected) = claims.checksum else { return Vec::new() };
     let (served, proven) = (evidence.https.bytes(), evidence.ipfs.bytes());
     let sources: Vec<(&str, &Bytes)> = match (served, proven) {
         (Some(served), Some(proven)) if served == proven => vec![("https, ipfs", proven)],
         _ => [(HTTPS, served), (IPFS, proven)].into_iter().filter_map(|(at, bytes)| Some((at, bytes?))).collect(),
     };
-    let digest_of = |bytes: &Bytes| match content {
-        Some((proven, digest)) if proven == bytes => digest,
-        _ => Digest::of(bytes),
-    };
     let missed = sources
         .into_iter()
-        .filter(|(_, bytes)| digest_of(bytes) != expected && !clresolve_core::mutant!("checksum-uncompared"));
+        .filter(|(_, bytes)| digests.of(bytes) != expected && !clresolve_core::mutant!("checksum-uncompared"));
     missed
         .map(|(at, bytes)| {
             let reason =
@@ -256,8 +281,4 @@ fn checksums(evidence: &Evidence, claims: &Claims, content: Option<(&Bytes, Dige
             }
         })
         .collect()
-}
-
-fn digest(bytes: &[u8]) -> String {
-    Digest::of(bytes).to_string()
 }
