@@ -75,7 +75,8 @@ impl ConnectionSet {
 }
 
 impl Open {
-    /// Tells one connection to end, of those that wait for their client: of those that are not spared, else of all, the one of the client with the most connections that has waited longest.
+    /// Tells one connection to end, of those that wait for their client: of those that are not spared, else of all, the one
+    /// of the client with the most connections that has waited longest.
     fn make_room(&self) {
         let mut sizes: HashMap<Client, usize> = HashMap::new();
         for (client, _) in self.members.values() {

@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 const MARK: &str = "\"@filling@\"";
 
 /// What a filling repeats. A text is repeated within one string, any other value stands alone.
-const LEAVES: [&str; 44] = [
+const LEAVES: [&str; 47] = [
     "0",
     "-1.5e-7",
     "1e300",
@@ -79,6 +79,9 @@ const LEAVES: [&str; 44] = [
     r#""%2f""#,
     r#""~1/""#,
     r#""sk-1 password: ""#,
+    r#""file:/_""#,
+    r#""http:/""#,
+    r#""http:/x:""#,
 ];
 
 /// What stands before and after the items; `N` is a name.

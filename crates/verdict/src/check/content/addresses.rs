@@ -127,13 +127,13 @@ fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let after = rest.trim_start_matches(['/', '\\']);
     let slashes = &rest[..rest.len() - after.len()];
     if !slashes.is_empty() && is(&OWN_MACHINE) {
-        let path = token(after);
+        let path = token(beginning(after));
         return (!path.is_empty() && path.as_bytes()[0].is_ascii_alphanumeric() || path.starts_with(['%', '.', '~']))
             .then_some(path);
     }
     if is(&SPECIAL) {
         if slashes.is_empty() {
-            let host = host(&after[..after.floor_char_boundary(MAX_TOKEN_BYTES)]);
+            let host = host(beginning(after));
             return (is_local(host) || host.eq_ignore_ascii_case("localhost")).then_some(host);
         }
         let host = host(after);
@@ -152,6 +152,11 @@ fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
 fn token(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"\"'`<>()|");
     END.first(rest)
+}
+
+/// As much of `rest` as a token may have. It bounds the look behind each colon: `file:/_` over and over ends no token.
+fn beginning(rest: &str) -> &str {
+    &rest[..rest.floor_char_boundary(MAX_TOKEN_BYTES)]
 }
 
 /// The host of an authority that `rest` begins with: without user info and port.
