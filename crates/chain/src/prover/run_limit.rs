@@ -23,7 +23,7 @@ impl RunLimit {
         Self::of((processors / 2).max(1))
     }
 
-    fn of(at_once: usize) -> Self {
+    pub(super) fn of(at_once: usize) -> Self {
         Self { permits: Arc::new(Semaphore::new(at_once)) }
     }
 
