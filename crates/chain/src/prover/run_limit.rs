@@ -19,8 +19,7 @@ pub(super) struct RunPermit(OwnedSemaphorePermit);
 impl RunLimit {
     /// As many runs as half of the processors take, and one at least.
     pub(super) fn of_processors() -> Self {
-        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self::of((processors / 2).max(1))
+        Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
 
     pub(super) fn of(at_once: usize) -> Self {
@@ -30,6 +29,10 @@ impl RunLimit {
     pub(super) async fn acquire(&self) -> RunPermit {
         RunPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
     }
+}
+
+fn half_of(processors: usize) -> usize {
+    (processors / 2).max(1)
 }
 
 impl RunPermit {
@@ -58,18 +61,28 @@ mod tests {
         let (started, starts) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let released = Arc::new(Mutex::new(released));
-        for _ in 0..3 {
+        let eight = || {
             let runs = (0..8).map(async |_| {
                 let (started, released) = (started.clone(), Arc::clone(&released));
                 let permit = limit.acquire().await;
                 permit.run(move || (started.send(()), released.lock().unwrap().recv())).await
             });
-            let mut runs = Box::pin(join_all(runs));
-            assert!(poll!(&mut runs).is_pending());
-            // The callers give up here. Their runs go on until they are released.
-        }
+            Box::pin(join_all(runs))
+        };
+        let mut first = eight();
+        assert!(poll!(&mut first).is_pending());
+        assert_eq!(starts.iter().take(2).count(), 2);
+        assert!(poll!(&mut first).is_pending());
+        // The callers give up. Their runs go on until they are released.
+        drop(first);
+        assert!(poll!(eight()).is_pending());
         drop((started, release));
-        assert_eq!(starts.iter().count(), 2);
+        assert_eq!(starts.iter().count(), 0, "more than two runs were under way");
+    }
+
+    #[test]
+    fn half_of_the_processors_run_and_one_at_least() {
+        assert_eq!([1, 2, 3, 8].map(half_of), [1, 1, 1, 4]);
     }
 
     #[tokio::test]
