@@ -1,4 +1,4 @@
-//! Look-ups off the chain (EIP-3668) through an injected gateway client, bounded in number, size and time.
+//! Look-ups off the chain (EIP-3668) through an injected gateway client, bounded in number, depth, bytes and time.
 //!
 //! A batch of requests (ENSIP-21) is split here, as the Universal Resolver demands.
 
@@ -34,9 +34,16 @@ use crate::request::{eth_call, revert_data};
 /// Most gateway URLs of one request. Contracts name one to three.
 pub(crate) const MAX_GATEWAYS: usize = 8;
 
-/// Most gateway URLs and batches of one look-up over all redirects: a few for each text key. It bounds how deep batches
-/// stand in batches too.
+/// Most gateway URLs and batches of one look-up over all redirects: a few for each text key.
 const MAX_REQUESTS: usize = 100;
+
+/// Most bytes that the batches and responses of one look-up have together, over all redirects. A batch and its responses
+/// can each be as long as one may be, so a single batch always fits. Honest look-ups take some 40 KB.
+const MAX_TOTAL_BYTES: usize = 2 * MAX_LOOK_UP_BYTES;
+
+/// Most levels of batches in each other. ENSIP-21 needs one, and a resolver that batches itself needs two. Each level
+/// holds a decoded copy of what stands in it.
+const MAX_BATCH_LEVELS: usize = 3;
 
 /// Most requests of one look-up that are under way at the same time, so that a name does not flood a gateway.
 const MAX_IN_FLIGHT: usize = 4;
@@ -117,16 +124,17 @@ impl Lookups {
         let mut data = call;
         let most = if clresolve_core::mutant!("endless-look-ups") { MAX_REQUESTS } else { MAX_LOOK_UPS };
         for redirects in 0..=most {
-            let error = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
+            let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
-                Err(error) => error,
+                Err(error) => demand(&error).ok_or_else(|| failed(&error))?,
             };
-            let Some(revert) = demand(&error) else { return Err(failed(&error)) };
             if redirects == most {
                 break;
             }
             let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;
-            let response = requests.answer(&look_up.request).await;
+            // A gateway may stall, and the revert data is not needed by then.
+            drop(revert);
+            let response = requests.answer(&look_up.request, 0).await;
             let response = response.map_err(|error| client(&format!("the request to the gateway failed: {error}")))?;
             data = look_up.callback(response);
         }
@@ -139,28 +147,33 @@ struct Requests<'g> {
     gateway: &'g dyn CcipReadGateway,
     /// How many more there may be.
     left: AtomicUsize,
+    /// How many more bytes their batches and responses may have.
+    bytes_left: AtomicUsize,
     in_flight: Semaphore,
 }
 
 impl<'g> Requests<'g> {
     fn new(gateway: &'g dyn CcipReadGateway) -> Self {
-        Self { gateway, left: AtomicUsize::new(MAX_REQUESTS), in_flight: Semaphore::new(MAX_IN_FLIGHT) }
+        Self {
+            gateway,
+            left: AtomicUsize::new(MAX_REQUESTS),
+            bytes_left: AtomicUsize::new(MAX_TOTAL_BYTES),
+            in_flight: Semaphore::new(MAX_IN_FLIGHT),
+        }
     }
 
-    /// The response to a request, which may be a batch.
-    fn answer<'r>(&'r self, request: &'r CcipReadRequest) -> BoxFuture<'r, Result<Bytes, CcipReadGatewayError>> {
+    /// The response to a request, which may be a batch. `level` counts the batches that the request stands in.
+    fn answer<'r>(
+        &'r self,
+        request: &'r CcipReadRequest,
+        level: usize,
+    ) -> BoxFuture<'r, Result<Bytes, CcipReadGatewayError>> {
         Box::pin(async move {
             if request.urls.len() > MAX_GATEWAYS {
                 return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
             }
-            let response = if request.is_batch() {
-                self.take(1)?;
-                self.batch(request).await?
-            } else {
-                self.take(request.urls.len().max(1))?;
-                let _permit = self.in_flight.acquire().await.expect("it is never closed");
-                self.gateway.request(request, MAX_LOOK_UP_BYTES).await?
-            };
+            let response =
+                if request.is_batch() { self.batch(request, level).await? } else { self.single(request).await? };
             if response.len() > MAX_LOOK_UP_BYTES {
                 let cause = format!("the gateway's response has more than {MAX_LOOK_UP_BYTES} bytes");
                 return Err(CcipReadGatewayError::new(cause));
@@ -169,10 +182,30 @@ impl<'g> Requests<'g> {
         })
     }
 
+    /// A gateway's response, once its bytes are counted.
+    async fn single(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
+        self.take(request.urls.len().max(1))?;
+        let _permit = self.in_flight.acquire().await.expect("it is never closed");
+        let bytes_left = self.bytes_left.load(Ordering::Relaxed);
+        if bytes_left == 0 {
+            return Err(too_many_bytes());
+        }
+        let response = self.gateway.request(request, bytes_left.min(MAX_LOOK_UP_BYTES)).await?;
+        self.spend(response.len())?;
+        Ok(response)
+    }
+
     /// The response to a batch, in which each request has its own response or failure.
-    async fn batch(&self, batch: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
+    ///
+    /// The response replaces those that it is made of, which are counted already.
+    async fn batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
+        if level == MAX_BATCH_LEVELS {
+            return Err(CcipReadGatewayError::new(format!("more than {MAX_BATCH_LEVELS} levels of batches")));
+        }
+        self.take(1)?;
+        self.spend(batch.data.len())?;
         let requests = batch.batch()?;
-        let answers: Vec<_> = requests.iter().map(|request| self.answer(request)).collect();
+        let answers: Vec<_> = requests.iter().map(|request| self.answer(request, level + 1)).collect();
         let answers: Vec<_> = stream::iter(answers).buffered(MAX_IN_FLIGHT).collect().await;
         let failure = |error: CcipReadGatewayError| batch_failure(error.status, &error.message);
         Ok(batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
@@ -183,6 +216,16 @@ impl<'g> Requests<'g> {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
+
+    /// Counts `bytes` of a batch or of a response.
+    fn spend(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
+        let spent = self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(drop).map_err(|_| too_many_bytes())
+    }
+}
+
+fn too_many_bytes() -> CcipReadGatewayError {
+    CcipReadGatewayError::new(format!("batches and responses have more than {MAX_TOTAL_BYTES} bytes together"))
 }
 
 /// The revert data with which a contract demands a look-up. Nodes put it at different places of their errors.

@@ -9,6 +9,7 @@
 
 mod code;
 mod hints;
+mod run_limit;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub(crate) use self::source::{RpcSource, StateItem, StateSource};
 
 use self::code::CodeCache;
 use self::hints::HintCache;
+use self::run_limit::RunLimit;
 use crate::failure::Failure;
 
 /// Runs calls over proven state. It caches the code of contracts, which never changes under its hash, and what calls read
@@ -36,6 +38,7 @@ pub(super) struct Prover {
     chain_id: u64,
     codes: CodeCache,
     hints: HintCache,
+    runs: RunLimit,
 }
 
 /// A header and what is proven under it so far. Calls in the same block share it.
@@ -68,7 +71,7 @@ impl From<JoinError> for ProverError {
 
 impl Prover {
     pub(super) fn new(chain_id: u64) -> Self {
-        Self { chain_id, codes: CodeCache::new(), hints: HintCache::new() }
+        Self { chain_id, codes: CodeCache::new(), hints: HintCache::new(), runs: RunLimit::of_processors() }
     }
 
     /// The outcome of `call` in the session's block, computed over state that `source` proves.
@@ -115,11 +118,12 @@ impl Prover {
         self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
     }
 
-    /// One run, on a thread that serves no connections.
+    /// One run, on a thread that serves no connections, once it is its turn.
     async fn run(&self, session: &mut Session, call: &Call) -> Result<Execution, ProverError> {
+        let permit = self.runs.acquire().await;
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
         let (chain_id, call) = (self.chain_id, call.clone());
-        let running = tokio::task::spawn_blocking(move || {
+        let running = permit.run(move || {
             let ran = clresolve_state::run(&proven, &header, chain_id, &call);
             (proven, ran)
         });

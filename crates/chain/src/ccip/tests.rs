@@ -76,12 +76,13 @@ type Reply = Result<Bytes, CcipReadGatewayError>;
 struct Gateway {
     reply: fn(&[u8]) -> Reply,
     requests: Mutex<Vec<CcipReadRequest>>,
+    caps: Mutex<Vec<usize>>,
 }
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Reply {
-        assert_eq!(cap, MAX_LOOK_UP_BYTES);
+        self.caps.lock().unwrap().push(cap);
         self.requests.lock().unwrap().push(request.clone());
         (self.reply)(&request.data)
     }
@@ -92,6 +93,8 @@ struct Followed {
     result: Result<Bytes, ChainError>,
     calls: Vec<Value>,
     requests: Vec<CcipReadRequest>,
+    /// The most bytes that each request allowed.
+    caps: Vec<usize>,
 }
 
 async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
@@ -100,11 +103,12 @@ async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -
     let minute = Duration::from_secs(60);
     let http: Arc<dyn HttpPost> = Arc::clone(&endpoint) as _;
     let rpc = RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), minute), true);
-    let gateway = Arc::new(Gateway { reply, requests: Mutex::default() });
+    let gateway = Arc::new(Gateway { reply, requests: Mutex::default(), caps: Mutex::default() });
     let lookups = Lookups::new(Arc::clone(&gateway) as _, minute);
     let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
     let (calls, requests) = (endpoint.calls.lock().unwrap().clone(), gateway.requests.lock().unwrap().clone());
-    Followed { result, calls, requests }
+    let caps = gateway.caps.lock().unwrap().clone();
+    Followed { result, calls, requests, caps }
 }
 
 fn refused(followed: &Followed) -> &CcipFault {
@@ -125,7 +129,7 @@ async fn a_look_up_is_answered_in_the_same_block() {
     let followed = follow(script, |data| Ok(Bytes::copy_from_slice(&[data, &[8]].concat()))).await;
     assert_eq!(followed.result, Ok(vec![5].into()));
     let request = CcipReadRequest { sender: RESOLVER, urls: urls.map(str::to_owned).to_vec(), data: vec![7, 7].into() };
-    assert_eq!(followed.requests, [request]);
+    assert_eq!((followed.requests, followed.caps), (vec![request], vec![MAX_LOOK_UP_BYTES]));
     let data: Vec<_> = followed.calls.iter().map(|call| call[0]["data"].as_str().unwrap()).collect();
     assert_eq!(data, ["0xca11".to_owned(), callback(&[7, 7, 8])]);
     let block = json!(BlockId::hash(B256::ZERO));
@@ -259,15 +263,96 @@ async fn the_requests_of_a_look_up_are_counted_over_all_batches() {
     assert!(failures[49..].iter().all(|failed| *failed));
 }
 
+/// A look-up of `levels` batches around one request that has `data`.
+async fn nested(levels: usize, data: Vec<u8>) -> Followed {
+    let innermost = batch(vec![(&["https://a.example/"], data)]);
+    let outermost = (1..levels).fold(innermost, |data, _| batch(vec![(&[BATCH], data)]));
+    let script = [reverted(&look_up(RESOLVER, &[BATCH], &outermost)), returned(&[5])];
+    follow(script, |_| Ok(vec![0xaa].into())).await
+}
+
+/// The response to the innermost request, or why a request around it has none.
+fn innermost(followed: &Followed) -> Result<Bytes, String> {
+    let mut answer = batch_of(followed);
+    loop {
+        let (failed, response) = (answer.failures[0], answer.responses[0].clone());
+        if failed {
+            return Err(Revert::abi_decode(&response).unwrap().reason);
+        }
+        match queryCall::abi_decode_returns_validate(&response) {
+            Ok(inner) => answer = inner,
+            Err(_) => return Ok(response),
+        }
+    }
+}
+
 #[tokio::test]
 async fn batches_in_batches_are_bounded() {
-    let mut data = batch(vec![(&["https://a.example/"], vec![1])]);
-    for _ in 0..150 {
-        data = batch(vec![(&[BATCH], data)]);
+    let followed = nested(3, vec![1]).await;
+    assert_eq!((innermost(&followed), followed.requests.len()), (Ok(vec![0xaa].into()), 1));
+    for levels in [4, 150] {
+        let followed = nested(levels, vec![1]).await;
+        let refusal = Err("more than 3 levels of batches".to_owned());
+        assert_eq!((innermost(&followed), followed.requests.len()), (refusal, 0), "{levels}");
     }
-    let script = [reverted(&look_up(RESOLVER, &[BATCH], &data)), returned(&[5])];
-    let followed = follow(script, |_| Ok(Bytes::new())).await;
-    assert_eq!((followed.result.is_ok(), followed.requests.len()), (true, 0));
+}
+
+const TOO_MANY_BYTES: &str = "batches and responses have more than 524288 bytes together";
+
+/// Each level of batches holds a copy of what stands in it.
+#[tokio::test]
+async fn nested_batches_around_long_data_are_refused() {
+    let followed = nested(3, vec![1; 250 << 10]).await;
+    assert_eq!((innermost(&followed), followed.requests.len()), (Err(TOO_MANY_BYTES.to_owned()), 0));
+    // Two levels fit. The gateway may send what they leave.
+    let followed = nested(2, vec![1; 250 << 10]).await;
+    assert_eq!((innermost(&followed), followed.caps.len()), (Ok(vec![0xaa].into()), 1));
+    assert!(followed.caps[0] < 12 << 10, "{:?}", followed.caps);
+}
+
+/// Batches in one batch, with 96 requests in all.
+fn many() -> Vec<u8> {
+    let inner = || batch(vec![(&["https://a.example/"], vec![1]); 32]);
+    let batches = batch((0..3).map(|_| (&[BATCH][..], inner())).collect());
+    look_up(RESOLVER, &[BATCH], &batches)
+}
+
+#[tokio::test]
+async fn the_bytes_of_all_responses_are_counted_together() {
+    let followed = follow([reverted(&many()), returned(&[5])], |_| Ok(vec![7; 100 << 10].into())).await;
+    assert_eq!(followed.caps.len(), 96);
+    // Four responses fit. This gateway does not care how much it may send from then on.
+    assert!(followed.caps[4..].iter().all(|cap| *cap < 100 << 10), "{:?}", followed.caps);
+    let batch = batch_of(&followed);
+    assert_eq!(batch.failures, [true, false, false], "the first batch has more than one response may have");
+    for responses in &batch.responses[1..] {
+        let inner = queryCall::abi_decode_returns_validate(responses).unwrap();
+        for refusal in &inner.responses {
+            assert_eq!(Revert::abi_decode(refusal).unwrap().reason, TOO_MANY_BYTES);
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_gateway_is_asked_once_no_byte_is_left() {
+    let gateway =
+        Gateway { reply: |_| Ok(vec![7; 1 << 10].into()), requests: Mutex::default(), caps: Mutex::default() };
+    let requests = Requests::new(&gateway);
+    requests.bytes_left.store(1 << 10, Ordering::Relaxed);
+    let request = CcipReadRequest { sender: RESOLVER, urls: vec!["https://a.example/".to_owned()], data: Bytes::new() };
+    assert_eq!(requests.answer(&request, 0).await, Ok(vec![7; 1 << 10].into()));
+    assert_eq!(requests.answer(&request, 0).await, Err(CcipReadGatewayError::new(TOO_MANY_BYTES)));
+    assert_eq!(*gateway.caps.lock().unwrap(), [1 << 10]);
+}
+
+#[tokio::test]
+async fn a_batch_of_the_records_of_a_name_passes() {
+    let requests = batch(vec![(&["https://a.example/"], vec![1; 2 << 10]); 16]);
+    let script = [reverted(&look_up(RESOLVER, &[BATCH], &requests)), returned(&[5])];
+    let followed = follow(script, |_| Ok(vec![7; 12 << 10].into())).await;
+    let queryReturn { failures, responses } = batch_of(&followed);
+    assert_eq!(failures, [false; 16]);
+    assert!(responses.iter().all(|response| *response == vec![7; 12 << 10]));
 }
 
 #[test]

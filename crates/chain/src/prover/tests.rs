@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Address, B256, Bytes, U256, address, hex};
 use alloy_rpc_types_eth::{AccessList, AccessListItem};
+use futures_util::poll;
 
 use self::ledger::{ALICE, Account, CHAIN, CONTRACT, Endpoint, Ledger, OTHER};
 use super::*;
@@ -140,6 +141,21 @@ fn refused(error: ProverError) -> ProofError {
         ProverError::Proof(error) => error,
         error => panic!("{error}"),
     }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_turn_to_run_and_keeps_what_is_proven() {
+    let ledger = pointer();
+    let endpoint = Endpoint::honest(&ledger);
+    let prover = Prover { runs: RunLimit::of(1), ..Prover::new(CHAIN) };
+    let mut session = ledger.session();
+    let permit = prover.runs.acquire().await;
+    assert!(poll!(Box::pin(prover.call(&endpoint, &mut session, &call(CONTRACT), None))).is_pending());
+    assert_eq!(endpoint.fetches.load(Ordering::Relaxed), 1);
+    assert!(session.proven.knows(CONTRACT), "a run has taken what is proven");
+    permit.run(|| ()).await.unwrap();
+    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
 /// A task that panics is a bug of this program, and no bound of it.

@@ -1,0 +1,95 @@
+//! Bounds how many runs of the EVM are under way at the same time, so that calls which burn gas leave processors to the
+//! connections.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
+
+/// Hands out permits to run. Those who wait get them in order.
+pub(super) struct RunLimit {
+    permits: Arc<Semaphore>,
+}
+
+/// The right to one run. It is given back when the run ends, even where its caller has given up.
+pub(super) struct RunPermit(OwnedSemaphorePermit);
+
+impl RunLimit {
+    /// As many runs as half of the processors take, and one at least.
+    pub(super) fn of_processors() -> Self {
+        Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
+    }
+
+    pub(super) fn of(at_once: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(at_once)) }
+    }
+
+    pub(super) async fn acquire(&self) -> RunPermit {
+        RunPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
+    }
+}
+
+fn half_of(processors: usize) -> usize {
+    (processors / 2).max(1)
+}
+
+impl RunPermit {
+    /// Runs `job` on a thread that may block.
+    pub(super) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+        let running = tokio::task::spawn_blocking(move || {
+            let _permit = self.0;
+            job()
+        });
+        running.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use futures_util::future::join_all;
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn runs_beyond_the_limit_wait_even_for_those_whose_callers_gave_up() {
+        let limit = RunLimit::of(2);
+        let (started, starts) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let eight = || {
+            let runs = (0..8).map(async |_| {
+                let (started, released) = (started.clone(), Arc::clone(&released));
+                let permit = limit.acquire().await;
+                permit.run(move || (started.send(()), released.lock().unwrap().recv())).await
+            });
+            Box::pin(join_all(runs))
+        };
+        let mut first = eight();
+        assert!(poll!(&mut first).is_pending());
+        assert_eq!(starts.iter().take(2).count(), 2);
+        assert!(poll!(&mut first).is_pending());
+        // The callers give up. Their runs go on until they are released.
+        drop(first);
+        assert!(poll!(eight()).is_pending());
+        drop((started, release));
+        assert_eq!(starts.iter().count(), 0, "more than two runs were under way");
+    }
+
+    #[test]
+    fn half_of_the_processors_run_and_one_at_least() {
+        assert_eq!([1, 2, 3, 8].map(half_of), [1, 1, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_ends_makes_room_even_where_it_panics() {
+        let limit = RunLimit::of(1);
+        assert!(limit.acquire().await.run(|| panic!("a bug")).await.is_err());
+        assert_eq!(limit.acquire().await.run(|| 7).await.unwrap(), 7);
+        assert_eq!(limit.permits.available_permits(), 1);
+    }
+}
