@@ -107,6 +107,10 @@ mutate-cards count="1000000":
 bench-lint:
     cargo bench --bench lint
 
+# the number of crates behind a program that embeds the library
+embedder:
+    .ci/embedder
+
 # what it costs to work here: the release build from nothing, one changed check to its scenarios, all tests warm
 loop:
     .ci/loop

@@ -50,6 +50,9 @@ const HOSTILE: u8 = 4;
 /// Verbs that are none, in a card of nearly as many values as are read.
 const VERBS: usize = 8_000;
 
+/// What each pool of verdicts may take.
+const CACHE_BYTES: u64 = 4 << 20;
+
 /// Most memory above idle.
 const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
@@ -84,6 +87,8 @@ async fn main() -> anyhow::Result<()> {
     let mut config = world.config();
     config.http.listen.set_port(0);
     config.http.cold_runs_per_minute = u32::MAX;
+    // What the cache keeps by design is not what floods cost.
+    config.cache.verdict_bytes = CACHE_BYTES;
     let file = folder.path().join("clresolve.toml");
     config.save(&file)?;
     let mut daemon = Daemon::start(&file).await?;

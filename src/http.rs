@@ -1,16 +1,6 @@
 //! The daemon: the report face, which describes, and the gate face, which decides.
 //!
-//! | route | answer |
-//! |---|---|
-//! | `GET /v1/verdicts/{name}` `?profile=&depth=` | 200 and the verdict, whatever its state |
-//! | `POST /v1/verdicts` `{"names": […]}` | NDJSON, a verdict a line as they complete |
-//! | any method `/v1/gate/{name}`, `/v1/gate/{name}/{verb}`, `/v1/envoy/{name}/{verb}/{*ignored}` | 200 empty or 403 |
-//! | `GET /v1/cards/{name}` | the exact verified bytes of the card; 409 when it is not trusted |
-//! | `GET /v1/discover` `?url=&as=&system=&bind=` | 200 and the cards of a host, judged; where `http.discover` is on |
-//! | `GET /v1/reasons`, `/v1/profiles` | the registries |
-//! | `GET /.well-known/jwks.json` | the public keys of signed verdicts, where a key is configured |
-//! | `GET /.well-known/agent-card.json`, `/v1/agent-systems/{name}/.well-known/agent-card.json` | Orloj's agent cards, where resources are configured |
-//! | `GET /livez`, `/readyz`, `/metrics` | health, and counts for Prometheus |
+//! `router.rs` has the routes, and docs/daemon.md describes each of them.
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
 //! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request

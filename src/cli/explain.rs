@@ -52,7 +52,25 @@ fn refused(refusal: Refusal) -> Value {
 
 fn of_request(refusal: Refusal) -> String {
     let title = refusal.title();
-    format!("{refusal}: {title}\n\n  The daemon answers a request with it; it never stands in a verdict on a name.\n")
+    let next = next_step(refusal).map(|next| format!("  {next}\n")).unwrap_or_default();
+    format!(
+        "{refusal}: {title}\n\n{next}  It answers a request or the gate's question, and is never in a verdict on a name.\n"
+    )
+}
+
+/// What to do about a refusal of the gate.
+const fn next_step(refusal: Refusal) -> Option<&'static str> {
+    Some(match refusal {
+        Refusal::VerbWithoutEntry => "Ask for the first verb of the card, or set gate.verbs = \"implemented\".",
+        Refusal::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
+        Refusal::NetworkNotListed => "Only a network of the card passes, by its CAIP-2 id such as eip155:1.",
+        Refusal::DeadlinePassed => "Ask again: the run goes on, and its answer is kept.",
+        Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
+        Refusal::RequestAmbiguous => {
+            "Send the name in its normal form (`clresolve name NAME` prints it), and no escapes, dots or empty segments behind it."
+        }
+        _ => return None,
+    })
 }
 
 fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {

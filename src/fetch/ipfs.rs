@@ -48,9 +48,6 @@ pub const MIN_REST: Duration = Duration::from_secs(1);
 /// Rest after a 429 or 503 that names no time.
 pub const DEFAULT_REST: Duration = Duration::from_secs(10);
 
-/// Time limit of one retrieval over all gateways, where the caller has no other.
-pub const IPFS_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// A client over a list of gateways. Cheap to clone; clones share what is known of the gateways.
 #[derive(Clone, Debug)]
 pub struct IpfsClient {
