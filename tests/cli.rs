@@ -286,7 +286,7 @@ fn explain_lists_every_code_and_explains_each() {
     assert_eq!(refusal.status.code(), Some(0));
     let said = String::from_utf8_lossy(&refusal.stdout);
     assert!(
-        said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("answers a request with it"),
+        said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("Ask again: the run goes on"),
         "{said}"
     );
     let refusal = run(["explain", "overloaded", "-o", "json"]);

@@ -91,7 +91,9 @@ async fn reload(args: &ServeArgs, reloader: &mut Reloader) -> anyhow::Result<()>
 
 /// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.
 async fn settled(args: &ServeArgs) -> anyhow::Result<Config> {
-    let Some(path) = file(args) else { bail!("there is no configuration file to read again: start the daemon with --config FILE") };
+    let Some(path) = file(args) else {
+        bail!("there is no configuration file to read again: start the daemon with --config FILE")
+    };
     let read = || std::fs::read(&path).with_context(|| path.display().to_string());
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
