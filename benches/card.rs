@@ -1,7 +1,7 @@
 //! The checks of one card, from its bytes to the verdict's state and reasons, without I/O; beside the three parts that
 //! no judge can do without (hash, strict parse, schema), measured alone in the same run.
 //!
-//! The budget is 30 µs on the machine where the parts take 8.7 µs (`design.md`, §11), so the ratio has the budget of
+//! The budget is 30 µs on the machine where the parts take 8.7 µs, so the ratio has the budget of
 //! 30 / 8.7 on any machine. What comes after the checks (the verdict's two digests) is printed too, without a budget.
 
 mod support;
@@ -11,16 +11,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve::card::Card;
-use clresolve::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
 use clresolve::check::{self, Policy};
-use clresolve::cid::ContentId;
 use clresolve::digest::Digest;
-use clresolve::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
-use clresolve::name::EnsName;
 use clresolve::profile::{DEFAULT, Profile, Profiles};
-use clresolve::records::{Key, Record, RecordSet};
 use clresolve::sandbox::Sandbox;
 use clresolve::{Resolver, State, Verdict};
+use clresolve_verdict::sample::evidence;
 use jiff::Timestamp;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, timed, undisturbed};
@@ -50,12 +46,12 @@ fn main() {
 
 /// Judges `card`, whole and in parts.
 fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
-    let evidence = evidence(card);
+    let document = Card::parse(card).expect("strict JSON");
+    let evidence = evidence(document.document(), card, Timestamp::now());
     let policy = Policy::default();
     let judge = || check::judge(&evidence, profile, &policy);
     let judgement = judge();
     assert_eq!(judgement.state, State::Trusted, "{:?}", judgement.reasons);
-    let document = Card::parse(card).expect("it was judged");
     let [whole, hash, parse, schema] = in_turn(
         ROUNDS,
         [
@@ -101,52 +97,4 @@ fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
 fn published() -> Option<Bytes> {
     let path = Path::new(&std::env::var_os("CLRESOLVE_CORPUS")?).join(PUBLISHED);
     Some(std::fs::read(path).ok()?.into())
-}
-
-/// What a run gathers about an agent with this card, when everything is in order: served, and walked under its CID.
-fn evidence(card: &Bytes) -> Evidence {
-    let document = Card::parse(card).expect("strict JSON");
-    let text = |member: Option<&str>| member.expect("a text").to_owned();
-    let cid = ContentId::raw_of(card);
-    let url = format!("https://cards.example/{}.json", text(document.ens()));
-    let values = [
-        (Key::Entry, text(document.entry())),
-        (Key::Agentcard, url.clone()),
-        (Key::CidAgentcard, cid.to_string()),
-        (Key::MirrorIpfs, format!("ipfs://{cid}")),
-        (Key::Checksum, Digest::of(card).to_string()),
-        (Key::Owner, text(document.owner())),
-    ];
-    let records: RecordSet = Key::ALL
-        .map(|key| (key, Record::Absent))
-        .into_iter()
-        .chain(values.map(|(key, value)| (key, Record::Text(value))))
-        .collect();
-    let now = Timestamp::now();
-    let answer = Answer::Records(Found { resolver: [1; 20].into(), wildcard: None, offchain: false, records });
-    let reading = Reading {
-        block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
-        latest: Some(Ok(answer.clone())),
-        answer,
-        holder: Some([3; 20].into()),
-        expiry: None,
-        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
-        endpoints: vec!["own".to_owned()],
-        contradicted_by: Vec::new(),
-        failed_endpoints: Vec::new(),
-    };
-    Evidence {
-        name: EnsName::parse(document.ens().expect("a text")).expect("a name"),
-        now,
-        block: BlockSelector::Finalized,
-        reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),
-        https: Source::Body { bytes: card.clone(), url },
-        ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
-        mirror: Walked::NotAsked,
-        liars: Vec::new(),
-        schemas: None,
-        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
-        links: None,
-    }
 }

@@ -9,6 +9,9 @@
 //! shipped, and nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
 //! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
 
+#[path = "support/daemon.rs"]
+mod daemon;
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -47,7 +50,7 @@ const HOLD_PAUSE: Duration = Duration::from_millis(200);
 /// Clients that send malformed and ambiguous requests, and paths that the log must name.
 const HOSTILE: u8 = 4;
 
-/// Verbs that are none, in a card of nearly as many values as are read.
+/// Numbers in place of verbs, in a card of nearly as many values as are read.
 const VERBS: usize = 8_000;
 
 /// What each pool of verdicts may take.
@@ -101,7 +104,7 @@ async fn main() -> anyhow::Result<()> {
     ensure!(daemon.child.try_wait()?.is_none(), "the daemon ended");
     let metrics = run.ask(Ipv4Addr::LOCALHOST, &get("/metrics")).await?;
     let above_idle = daemon.memory("VmHWM:")?.saturating_sub(idle);
-    daemon.stop().await?;
+    daemon::stop(daemon.child).await?;
     run.report(seconds, config.gate.deadline, above_idle, &metrics)
 }
 
@@ -152,14 +155,6 @@ impl Daemon {
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
         let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
-    }
-
-    async fn stop(mut self) -> anyhow::Result<()> {
-        let id = self.child.id().context("the daemon ended")?;
-        ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "kill failed");
-        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon does not end")??;
-        ensure!(status.success(), "the daemon ended with {status}");
-        Ok(())
     }
 }
 

@@ -28,6 +28,8 @@ mod proxy;
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod server;
+#[path = "hostile/started.rs"]
+mod started;
 #[path = "../crates/cards/tests/worst/documents.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst;

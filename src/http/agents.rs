@@ -15,9 +15,11 @@ use super::log::LogEntry;
 use super::path::segment;
 use super::problem;
 use super::state::AppState;
+use crate::cpu_pool::PoolFull;
 use crate::digest::Digest;
 use crate::project::signed_a2a_card;
-use crate::resolve::Question;
+use crate::reason::Refusal;
+use crate::resolve::{Question, Resolution};
 
 pub(super) async fn card(
     State(state): State<Arc<AppState>>,
@@ -30,13 +32,14 @@ pub(super) async fn card(
         Err(refusal) => return problem::refused(refusal, None),
     };
     let verdict = answered.resolution.verdict();
-    let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
-    let card = match signed_a2a_card(&answered.resolution, &state.gate.policy(), signer) {
-        Ok(card) => card,
-        Err(code) => return problem::objected(verdict, code),
+    // A card may have 256 KiB, and the workers serve the gate.
+    let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
+    let made = state.resolver.pool().try_run(move || Projected::of(&making, &resolution)).await;
+    let Projected { body, tag } = match made {
+        Ok(Ok(projected)) => projected,
+        Ok(Err(code)) => return problem::objected(verdict, code),
+        Err(PoolFull) => return problem::refused(Refusal::Overloaded, None),
     };
-    let body = card.to_string();
-    let tag = format!("\"{}\"", Digest::of(body.as_bytes()).hex());
     let mut response = if is_known_to_client(&headers, &tag) {
         not_modified()
     } else {
@@ -48,4 +51,19 @@ pub(super) async fn card(
     response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
     response.extensions_mut().insert(LogEntry::of_verdict(verdict));
     response
+}
+
+/// A card as it is sent, with its entity tag.
+struct Projected {
+    body: String,
+    tag: String,
+}
+
+impl Projected {
+    fn of(state: &AppState, resolution: &Resolution) -> Result<Self, &'static str> {
+        let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
+        let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
+        let tag = format!("\"{}\"", Digest::of(body.as_bytes()).hex());
+        Ok(Self { body, tag })
+    }
 }

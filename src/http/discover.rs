@@ -40,11 +40,11 @@ pub(super) async fn host(
 
 /// The question of a query: each parameter once, and no other.
 fn asked(query: &str) -> Result<Question, String> {
-    let (mut url, mut flavour, mut system, mut bind) = (None, None, None, None);
+    let (mut url, mut card_system, mut system, mut bind) = (None, None, None, None);
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         let place = match &*key {
             "url" => &mut url,
-            "as" => &mut flavour,
+            "as" => &mut card_system,
             "system" => &mut system,
             "bind" => &mut bind,
             _ => return Err(format!("expected url, as, system or bind, found the parameter {key}")),
@@ -60,13 +60,14 @@ fn asked(query: &str) -> Result<Question, String> {
         let name = SystemName::parse(&name).map_err(|error| wrong("system", &error))?;
         target = target.with_system(name).map_err(|error| wrong("system", &error))?;
     }
-    let flavour = flavour.map(|slug| slug.parse::<CardSystem>()).transpose().map_err(|error| wrong("as", &error))?;
+    let card_system =
+        card_system.map(|slug| slug.parse::<CardSystem>()).transpose().map_err(|error| wrong("as", &error))?;
     let bind = match bind.as_deref() {
         None | Some("false") => false,
         Some("true") => true,
         Some(_) => return Err("bind: expected true or false".to_owned()),
     };
-    Ok(Question { system: flavour, bind, ..Question::new(target) })
+    Ok(Question { system: card_system, bind, ..Question::new(target) })
 }
 
 #[cfg(test)]

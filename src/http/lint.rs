@@ -20,7 +20,7 @@ use crate::system::{CardSystem, Rules};
 
 /// What a query asks for.
 struct Choice {
-    flavour: Option<CardSystem>,
+    system: Option<CardSystem>,
     profile: Arc<Profile>,
 }
 
@@ -33,13 +33,13 @@ pub(super) async fn card(
 }
 
 async fn judged(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
-    let Choice { flavour, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
+    let Choice { system, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
     let place = state.documents.take(client)?;
     let bytes = body::json(request, Limits::CARD.bytes, state.http.read_timeout).await?;
     let resolver = state.resolver.clone();
     let work = async move {
         let judging = resolver.clone();
-        let judge = move || judge(&bytes, flavour, &Rules::of(&profile), judging.profiles());
+        let judge = move || judge(&bytes, system, &Rules::of(&profile), judging.profiles());
         let judgement = resolver.pool().try_run(judge).await;
         drop(place);
         judgement
@@ -53,10 +53,10 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
 }
 
 fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
-    let (mut flavour, mut profile) = (None, None);
+    let (mut system, mut profile) = (None, None);
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         let place = match &*key {
-            "as" => &mut flavour,
+            "as" => &mut system,
             "profile" => &mut profile,
             _ => return Err(RequestError::malformed(format!("expected as or profile, found the parameter {key}"))),
         };
@@ -66,6 +66,6 @@ fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
     }
     let id = profile.unwrap_or_else(|| state.default_profile.clone());
     let Some(profile) = state.resolver.profiles().get(&id) else { return Err(RequestError::unknown_profile(id)) };
-    let flavour = flavour.map(|slug| slug.parse::<CardSystem>()).transpose();
-    Ok(Choice { flavour: flavour.map_err(|error| RequestError::malformed(error.to_string()))?, profile })
+    let system = system.map(|slug| slug.parse::<CardSystem>()).transpose();
+    Ok(Choice { system: system.map_err(|error| RequestError::malformed(error.to_string()))?, profile })
 }

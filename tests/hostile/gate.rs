@@ -1,9 +1,9 @@
 //! The daemon as a process of its own, while what could hold up its gate is held up: the log, the connections, the
 //! workers.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::BufReader;
 use std::pin::pin;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command};
 use std::time::Duration;
 
 use clresolve::config::Config;
@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
+use crate::started::Started;
 use crate::{HANGS, spec};
 
 const GOOD: &str = "/v1/gate/good.eth/summarize";
@@ -31,7 +32,7 @@ const MOST_ROUNDS: usize = 40;
 const OF_ONE: usize = 256;
 const IN_ALL: usize = 3 * OF_ONE;
 
-/// Verbs that are none, in a card of nearly as many values as are read.
+/// Numbers in place of verbs, in a card of nearly as many values as are read.
 const VERBS: usize = 8_000;
 
 /// How often the gate is asked.
@@ -53,16 +54,7 @@ impl Daemon {
         config.timeout = PATIENCE;
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = u32::MAX;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("daemon.toml");
-        config.save(&path).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["serve", "--config"]).arg(&path).env_clear().stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        log.read_line(&mut line).unwrap();
-        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        let Started { child, address, log, folder } = Started::with(&config, []);
         Self { child, address, _log: log, _folder: folder }
     }
 
@@ -122,7 +114,7 @@ async fn world() -> World {
     let verbs = vec!["0"; VERBS].join(",");
     let agents = format!(
         "[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n\
-         [[agent]]\nname = \"a.worst.eth\"\nabout = \"A card of verbs that are none.\"\n\
+         [[agent]]\nname = \"a.worst.eth\"\nabout = \"A card with numbers in place of verbs.\"\n\
          chain.resolver = \"parent-wildcard\"\ncard.text = '{{\"ens\":\"{{name}}\",\"implements\":[{verbs}]}}'\n"
     );
     World::start(&spec(&agents)).await.unwrap()

@@ -1,7 +1,6 @@
 //! The daemon as a process of its own, flooded through every door at once: the memory that it uses above idle.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +15,7 @@ use serde_json::Value;
 use crate::faults::{Content, FAULTS, GatewayQuery};
 use crate::gateways::gateway;
 use crate::server::{Answer, Server, canary};
+use crate::started::Started;
 use crate::{HANGS, spec};
 
 /// Most memory that attacks may add to the idle daemon's.
@@ -67,19 +67,9 @@ impl Daemon {
         config.timeout = LIMIT;
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = u32::MAX;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("daemon.toml");
-        config.save(&path).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["serve", "--config"]).arg(&path).env_clear().stdin(Stdio::null()).stderr(Stdio::piped());
-        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-            command.env(variable, proxy.url().as_str());
-        }
-        let mut child = command.spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        log.read_line(&mut line).unwrap();
-        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+        let Started { child, address, mut log, folder } =
+            Started::with(&config, proxies.map(|variable| (variable, proxy.url().to_string())));
         // Its later log is read and dropped, so that it never waits for a reader.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Self { child, address, _folder: folder }

@@ -9,9 +9,10 @@
 mod documents;
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use documents::{Judge, Seed};
+use documents::{Judge, LEAVES, Seed};
 
 /// The documents that are known.
 const CORPUS: &str = include_str!("../tests/worst/corpus.json");
@@ -19,19 +20,27 @@ const CORPUS: &str = include_str!("../tests/worst/corpus.json");
 /// Steps without a better document after which a climb begins anew.
 const PATIENCE: usize = 40;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+fn main() -> ExitCode {
     let known: Vec<Seed> = serde_json::from_str(CORPUS).expect("the corpus is a list of seeds");
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["search", seconds] => search(Duration::from_secs(seconds.parse().expect("seconds")), &known),
-        ["count"] => println!("{}", known.len()),
-        ["judge", number] => judge(&known[number.parse::<usize>().expect("a number")]),
-        ["time"] => known.iter().for_each(|seed| println!("{:10} ns", nanoseconds(seed))),
-        _ => {
-            eprintln!("worst search SECONDS | count | judge NUMBER | time");
-            std::process::exit(2);
-        }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [command, number @ ..] = &arguments[..] else { return usage() };
+    let number = number.first().map(|number| number.parse::<u64>());
+    match (command.as_str(), number) {
+        ("search", Some(Ok(seconds))) => search(Duration::from_secs(seconds), &known),
+        ("count", None) => println!("{}", known.len()),
+        ("judge", Some(Ok(number))) => match known.iter().zip(0..).find(|(_, at)| *at == number) {
+            Some((seed, _)) => judge(seed),
+            None => return usage(),
+        },
+        ("time", None) => known.iter().for_each(|seed| println!("{:10} ns", nanoseconds(seed))),
+        _ => return usage(),
     }
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("worst search SECONDS | count | judge NUMBER | time");
+    ExitCode::from(2)
 }
 
 /// Judges a document twice: schemas and tables are made at the first time.
@@ -39,8 +48,13 @@ fn judge(seed: &Seed) {
     let small = Seed { items: 1, repeat: 0, ..seed.clone() };
     std::hint::black_box(warm(&small));
     let prepared = seed.prepared();
-    println!("{} bytes: {}", prepared.document.len(), serde_json::to_string(seed).expect("it has a JSON form"));
+    println!("{} bytes: {}", prepared.document.len(), shown(seed));
     std::hint::black_box(prepared.judge_measured());
+}
+
+/// A seed as the corpus has it.
+fn shown(seed: &Seed) -> String {
+    serde_json::to_string(seed).expect("numbers and flags have a JSON form")
 }
 
 /// As [`documents::Prepared::judge_measured`], under a name that no counter looks for.
@@ -103,20 +117,19 @@ fn search(time: Duration, known: &[Seed]) {
         .filter(|(judge, card)| *judge != Judge::Verdict || *card == 0)
         .flat_map(|(judge, card)| [Cost::Bytes, Cost::Time].map(|cost| (judge, card, cost)))
         .collect();
-    let share = time / u32::try_from(goals.len()).expect("few");
+    let share = time.div_f64(goals.len() as f64);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut best: BTreeMap<(Judge, Cost), (u64, Seed)> = BTreeMap::new();
     for (judge, card, cost) in goals {
         let starts = known.iter().filter(|seed| seed.judge == judge && seed.card == card).cloned();
         let (reward, seed) = climb(judge, card, cost, share, starts.collect(), &mut random);
-        eprintln!("{judge:?} of system {card}, {cost:?}: {reward} {}", serde_json::to_string(&seed).expect("JSON"));
+        eprintln!("{judge:?} of system {card}, {cost:?}: {reward} {}", shown(&seed));
         let leader = best.entry((judge, cost)).or_insert_with(|| (reward, seed.clone()));
         if reward > leader.0 {
             *leader = (reward, seed);
         }
     }
-    let seeds: Vec<String> =
-        best.values().map(|(_, seed)| format!("  {}", serde_json::to_string(seed).expect("JSON"))).collect();
+    let seeds: Vec<String> = best.values().map(|(_, seed)| format!("  {}", shown(seed))).collect();
     println!("[\n{}\n]", seeds.join(",\n"));
 }
 
@@ -124,8 +137,8 @@ fn search(time: Duration, known: &[Seed]) {
 fn climb(judge: Judge, card: usize, cost: Cost, time: Duration, starts: Vec<Seed>, random: &mut Random) -> (u64, Seed) {
     let started = Instant::now();
     let mut starts = starts.into_iter();
-    let mut best: Option<(u64, Seed)> = None;
-    while started.elapsed() < time || best.is_none() {
+    let mut best = (0, random.seed(judge, card));
+    while started.elapsed() < time {
         let mut at = starts.next().unwrap_or_else(|| random.seed(judge, card));
         let mut reward = cost.of(&at);
         let mut tired = 0;
@@ -138,11 +151,11 @@ fn climb(judge: Judge, card: usize, cost: Cost, time: Duration, starts: Vec<Seed
                 tired += 1;
             }
         }
-        if best.as_ref().is_none_or(|(most, _)| reward > *most) {
-            best = Some((reward, at));
+        if reward > best.0 {
+            best = (reward, at);
         }
     }
-    best.expect("there was a first one")
+    best
 }
 
 /// SplitMix64: the same search every time.
@@ -154,7 +167,7 @@ impl Random {
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).expect("below a usize")
+        ((mixed ^ (mixed >> 31)) % end as u64) as usize
     }
 
     fn seed(&mut self, judge: Judge, card: usize) -> Seed {
@@ -162,7 +175,7 @@ impl Random {
             judge,
             card,
             place: self.below(100),
-            leaf: self.below(44),
+            leaf: self.below(LEAVES.len()),
             repeat: self.below(6),
             levels: self.below(13),
             name: [0, 1, 8, 64, 512, 1000][self.below(6)],

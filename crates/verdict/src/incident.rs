@@ -24,7 +24,7 @@ pub enum IncidentKind {
 }
 
 impl IncidentKind {
-    /// What a finding with this code is an incident of, if it is one. A slip of a publisher is none.
+    /// What a finding with this code is an incident of, if it is one. A careless mistake is no incident.
     pub const fn of(code: Code) -> Option<Self> {
         match code {
             Code::CidMismatch | Code::ChecksumMismatch | Code::MirrorCidMismatch | Code::MirrorContentMismatch => {

@@ -2,17 +2,20 @@
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::name::NameError;
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
 use clresolve_core::reason::Reason;
-use clresolve_core::records::Key;
+use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::build;
 use crate::card::Card;
 use crate::check::Policy;
-use crate::evidence::continuity::Sighting;
+use crate::evidence::continuity::{Continuity, Sighting};
+use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
 use crate::profile::{DEFAULT, Profile, Profiles};
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
@@ -92,6 +95,50 @@ pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
     let digest = Digest::of(content.as_bytes()).to_string();
     let records = Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
     Sighting { block, card: Some((version.to_owned(), digest)), records, edition: None }
+}
+
+/// What a run gathers about `agent` when everything is in order: its card served, and walked under its CID. `card` is
+/// what stands where the agent's card is expected.
+pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
+    let text = |member: &str| agent[member].as_str().expect("a text").to_owned();
+    let cid = ContentId::raw_of(card);
+    let url = format!("https://cards.example/{}.json", text("ens"));
+    let values = [
+        (Key::Entry, text("entry")),
+        (Key::Agentcard, url.clone()),
+        (Key::CidAgentcard, cid.to_string()),
+        (Key::MirrorIpfs, format!("ipfs://{cid}")),
+        (Key::Checksum, Digest::of(card).to_string()),
+        (Key::Owner, text("owner")),
+    ];
+    let absent = Key::ALL.map(|key| (key, Record::Absent));
+    let records: RecordSet = absent.into_iter().chain(values.map(|(key, value)| (key, Record::Text(value)))).collect();
+    let answer = Answer::Records(Found { resolver: [1; 20].into(), wildcard: None, offchain: false, records });
+    let reading = Reading {
+        block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
+        latest: Some(Ok(answer.clone())),
+        answer,
+        holder: Some([3; 20].into()),
+        expiry: None,
+        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
+        endpoints: vec!["own".to_owned()],
+        contradicted_by: Vec::new(),
+        failed_endpoints: Vec::new(),
+    };
+    Evidence {
+        name: EnsName::parse(&text("ens")).expect("a name"),
+        now,
+        block: BlockSelector::Finalized,
+        reading: Ok(reading),
+        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),
+        https: Source::Body { bytes: card.clone(), url },
+        ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
+        mirror: Walked::NotAsked,
+        liars: Vec::new(),
+        schemas: None,
+        continuity: Continuity::NotAsked,
+        links: None,
+    }
 }
 
 /// A resolution without evidence, for tests of what keeps resolutions.

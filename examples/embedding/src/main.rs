@@ -1,6 +1,6 @@
 //! The library alone, without command line, daemon and sandbox: asks for the name that the command line gives.
 //!
-//! Without a name it asks for a text that is none, which needs no network.
+//! Without a name it asks for a text that is not a name, which needs no network.
 
 use clresolve::{Config, Resolver, State};
 

@@ -14,18 +14,12 @@ use clresolve_cards::convert::convert;
 use clresolve_cards::lint;
 use clresolve_cards::signature::{MAX_SIGNATURES, Root, TrustRoots, verify};
 use clresolve_cards::system::{CardSystem, Rules};
-use clresolve_core::digest::Digest;
 use clresolve_core::json::Limits;
-use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_ipfs::ContentId;
 use clresolve_verdict::build::{self, Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
-use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
+use clresolve_verdict::sample;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,7 +28,7 @@ use serde_json::{Value, json};
 const MARK: &str = "\"@filling@\"";
 
 /// What a filling repeats. A text is repeated within one string, any other value stands alone.
-const LEAVES: [&str; 47] = [
+pub(crate) const LEAVES: [&str; 47] = [
     "0",
     "-1.5e-7",
     "1e300",
@@ -223,7 +217,8 @@ impl Prepared {
         let world = self.world;
         match self.seed.judge {
             Judge::Verdict => {
-                let run = Run { evidence: evidence(&self.document), milliseconds: BTreeMap::new() };
+                let evidence = sample::evidence(&world.agent, &self.document, world.now);
+                let run = Run { evidence, milliseconds: BTreeMap::new() };
                 build::resolution(&world.reporter(), &run, 0).verdict().reasons.len()
             }
             Judge::Lint => {
@@ -250,6 +245,9 @@ struct World {
     profile: Arc<Profile>,
     policy: Policy,
     roots: TrustRoots,
+    /// The agent whose card each document stands for, and the time of its judgement.
+    agent: Value,
+    now: Timestamp,
 }
 
 impl World {
@@ -257,7 +255,8 @@ impl World {
         static WORLD: LazyLock<World> = LazyLock::new(|| {
             let profiles = Profiles::builtin();
             let profile = profiles.get(DEFAULT).expect("it is built in");
-            World { profiles, profile, policy: Policy::default(), roots: roots() }
+            let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+            World { profiles, profile, policy: Policy::default(), roots: roots(), agent: sample::good(), now }
         });
         &WORLD
     }
@@ -273,7 +272,7 @@ impl World {
 static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     let file = |text: &str| serde_json::from_str(text).expect("JSON");
     let cards = [
-        clresolve_verdict::sample::good(),
+        sample::good(),
         file(include_str!("../../../sandbox/src/discovery/aevum.json")),
         file(include_str!("../../../sandbox/src/discovery/orloj.json")),
         file(include_str!("../../../sandbox/src/discovery/anypoint.json")),
@@ -324,47 +323,4 @@ fn roots() -> TrustRoots {
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
     let keys = json!({"keys": vec![jwk; 8]}).to_string();
     Root::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
-}
-
-/// What a run gathers about an agent with this document: served, and walked under its CID.
-fn evidence(card: &Bytes) -> Evidence {
-    let cid = ContentId::raw_of(card);
-    let url = "https://cards.example/summarizeagent.eth.json".to_owned();
-    let values = [
-        (Key::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
-        (Key::Agentcard, url.clone()),
-        (Key::CidAgentcard, cid.to_string()),
-        (Key::MirrorIpfs, format!("ipfs://{cid}")),
-        (Key::Checksum, Digest::of(card).to_string()),
-        (Key::Owner, "commandlayer.eth".to_owned()),
-    ];
-    let absent = Key::ALL.map(|key| (key, Record::Absent));
-    let records: RecordSet = absent.into_iter().chain(values.map(|(key, value)| (key, Record::Text(value)))).collect();
-    let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
-    let answer = Answer::Records(Found { resolver: [1; 20].into(), wildcard: None, offchain: false, records });
-    let reading = Reading {
-        block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
-        latest: Some(Ok(answer.clone())),
-        answer,
-        holder: Some([3; 20].into()),
-        expiry: None,
-        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
-        endpoints: vec!["own".to_owned()],
-        contradicted_by: Vec::new(),
-        failed_endpoints: Vec::new(),
-    };
-    Evidence {
-        name: EnsName::parse("summarizeagent.eth").expect("a name"),
-        now,
-        block: BlockSelector::Finalized,
-        reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),
-        https: Source::Body { bytes: card.clone(), url },
-        ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
-        mirror: Walked::NotAsked,
-        liars: Vec::new(),
-        schemas: None,
-        continuity: Continuity::NotAsked,
-        links: None,
-    }
 }

@@ -128,7 +128,7 @@ macro_rules! rows {
             "endpoint.url, and health_url where present, are absolute URIs (RFC 3986).";
         AeAuthUnknown "ae-auth-unknown" Fail Document "AE-14" Publisher false
             "endpoint.auth does not name a scheme that Aevum 1.0 defines."
-            "auth is null, or an object whose scheme is none, bearer, api_key, oauth2 or mtls.";
+            "auth is null or an object. Its scheme is one of `none`, `bearer`, `api_key`, `oauth2` and `mtls`.";
         AeCostBelowLandauer "ae-cost-below-landauer" Fail Document "AE-15" Publisher false
             "base_cost_joules is below the Landauer floor."
             "To erase one bit at 300 K takes at least 2.854e-21 J, so no request costs less. The text sets this floor; the published schema only asks for a number that is not negative.";
@@ -178,7 +178,7 @@ macro_rules! rows {
             "The endpoint is a URL that begins with http:// or https:// and names a host; by the letter also where the protocol is websocket.";
         AnAuthUnknown "an-auth-unknown" Fail Document "AN-9" Publisher false
             "invocation.authentication is of an unknown form."
-            "Its type is none, bearer, api_key, oauth2, basic or mtls, and required is a boolean (false when absent).";
+            "The type is one of `none`, `bearer`, `api_key`, `oauth2`, `basic` and `mtls`. required is a boolean; without it, false holds.";
         AnFormatUnknown "an-format-unknown" Fail Document "AN-10" Publisher false
             "invocation.format is of an unknown form."
             "The format is json-rpc, rest or graphql.";
