@@ -748,6 +748,17 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
     assert_eq!(statuses, ["200", "403", "400"]);
 }
 
+/// hyper cuts the fragment off a target, and a head that comes ahead of an answer is not scanned for one.
+#[tokio::test]
+async fn a_question_to_the_gate_that_is_sent_ahead_of_an_answer_is_refused() {
+    let daemon = Daemon::start(|_| {}).await;
+    let question = format!("GET /v1/gate/{GOOD}#/../{BAD} HTTP/1.1\r\nconnection: close\r\n\r\n");
+    let said = said_to(&daemon, &format!("GET /livez HTTP/1.1\r\n\r\n{question}")).await;
+    let (live, gate) = said.split_once("live\n").expect("the first answer has a body");
+    assert!(live.starts_with("HTTP/1.1 200 "), "{said}");
+    is_shut(gate, "request-ambiguous");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_odd_but_not_for_the_gate_is_a_problem() {
     let daemon = Daemon::start(|_| {}).await;

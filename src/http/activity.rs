@@ -31,6 +31,10 @@ struct Now {
     has_asked_the_gate: bool,
     makes_room: bool,
     head: HeadScan,
+    /// Whether the request in work may have a body. What comes behind one that has none is the next head.
+    has_body: bool,
+    /// Whether bytes of the next head have come already.
+    is_ahead: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ impl Activity {
             has_asked_the_gate: false,
             makes_room: false,
             head: HeadScan::default(),
+            has_body: false,
+            is_ahead: false,
         };
         Self { now: Mutex::new(now), told: Notify::new() }
     }
@@ -127,7 +133,12 @@ impl Activity {
     pub(super) fn request_begins(&self, asks_the_gate: bool) -> Found {
         let mut now = self.now();
         (now.phase, now.has_asked, now.has_asked_the_gate) = (Phase::Request, true, asks_the_gate);
-        std::mem::take(&mut now.head).found()
+        let scan = std::mem::take(&mut now.head);
+        let mut found = scan.found();
+        found.unseen |= now.is_ahead;
+        now.has_body = scan.has_body() && !found.unseen;
+        now.is_ahead = scan.is_exceeded() && !now.has_body;
+        found
     }
 
     /// The answer is made.
@@ -139,7 +150,10 @@ impl Activity {
     fn has_received(&self, bytes: &[u8]) {
         let mut now = self.now();
         match now.phase {
-            Phase::Request => return,
+            Phase::Request => {
+                now.is_ahead |= !now.has_body;
+                return;
+            }
             Phase::Idle => now.phase = Phase::Head { since: Instant::now() },
             Phase::Head { .. } => {}
         }
@@ -273,6 +287,36 @@ mod tests {
         assert!(!activity.can_be_refused(), "an answer before it is not written");
         activity.request_begins(false);
         assert_eq!(activity.head_is_due(idle, head), None);
+    }
+
+    /// What hyper cuts off a target that was not scanned, the next hop may read.
+    #[test]
+    fn a_head_that_came_ahead_of_an_answer_is_unseen() {
+        let (first, next) =
+            (b"GET /livez HTTP/1.1\r\n\r\n".as_slice(), b"GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n".as_slice());
+        let halves = next.split_at(8);
+        let with_body = b"POST /v1/lint HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}".as_slice();
+        for (before, during, after, unseen) in [
+            (first.to_vec(), vec![], next, false),
+            ([first, next].concat(), vec![], &[][..], true),
+            (first.to_vec(), next.to_vec(), &[], true),
+            (first.to_vec(), halves.0.to_vec(), halves.1, true),
+            ([first, halves.0].concat(), vec![], halves.1, true),
+            (with_body.to_vec(), vec![], next, false),
+            (with_body[..46].to_vec(), b"}".to_vec(), next, false),
+        ] {
+            let activity = Activity::new();
+            activity.has_received(&before);
+            assert!(!activity.request_begins(false).unseen);
+            if !during.is_empty() {
+                activity.has_received(&during);
+            }
+            activity.request_ends();
+            if !after.is_empty() {
+                activity.has_received(after);
+            }
+            assert_eq!(activity.request_begins(true).unseen, unseen, "{before:?} {during:?} {after:?}");
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@ pub(super) struct Found {
     /// There are both `Content-Length` and `Transfer-Encoding`, which is how a second request is smuggled past a proxy
     /// (RFC 9112, 6.3).
     pub(super) two_lengths: bool,
+    /// A part of the head came before the answer to the request before it, so that it was not scanned.
+    pub(super) unseen: bool,
 }
 
 /// A scan of one head, in as many pieces as it comes.
@@ -23,6 +25,7 @@ pub(super) struct HeadScan {
     fragment: bool,
     length: bool,
     encoding: bool,
+    beyond: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +41,10 @@ impl HeadScan {
     pub(super) fn take(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match (byte, self.stage) {
-                (_, Stage::End) => return,
+                (_, Stage::End) => {
+                    self.beyond = true;
+                    return;
+                }
                 (b'\n', _) => self.end_line(),
                 (b'#', Stage::RequestLine) => self.fragment = true,
                 // One byte more than the longest name shows that a name is longer.
@@ -49,7 +55,17 @@ impl HeadScan {
     }
 
     pub(super) fn found(&self) -> Found {
-        Found { fragment: self.fragment, two_lengths: self.length && self.encoding }
+        Found { fragment: self.fragment, two_lengths: self.length && self.encoding, unseen: self.stage != Stage::End }
+    }
+
+    /// Whether the request may have a body.
+    pub(super) fn has_body(&self) -> bool {
+        self.length || self.encoding
+    }
+
+    /// Whether bytes came behind the head.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.beyond
     }
 
     fn end_line(&mut self) {
@@ -86,6 +102,7 @@ mod tests {
         assert!(found("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n").fragment);
         assert!(found("\r\nGET /# HTTP/1.1\n\n").fragment);
         assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), Found::default());
+        assert!(found("GET / HTTP/1.1\r\nx: y\r\n").unseen, "its end has not come");
     }
 
     #[test]

@@ -74,7 +74,8 @@ fn objection(face: Face, found: Found, request: &Request<Body>) -> Option<Refusa
         return Some(Refusal::RequestMalformed);
     }
     match face {
-        Face::Gate if found.fragment => Some(Refusal::RequestAmbiguous),
+        // A fragment that was not looked for is refused as one that was found.
+        Face::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
         Face::Gate => gate_path::check(request.uri().path()).err(),
         Face::DisguisedGate | Face::Health | Face::Report => None,
     }
