@@ -103,11 +103,13 @@ impl Resolver {
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
-    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too.
+    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too. Chain
+    /// and content are those of the configuration, looked up as the system does.
     ///
     /// # Errors
     /// As [`Resolver::new`].
-    pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
         let egress = setup::egress(config, Arc::new(SystemLookup))?;
         let profiles = setup::profiles(config, &egress).await?;
