@@ -15,16 +15,17 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("verdict", &["core", "ipfs"]),
     ("state", &["core"]),
     ("jose", &["core"]),
+    ("payment", &["core", "verdict", "jose"]),
     ("bundle", &["core", "ipfs", "verdict", "state", "jose"]),
     ("egress", &["core"]),
     ("chain", &["core", "state", "egress"]),
     ("cards", &["core", "verdict", "jose"]),
     ("sandbox", &["core", "ipfs"]),
-    ("", &["core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "sandbox"]),
+    ("", &["core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "payment", "sandbox"]),
 ];
 
 /// Crates that do no I/O.
-const PURE: [&str; 7] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards"];
+const PURE: [&str; 8] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment"];
 
 /// What a crate without I/O has nowhere among its dependencies.
 const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];

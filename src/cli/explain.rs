@@ -169,10 +169,14 @@ const fn meaning(entry: &Entry) -> &'static str {
     match (entry.effect, entry.step) {
         (Effect::Fail, Step::Document) => "fail: the card is not valid",
         (Effect::Fail, Step::Signature) => "fail: the signature does not count",
+        (Effect::Fail, Step::Payment) => "fail: the payment is denied",
+        (Effect::Unknown, Step::Payment) => "unknown: the payment is not made, unless this is settled",
         (Effect::Unknown, Step::Discovery | Step::Signature) => "unknown: it cannot be decided",
         (Effect::Fail, _) => "fail: the verdict is untrusted",
         (Effect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
-        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature) => "warn: reported, and changes nothing",
+        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature | Step::Payment) => {
+            "warn: reported, and changes nothing"
+        }
         (Effect::Warn, _) => "warn: reported, and the verdict stays as it is",
     }
 }

@@ -7,6 +7,7 @@
 //! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
 //! | [`cause`] | why records could not be read, by who can fix it |
 //! | [`reason`] | the registry of reason codes |
+//! | [`payment`] | what a name publishes about payments |
 //! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
 //! | [`text`] | foreign text, escaped and cut |
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
@@ -23,6 +24,7 @@ pub mod digest;
 pub mod freshness;
 pub mod json;
 pub mod name;
+pub mod payment;
 pub mod reading;
 pub mod reason;
 pub mod records;

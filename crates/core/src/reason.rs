@@ -10,6 +10,7 @@ mod card;
 mod chain;
 mod content;
 mod hosts;
+mod payment;
 mod refusal;
 mod systems;
 
@@ -67,6 +68,8 @@ pub enum Step {
     Discovery,
     /// The signatures of a card; not a step of the walk.
     Signature,
+    /// Whether a payment may be made; not a step of the walk.
+    Payment,
 }
 
 impl Step {
@@ -102,6 +105,7 @@ impl Step {
             Self::Document => "document",
             Self::Discovery => "discovery",
             Self::Signature => "signature",
+            Self::Payment => "payment",
         }
     }
 }
@@ -182,12 +186,14 @@ use card::rows as of_card;
 use chain::rows as of_chain;
 use content::rows as of_content;
 use hosts::rows as of_hosts;
+use payment::rows as of_payment;
 use systems::rows as of_systems;
 
-of_chain! { [of_content of_card of_systems of_hosts registry] }
+of_chain! { [of_content of_card of_systems of_hosts of_payment registry] }
 
 impl Code {
-    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, or in a signature.
+    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, in a signature, or about
+    /// a payment.
     pub fn is_of_verdicts(self) -> bool {
         Step::WALK.contains(&self.entry().step)
     }

@@ -339,7 +339,7 @@ fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Valu
         ),
         Step::Schemas => schemas_evidence(evidence, card),
         Step::Continuity => continuity_evidence(evidence),
-        Step::Document | Step::Discovery | Step::Signature => json!({}),
+        Step::Document | Step::Discovery | Step::Signature | Step::Payment => json!({}),
     }
 }
 

@@ -1,0 +1,1 @@
+//! What the operator permits to be paid, and what a caller tightens.

@@ -1,0 +1,1 @@
+//! Whom a name says to pay, and how that is known.

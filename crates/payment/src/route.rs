@@ -1,0 +1,1 @@
+//! Which URL an entry stands for, and whether the URL that answered is that one.
