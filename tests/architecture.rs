@@ -9,7 +9,7 @@ use std::process::Command;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace, each with those that it may depend on.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("ipfs", &[]),
     ("verdict", &["core", "ipfs"]),
