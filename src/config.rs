@@ -25,6 +25,7 @@ mod keys;
 mod layer;
 mod memory;
 mod orloj;
+mod payment;
 mod serve;
 mod sign;
 mod value;
@@ -34,6 +35,7 @@ use keys::table;
 pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
+pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
@@ -100,6 +102,12 @@ pub struct Config {
     pub sign: SignConfig,
     /// What the daemon makes Orloj's agent cards of.
     pub orloj: OrlojConfig,
+    /// What may be paid.
+    pub limits: LimitsConfig,
+    /// Where agents are called.
+    pub routes: Routes,
+    /// Accounts that the operator knows to be an agent's.
+    pub payees: KnownPayees,
 }
 
 /// The chain and how to read it.
@@ -223,6 +231,9 @@ impl Default for Config {
             gate: GateConfig::default(),
             sign: SignConfig::default(),
             orloj: OrlojConfig::default(),
+            limits: LimitsConfig::default(),
+            routes: Routes::default(),
+            payees: KnownPayees::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
+use super::payment::{KnownPayees, LimitsLayer, Routes};
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
@@ -119,6 +120,10 @@ layer! {
         gateway: Vec<Gateway> = gateways, [with = "origins"];
         /// Manifests that replace a built-in one.
         manifest: Vec<ManifestSource> = rules.manifests, [with = "manifests"];
+        /// Where agents are called.
+        routes: Routes = routes;
+        /// Accounts that the operator knows to be an agent's.
+        payees: KnownPayees = payees;
     }
     add {
         /// `--connect-to` rules.
@@ -141,6 +146,8 @@ layer! {
         sign: SignLayer;
         /// What the daemon makes Orloj's agent cards of.
         orloj: OrlojLayer;
+        /// What may be paid.
+        limits: LimitsLayer;
     }
     by_hand {
         /// EIP-155 chain id.
@@ -236,6 +243,8 @@ impl Config {
                 format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
             ));
         }
+        self.limits.check()?;
+        super::payment::check(&self.routes, &self.payees)?;
         self.check_signing()
     }
 

@@ -1,6 +1,434 @@
 //! The decision: every check, each made once, and what follows from them.
 
-/// Placeholder.
-pub fn decide() -> crate::Decision {
-    crate::Decision
+use std::collections::{BTreeMap, BTreeSet};
+
+use clresolve_core::reason::{Code, Effect, Reason, Refusal};
+use clresolve_core::state::State;
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::canonical_digest;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::asset::AssetId;
+use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, SCHEMA, codes};
+use crate::limits::{AssetLimit, Limits, NetworkSource};
+use crate::network::Network;
+use crate::payee::{Payees, Proven};
+use crate::route::{Route, resource_objection};
+use crate::signed;
+use crate::terms::{Entry, Price, Terms};
+
+/// What is asked: may these terms be paid?
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The verb that is to be invoked.
+    pub verb: &'a str,
+    /// The terms, or why the reply holds none.
+    pub terms: Result<&'a Terms, &'a Reason>,
+    /// The URL that answered; `None` where the asker cannot tell.
+    pub url: Option<&'a str>,
+    /// The entry that the client has chosen; `None`: any.
+    pub selected: Option<&'a Selected>,
+    /// The payment header that is about to be sent.
+    pub signed: Option<&'a str>,
+}
+
+/// The entry that a client has chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Selected {
+    /// Its place in `accepts`, from 0.
+    Index(usize),
+    /// The entry itself, compared as a JSON value (RFC 8785).
+    Entry(Value),
+}
+
+/// What is known of the agent, and what the operator permits.
+#[derive(Clone, Copy, Debug)]
+pub struct Knowledge<'a> {
+    /// The verdict of a live run.
+    pub resolution: &'a Resolution,
+    /// The policy of the gate.
+    pub gate: &'a GatePolicy,
+    /// The limits in force, with what the caller has tightened.
+    pub limits: &'a Limits,
+    /// The URL behind the entry, or why it is not known.
+    pub route: Result<&'a Route, &'a Reason>,
+    /// Payees by network; none where a network is missing.
+    pub payees: &'a BTreeMap<Network, Payees>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Whether the payment may be made.
+pub fn decide(question: &Question<'_>, known: &Knowledge<'_>) -> Decision {
+    let common = common(question, known);
+    let judged = match question.terms {
+        Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, known)),
+        Err(reason) => Err(Box::new(reason.clone())),
+    };
+    let (entries, terms_objection) = match judged {
+        Ok(entries) => (entries, None),
+        Err(reason) => (Vec::new(), Some(Objection::new(Check::Amount, *reason))),
+    };
+    // What is signed is one entry. Where none was named, it is that whose terms it keeps.
+    let kept =
+        question.signed.and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(Objection::decides)));
+    let entries = match kept {
+        Some(place) => entries.into_iter().skip(place).take(1).collect(),
+        None => entries,
+    };
+    let mut objections = common.clone();
+    objections.extend(terms_objection);
+    objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
+    written(question, known, &common, &entries, objections)
+}
+
+/// One entry, judged.
+struct Judged<'a> {
+    index: usize,
+    entry: &'a Entry,
+    proven: Option<Proven>,
+    objections: Vec<Objection>,
+}
+
+fn written(
+    question: &Question<'_>,
+    known: &Knowledge<'_>,
+    common: &[Objection],
+    entries: &[Judged<'_>],
+    objections: Vec<Objection>,
+) -> Decision {
+    let verdict = known.resolution.verdict();
+    let outcome = if entries.is_empty() { Outcome::of(&objections).without_terms() } else { Outcome::of(&objections) };
+    let unchecked = unchecked(question, entries, &objections);
+    let abort = outcome != Outcome::Allow || !unchecked.is_empty();
+    let rows = entries.iter().map(|judged| row(common, judged)).collect();
+    let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
+    let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
+    let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
+    clresolve_core::reason::sort(&mut reasons);
+    reasons.dedup();
+    let json: Vec<_> = entries.iter().map(|judged| &judged.entry.json).collect();
+    Decision {
+        schema: SCHEMA,
+        id: identify(question, known, &name, &json),
+        reason: sentence(known, shown, &objections, outcome),
+        codes: codes(&objections),
+        reasons,
+        state: verdict.state,
+        verdict: verdict.id.clone(),
+        terms_digest: (!json.is_empty()).then(|| canonical_digest(&json!({"url": question.url, "entries": json}))),
+        entries: rows,
+        payee: shown.and_then(|judged| payee_row(known, judged)),
+        route: known.route.ok().cloned(),
+        checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
+        valid_until: (!abort).then(|| valid_until(known, entries)).flatten(),
+        unchecked: unchecked.into_iter().collect(),
+        name,
+        verb: question.verb.to_owned(),
+        decision: outcome,
+        abort,
+    }
+}
+
+const ALL: [Check; 9] = [
+    Check::Identity,
+    Check::Route,
+    Check::Resource,
+    Check::Network,
+    Check::Asset,
+    Check::Amount,
+    Check::Timeout,
+    Check::Payee,
+    Check::Signature,
+];
+
+/// Checks of an entry that need its price.
+const OF_PRICE: [Check; 5] = [Check::Network, Check::Asset, Check::Amount, Check::Timeout, Check::Payee];
+
+fn is_asked(check: Check, question: &Question<'_>) -> bool {
+    check != Check::Signature || question.signed.is_some()
+}
+
+fn unchecked(question: &Question<'_>, entries: &[Judged<'_>], objections: &[Objection]) -> BTreeSet<Check> {
+    let mut unchecked: BTreeSet<Check> = objections
+        .iter()
+        .filter(|objection| objection.effect == Effect::Unknown)
+        .map(|objection| objection.check)
+        .collect();
+    if question.url.is_none() {
+        unchecked.extend([Check::Route, Check::Resource]);
+    }
+    if entries.is_empty() {
+        unchecked.insert(Check::Resource);
+    }
+    if entries.is_empty() || entries.iter().any(|judged| judged.entry.price.is_err()) {
+        unchecked.extend(OF_PRICE);
+        unchecked.extend(question.signed.map(|_| Check::Signature));
+    }
+    unchecked
+}
+
+/// What is said against every entry alike: identity and route.
+fn common(question: &Question<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
+    let mut objections: Vec<Objection> = identity(question, known).into_iter().collect();
+    match (known.route, question.url) {
+        (Ok(route), Some(url)) => {
+            objections.extend(route.objection(url).map(|reason| Objection::new(Check::Route, reason)));
+        }
+        (Err(reason), _) => objections.push(Objection::new(Check::Route, reason.clone())),
+        (Ok(route), None) => {
+            let unknown = Reason::new(Code::InvokeNoRoute).expected(route.url.as_str());
+            let unknown = unknown.message("The asker did not say which URL answered.");
+            objections.push(Objection::new(Check::Route, unknown));
+        }
+    }
+    objections
+}
+
+/// The gate's own decision.
+fn identity(question: &Question<'_>, known: &Knowledge<'_>) -> Option<Objection> {
+    let code = known.gate.objection(known.resolution, Some(question.verb), None)?;
+    if clresolve_core::mutant!("the-gate-is-not-asked") {
+        return None;
+    }
+    let effect = match known.resolution.verdict().state {
+        State::Indeterminate => Effect::Unknown,
+        State::Trusted | State::Untrusted => Effect::Fail,
+    };
+    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
+    let title = Code::from_slug(code).map_or_else(refusal, |code| code.entry().title);
+    Some(Objection { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None })
+}
+
+/// The entries that are decided about, with their places.
+fn chosen<'t>(terms: &'t Terms, selected: Option<&Selected>) -> Result<Vec<(usize, &'t Entry)>, Box<Reason>> {
+    let all = terms.entries.iter().enumerate();
+    let entries: Vec<_> = match selected {
+        None => return Ok(all.collect()),
+        Some(Selected::Index(index)) => all.filter(|(place, _)| place == index).collect(),
+        Some(Selected::Entry(entry)) => {
+            let wanted = canonical_digest(entry);
+            all.filter(|(_, entry)| canonical_digest(&entry.json) == wanted).collect()
+        }
+    };
+    if entries.len() == 1 {
+        return Ok(entries);
+    }
+    let count = entries.len();
+    let reason = Reason::new(Code::PaymentTermsAmbiguous)
+        .message("What the client selected is not exactly one of the entries.")
+        .expected("1 entry")
+        .observed(format!("{count} entries"));
+    Err(Box::new(reason))
+}
+
+fn judge_all<'t>(
+    terms: &Terms,
+    entries: &[(usize, &'t Entry)],
+    question: &Question<'_>,
+    known: &Knowledge<'_>,
+) -> Vec<Judged<'t>> {
+    entries.iter().map(|(index, entry)| judge(terms, *index, entry, question, known)).collect()
+}
+
+fn judge<'t>(
+    terms: &Terms,
+    index: usize,
+    entry: &'t Entry,
+    question: &Question<'_>,
+    known: &Knowledge<'_>,
+) -> Judged<'t> {
+    let mut objections = Vec::new();
+    let source = known.route.ok().map(|route| route.source);
+    if let Some(reason) = question.url.and_then(|url| resource_objection(entry.resource.as_deref(), url, source)) {
+        objections.push(Objection::new(Check::Resource, reason));
+    }
+    let price = match &entry.price {
+        Ok(price) => price,
+        Err(reason) => {
+            objections.push(Objection::new(Check::Amount, (**reason).clone()));
+            return Judged { index, entry, proven: None, objections };
+        }
+    };
+    objections.extend(against_network(price, known).map(|reason| Objection::new(Check::Network, reason)));
+    let id = AssetId { network: price.network.clone(), address: price.asset };
+    let limit = known.limits.assets.get(&id);
+    objections.extend(against_price(price, limit, known.limits));
+    let nobody = Payees::default();
+    let payees = known.payees.get(&price.network).unwrap_or(&nobody);
+    let proven = match payees.prove(price, &terms.offers, question.url.unwrap_or_default(), known.now) {
+        Ok(proven) => Some(proven),
+        Err(reasons) => {
+            objections.extend(reasons.into_iter().map(|reason| Objection::new(Check::Payee, reason)));
+            None
+        }
+    };
+    if let (Some(header), Some(limit)) = (question.signed, limit)
+        && let Err(reason) = signed::check(header, terms.version, price, &limit.asset, known.now)
+    {
+        objections.push(Objection::new(Check::Signature, *reason));
+    }
+    Judged { index, entry, proven, objections }
+}
+
+/// CL-71, for the network that is paid on.
+fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
+    let network = &price.network;
+    let verdict = known.resolution.verdict();
+    let of_card = verdict.identity.as_ref().map(|agent| agent.networks.as_slice()).unwrap_or_default();
+    let in_card =
+        known.limits.source == NetworkSource::Limits || of_card.iter().any(|listed| listed == network.as_str());
+    // Where nothing at all is configured, the missing limit is the reason, and not the network.
+    let in_limits = known.limits.networks.contains(network) || known.limits.is_unset();
+    if (in_card && in_limits) || clresolve_core::mutant!("pays-on-any-network") {
+        return None;
+    }
+    let permitted: Vec<&str> = known.limits.networks.iter().map(Network::as_str).collect();
+    let expected = match known.limits.source {
+        NetworkSource::Limits => format!("one of the limits: {}", permitted.join(", ")),
+        NetworkSource::Card => {
+            format!("one of the card ({}) and of the limits ({})", of_card.join(", "), permitted.join(", "))
+        }
+    };
+    Some(Reason::new(Code::PaymentNetworkMismatch).expected(expected).observed(network.as_str()))
+}
+
+/// Scheme, asset, amount and time against the limits.
+fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> Vec<Objection> {
+    let mut objections = Vec::new();
+    if limits.schemes.is_empty() {
+        let reason =
+            Reason::new(Code::PaymentSchemeUnchecked).expected("a scheme of the limits: none").observed("exact");
+        objections.push(Objection::new(Check::Amount, reason));
+    }
+    let most = limits.max_timeout_seconds;
+    if price.max_timeout_seconds > most && !clresolve_core::mutant!("valid-for-years") {
+        let reason = Reason::new(Code::PaymentTimeoutExcessive)
+            .expected(format!("at most {most} s"))
+            .observed(format!("{} s", price.max_timeout_seconds));
+        objections.push(Objection::new(Check::Timeout, reason));
+    }
+    let Some(limit) = limit else {
+        objections.extend(unlisted(price, limits));
+        return objections;
+    };
+    objections.extend(against_domain(price, limit).map(|reason| Objection::new(Check::Asset, reason)));
+    match limit.max_amount {
+        None => objections.push(Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing))),
+        Some(most) if price.amount > most && !clresolve_core::mutant!("pays-any-amount") => {
+            let reason = Reason::new(Code::PaymentAmountExceeds)
+                .expected(format!("at most {most}"))
+                .observed(price.amount.to_string());
+            objections.push(Objection::new(Check::Amount, reason));
+        }
+        Some(_) => {}
+    }
+    objections
+}
+
+/// An asset without a line of its own in the limits.
+fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
+    let missing = Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing));
+    if limits.is_unset() {
+        return vec![missing];
+    }
+    let reason = Reason::new(Code::PaymentAssetUnlisted).observed(price.asset.to_string());
+    let listed = limits.assets.keys().filter(|id| id.network == price.network).map(|id| id.address.to_string());
+    let reason = match listed.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => reason,
+        listed => reason.expected(listed),
+    };
+    vec![Objection::new(Check::Asset, reason)]
+}
+
+/// The EIP-712 domain that the terms state is the asset's. Permit2 has a domain of its own, so none need be stated.
+fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
+    let stated = price.domain.as_ref().map(|(name, version)| (name.as_str(), version.as_str()));
+    let known = (&*limit.asset.name, &*limit.asset.version);
+    let is_same = match (stated, price.transfer) {
+        (Some(stated), _) => stated == known,
+        (None, transfer) => transfer == crate::terms::Transfer::Permit2,
+    };
+    if is_same || clresolve_core::mutant!("any-domain") {
+        return None;
+    }
+    let written = |(name, version): (&str, &str)| format!("name {name}, version {version}");
+    let observed = stated.map_or_else(|| "no extra.name and extra.version".to_owned(), written);
+    Some(Reason::new(Code::PaymentAssetUnlisted).expected(written(known)).observed(observed))
+}
+
+fn row(common: &[Objection], judged: &Judged<'_>) -> EntryRow {
+    let objections = [common, judged.objections.as_slice()].concat();
+    EntryRow { index: judged.index, abort: objections.iter().any(Objection::decides), codes: codes(&objections) }
+}
+
+fn payee_row(known: &Knowledge<'_>, judged: &Judged<'_>) -> Option<PayeeRow> {
+    let price = judged.entry.price.as_ref().ok()?;
+    let named: Vec<_> =
+        known.payees.iter().map(|(network, payees)| json!({"network": network, "payees": payees.others()})).collect();
+    Some(PayeeRow {
+        address: price.pay_to,
+        network: price.network.clone(),
+        proven_by: judged.proven.map(|proven| proven.by),
+        digest: canonical_digest(&json!(named)),
+    })
+}
+
+fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Objection], outcome: Outcome) -> String {
+    let first = objections.iter().min_by(|a, b| (a.effect, a.check, &a.code).cmp(&(b.effect, b.check, &b.code)));
+    let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
+    match (outcome, priced, first) {
+        (Outcome::Allow, Some((price, proven)), _) => payment(known, price, proven),
+        (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
+        _ => String::new(),
+    }
+}
+
+/// What is paid to whom.
+fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
+    let id = AssetId { network: price.network.clone(), address: price.asset };
+    let amount = match known.limits.assets.get(&id) {
+        Some(limit) => format!("{} {}", limit.asset.units(price.amount), limit.asset.symbol),
+        None => format!("{} of {}", price.amount, price.asset),
+    };
+    let nobody = Payees::default();
+    let payees = known.payees.get(&price.network).unwrap_or(&nobody);
+    let block = known.resolution.verdict().anchor.as_ref().map(|anchor| format!(" at block {}", anchor.block.number));
+    let provenance = payees.provenance(proven.by, &price.network);
+    let (network, block) = (&price.network, block.unwrap_or_default());
+    format!("Pay {amount} ({network}) to {}, {provenance}{block}.", price.pay_to)
+}
+
+fn identify(question: &Question<'_>, known: &Knowledge<'_>, name: &str, entries: &[&Value]) -> String {
+    let verdict = known.resolution.verdict();
+    let gate = known.gate;
+    let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
+    canonical_digest(&json!({
+        "schema": SCHEMA,
+        "url": question.url,
+        "name": name,
+        "verb": question.verb,
+        "entries": entries,
+        "signed": question.signed,
+        "limits": known.limits,
+        "policy": {"deny": deny, "min-proof": gate.min_proof, "verbs": gate.verbs},
+        "verdict": verdict.id,
+        "anchor": verdict.anchor,
+    }))
+}
+
+/// The first end of verdict, offers and terms.
+fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
+    let verdict = known.resolution.verdict().freshness.fresh_until.parse().ok();
+    let offers = entries.iter().filter_map(|judged| judged.proven?.until);
+    let prices = entries.iter().filter_map(|judged| judged.entry.price.as_ref().ok());
+    let terms = prices.filter_map(|price| {
+        let seconds = i64::try_from(price.max_timeout_seconds).ok()?;
+        known.now.checked_add(SignedDuration::from_secs(seconds)).ok()
+    });
+    verdict.into_iter().chain(offers).chain(terms).min()
 }

@@ -12,6 +12,7 @@
 //! | [`offer`] | offers that a seller has signed |
 //! | [`route`] | which URL an entry stands for |
 //! | [`signed`] | what a payment header permits |
+//! | [`request`] | what is asked |
 //! | [`decide`](mod@decide), [`decision`] | the decision, and its written form |
 
 pub mod asset;
@@ -21,9 +22,11 @@ pub mod limits;
 pub mod network;
 pub mod offer;
 pub mod payee;
+pub mod request;
 pub mod route;
 pub mod signed;
 pub mod terms;
 
 pub use decide::decide;
 pub use decision::Decision;
+pub use request::DecisionRequest;

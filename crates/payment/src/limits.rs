@@ -1,1 +1,271 @@
 //! What the operator permits to be paid, and what a caller tightens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, U256};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::asset::{Asset, AssetId};
+use crate::network::Network;
+
+/// Longest time that an authorisation may ever be valid for, in seconds.
+pub const MAX_TIMEOUT_SECONDS: u64 = 300;
+
+/// Most networks of the limits. For each of them an address record is read, with the records of the walk.
+pub const MAX_NETWORKS: usize = 32;
+
+/// What may be paid. The default permits nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Networks that are permitted.
+    pub networks: BTreeSet<Network>,
+    /// Whether a network must stand in the agent's card too.
+    pub source: NetworkSource,
+    /// Schemes that are permitted.
+    pub schemes: BTreeSet<Scheme>,
+    /// Longest time that an authorisation may be valid for, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
+    pub max_timeout_seconds: u64,
+    /// Assets that are permitted.
+    #[serde(serialize_with = "listed")]
+    pub assets: BTreeMap<AssetId, AssetLimit>,
+}
+
+/// Where a network must stand for a payment on it to be permitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkSource {
+    /// In the agent's card and in the limits.
+    #[default]
+    Card,
+    /// In the limits: published cards list chain 1 alone, whatever their sellers take.
+    Limits,
+}
+
+/// A scheme that states a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// Exactly the amount that is stated.
+    Exact,
+}
+
+/// The limit for one asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AssetLimit {
+    /// The asset's EIP-712 domain and unit.
+    #[serde(flatten)]
+    pub asset: Asset,
+    /// Most atomic units of one payment; `None` permits none.
+    #[serde(serialize_with = "decimal")]
+    pub max_amount: Option<U256>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            networks: BTreeSet::new(),
+            source: NetworkSource::default(),
+            schemes: BTreeSet::from([Scheme::Exact]),
+            max_timeout_seconds: MAX_TIMEOUT_SECONDS,
+            assets: BTreeMap::new(),
+        }
+    }
+}
+
+impl Limits {
+    /// These limits, tightened: nothing that `caller` says permits more.
+    #[must_use]
+    pub fn tightened(&self, caller: &CallerLimits) -> Self {
+        let mut limits = self.clone();
+        if let Some(networks) = &caller.networks {
+            limits.networks.retain(|network| networks.contains(network));
+        }
+        if let Some(schemes) = &caller.schemes {
+            limits.schemes.retain(|scheme| schemes.iter().any(|named| named == scheme.as_str()));
+        }
+        if let Some(seconds) = caller.max_timeout_seconds {
+            limits.max_timeout_seconds = limits.max_timeout_seconds.min(seconds);
+        }
+        if let Some(assets) = &caller.assets {
+            limits.assets.retain(|id, _| assets.get(&id.network).is_some_and(|named| named.contains(&id.address)));
+        }
+        for (id, limit) in &mut limits.assets {
+            let of_asset = caller.assets.as_ref().and_then(|assets| assets.get(&id.network)?.amount(&id.address));
+            let tightest = caller.max_amount.into_iter().chain(of_asset).map(|Atomic(amount)| amount).min();
+            // An asset without the operator's limit stays without one: a caller permits nothing.
+            limit.max_amount = limit.max_amount.map(|most| tightest.map_or(most, |amount| most.min(amount)));
+        }
+        limits
+    }
+}
+
+impl Limits {
+    /// Whether the operator has said nothing of what may be paid.
+    pub fn is_unset(&self) -> bool {
+        self.networks.is_empty() && self.assets.is_empty()
+    }
+}
+
+impl Scheme {
+    /// As terms write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+        }
+    }
+}
+
+/// What a caller tightens. What is not named stays as the operator has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallerLimits {
+    /// Networks that remain permitted.
+    pub networks: Option<BTreeSet<Network>>,
+    /// Schemes that remain permitted.
+    pub schemes: Option<Vec<String>>,
+    /// Longest time, in seconds.
+    #[serde(alias = "maxTimeoutSeconds")]
+    pub max_timeout_seconds: Option<u64>,
+    /// Most atomic units, of every asset.
+    #[serde(alias = "maxAmount")]
+    pub max_amount: Option<Atomic>,
+    /// Assets that remain permitted, by network.
+    pub assets: Option<BTreeMap<Network, CallerAssets>>,
+}
+
+/// Assets of one network, as a caller names them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum CallerAssets {
+    /// Contracts.
+    Listed(BTreeSet<Address>),
+    /// Contracts, each with the most atomic units.
+    Limited(BTreeMap<Address, Atomic>),
+}
+
+impl CallerAssets {
+    fn contains(&self, address: &Address) -> bool {
+        match self {
+            Self::Listed(listed) => listed.contains(address),
+            Self::Limited(limited) => limited.contains_key(address),
+        }
+    }
+
+    fn amount(&self, address: &Address) -> Option<Atomic> {
+        match self {
+            Self::Listed(_) => None,
+            Self::Limited(limited) => limited.get(address).copied(),
+        }
+    }
+}
+
+/// A number of atomic units: in JSON a text, `0|[1-9][0-9]*`, below 2^256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atomic(pub U256);
+
+/// A text is no number of atomic units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a whole number of atomic units, in decimal digits without leading zeros, below 2^256")]
+pub struct NotAtomic;
+
+/// Digits of 2^256 - 1.
+const MAX_DIGITS: usize = 78;
+
+impl std::str::FromStr for Atomic {
+    type Err = NotAtomic;
+
+    fn from_str(text: &str) -> Result<Self, NotAtomic> {
+        let digits = (1..=MAX_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let shortest = text == "0" || !text.starts_with('0');
+        if !digits || (!shortest && !clresolve_core::mutant!("amounts-with-leading-zeros")) {
+            return Err(NotAtomic);
+        }
+        U256::from_str_radix(text, 10).map(Self).map_err(|_| NotAtomic)
+    }
+}
+
+impl<'de> Deserialize<'de> for Atomic {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+fn decimal<S: Serializer>(amount: &Option<U256>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&amount.unwrap_or_default())
+}
+
+/// JSON has no keys with two parts.
+fn listed<S: Serializer>(assets: &BTreeMap<AssetId, AssetLimit>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(assets)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::address;
+    use serde_json::json;
+
+    use super::*;
+
+    const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+
+    fn network() -> Network {
+        "eip155:84532".parse().unwrap()
+    }
+
+    fn limits() -> Limits {
+        let id = AssetId { network: network(), address: USDC };
+        let asset = Asset::known(&id).unwrap();
+        let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
+        Limits { networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+    }
+
+    fn tightened(caller: serde_json::Value) -> Limits {
+        limits().tightened(&serde_json::from_value(caller).unwrap())
+    }
+
+    fn amount(limits: &Limits) -> Option<u64> {
+        limits.assets.values().next().and_then(|limit| u64::try_from(limit.max_amount?).ok())
+    }
+
+    #[test]
+    fn a_caller_tightens_and_never_loosens() {
+        assert_eq!(tightened(json!({})), limits());
+        assert_eq!(amount(&tightened(json!({"max_amount": "10000"}))), Some(10_000));
+        assert_eq!(amount(&tightened(json!({"maxAmount": "90000"}))), Some(50_000));
+        let of_asset = |amount: &str| json!({"assets": {"eip155:84532": {USDC.to_string(): amount}}});
+        assert_eq!(amount(&tightened(of_asset("7"))), Some(7));
+        assert_eq!(amount(&tightened(of_asset("70000"))), Some(50_000));
+        assert_eq!(amount(&tightened(json!({"assets": {"eip155:84532": [USDC]}}))), Some(50_000));
+        assert_eq!(amount(&tightened(json!({"assets": {"eip155:1": [USDC]}}))), None);
+        assert_eq!(tightened(json!({"networks": ["eip155:1"]})).networks, BTreeSet::new());
+        assert_eq!(tightened(json!({"schemes": ["upto"]})).schemes, BTreeSet::new());
+        assert_eq!(tightened(json!({"max_timeout_seconds": 60})).max_timeout_seconds, 60);
+        assert_eq!(tightened(json!({"max_timeout_seconds": 9000})).max_timeout_seconds, MAX_TIMEOUT_SECONDS);
+    }
+
+    #[test]
+    fn an_asset_without_the_operators_limit_gets_none_from_a_caller() {
+        let mut limits = limits();
+        limits.assets.values_mut().for_each(|limit| limit.max_amount = None);
+        let caller: CallerLimits = serde_json::from_value(json!({"max_amount": "5"})).unwrap();
+        assert_eq!(amount(&limits.tightened(&caller)), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_misspelt_is_refused() {
+        for text in [
+            r#"{"amount": "5"}"#,
+            r#"{"max_amount": 5}"#,
+            r#"{"max_amount": "05"}"#,
+            r#"{"max_amount": ""}"#,
+            r#"{"max_amount": "0x5"}"#,
+            r#"{"networks": ["base"]}"#,
+            r#"{"assets": {"eip155:1": ["USDC"]}}"#,
+        ] {
+            assert!(serde_json::from_str::<CallerLimits>(text).is_err(), "{text}");
+        }
+        let most = U256::MAX.to_string();
+        assert_eq!(most.parse(), Ok(Atomic(U256::MAX)));
+        assert_eq!(format!("{}6", &most[..most.len() - 1]).parse::<Atomic>(), Err(NotAtomic));
+    }
+}

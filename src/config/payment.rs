@@ -1,0 +1,353 @@
+//! `[limits]`, `[routes]` and `[payees]`: what may be paid, where agents are called, and whom the operator knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use clresolve_core::payment::CoinType;
+use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::limits::{AssetLimit, Atomic, Limits, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkSource, Scheme};
+use clresolve_payment::network::Network;
+use clresolve_payment::route::Route;
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use super::keys::{One, table};
+use super::value::Time;
+use crate::name::EnsName;
+
+table! {
+    /// What may be paid. By default nothing.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config LimitsConfig;
+    /// `[limits]`, as one source names its keys.
+    layer LimitsLayer;
+
+    /// Which networks are permitted.
+    networks: Networks = Networks::Card;
+    /// Schemes that are permitted.
+    schemes: Vec<Scheme> = vec![Scheme::Exact];
+    /// Longest time that an authorisation may be valid for; at most 300 s.
+    max_timeout: Duration = Duration::from_secs(MAX_TIMEOUT_SECONDS), [with = "One::<Time>"];
+    /// Assets that are permitted.
+    assets: Vec<AssetConfig> = Vec::new();
+}
+
+/// Which networks are permitted: always those of the assets of the limits, and beside that…
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Networks {
+    /// …those that the agent's card lists.
+    #[default]
+    #[serde(with = "card")]
+    Card,
+    /// …nothing more: published cards list chain 1 alone.
+    #[serde(with = "limits")]
+    Limits,
+    /// …those that the agent's card and this list name.
+    Listed(BTreeSet<Network>),
+}
+
+/// The written form of a variant without data.
+macro_rules! word {
+    ($name:ident) => {
+        mod $name {
+            pub(super) fn serialize<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(stringify!($name))
+            }
+
+            pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                let expected = "expected \"card\", \"limits\" or a list of networks such as eip155:8453";
+                if text == stringify!($name) { Ok(()) } else { Err(serde::de::Error::custom(expected)) }
+            }
+        }
+    };
+}
+
+word!(card);
+word!(limits);
+
+/// An asset of the limits: what its contract is, and most of it that one payment may move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct AssetConfig {
+    /// The network.
+    pub network: Network,
+    /// The contract.
+    pub address: Address,
+    /// Most atomic units of one payment; without it none is permitted.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "atomic")]
+    pub max_amount: Option<Atomic>,
+    /// `name` of its EIP-712 domain; needed where the built-in table does not have the asset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `version` of its EIP-712 domain; needed where the built-in table does not have the asset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Decimals of its unit; for display alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimals: Option<u8>,
+    /// What people call the unit; for display alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+}
+
+mod atomic {
+    use clresolve_payment::limits::Atomic;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the form that serde calls")]
+    pub(super) fn serialize<S: Serializer>(amount: &Option<Atomic>, serializer: S) -> Result<S::Ok, S::Error> {
+        match amount {
+            Some(Atomic(amount)) => serializer.collect_str(amount),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Atomic>, D::Error> {
+        Atomic::deserialize(deserializer).map(Some)
+    }
+}
+
+impl AssetConfig {
+    /// An asset that the built-in table does not have.
+    pub fn new(id: AssetId, max_amount: Atomic, asset: Asset) -> Self {
+        Self {
+            network: id.network,
+            address: id.address,
+            max_amount: Some(max_amount),
+            name: Some(asset.name.into_owned()),
+            version: Some(asset.version.into_owned()),
+            decimals: Some(asset.decimals),
+            symbol: Some(asset.symbol.into_owned()),
+        }
+    }
+
+    fn id(&self) -> AssetId {
+        AssetId { network: self.network.clone(), address: self.address }
+    }
+
+    /// The asset, by the built-in table and by what is said here.
+    fn asset(&self) -> Option<Asset> {
+        let known = Asset::known(&self.id());
+        let text = |said: &Option<String>, known: Option<std::borrow::Cow<'static, str>>| {
+            said.clone().map(Into::into).or(known)
+        };
+        Some(Asset {
+            name: text(&self.name, known.as_ref().map(|asset| asset.name.clone()))?,
+            version: text(&self.version, known.as_ref().map(|asset| asset.version.clone()))?,
+            decimals: self.decimals.or_else(|| known.as_ref().map(|asset| asset.decimals)).unwrap_or_default(),
+            symbol: text(&self.symbol, known.map(|asset| asset.symbol)).unwrap_or_else(|| "units".into()),
+        })
+    }
+}
+
+impl LimitsConfig {
+    /// What may be paid.
+    pub fn limits(&self) -> Limits {
+        let of_assets = self.assets.iter().map(|asset| asset.network.clone());
+        let (source, networks) = match &self.networks {
+            Networks::Card => (NetworkSource::Card, of_assets.collect()),
+            Networks::Limits => (NetworkSource::Limits, of_assets.collect()),
+            Networks::Listed(listed) => (NetworkSource::Card, listed.clone()),
+        };
+        let limit = |config: &AssetConfig| {
+            let max_amount = config.max_amount.map(|Atomic(amount)| amount);
+            Some((config.id(), AssetLimit { asset: config.asset()?, max_amount }))
+        };
+        Limits {
+            networks,
+            source,
+            schemes: self.schemes.iter().copied().collect(),
+            max_timeout_seconds: self.max_timeout.as_secs(),
+            assets: self.assets.iter().filter_map(limit).collect(),
+        }
+    }
+
+    /// The coin types of the networks that are permitted.
+    pub fn coins(&self) -> BTreeSet<CoinType> {
+        self.limits().networks.iter().filter_map(|network| CoinType::of_chain(network.chain_id()?)).collect()
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |detail: String| Err(ConfigError::Conflict { key: "limits".to_owned(), detail });
+        if self.max_timeout.as_secs() > MAX_TIMEOUT_SECONDS || self.max_timeout.subsec_nanos() != 0 {
+            return wrong(format!("max-timeout is a whole number of seconds, at most {MAX_TIMEOUT_SECONDS}"));
+        }
+        let networks = self.limits().networks;
+        if let Some(other) = networks.iter().find(|network| network.chain_id().and_then(CoinType::of_chain).is_none()) {
+            return wrong(format!("{other} is no EVM chain with a coin type (ENSIP-11)"));
+        }
+        if networks.len() > MAX_NETWORKS {
+            return wrong(format!("at most {MAX_NETWORKS} networks"));
+        }
+        if let Some(unknown) = self.assets.iter().find(|asset| asset.asset().is_none()) {
+            let AssetConfig { network, address, .. } = unknown;
+            return wrong(format!(
+                "{address} on {network} is not in the built-in table: set its name and version (EIP-712)"
+            ));
+        }
+        let ids: BTreeSet<_> = self.assets.iter().map(AssetConfig::id).collect();
+        if ids.len() < self.assets.len() {
+            return wrong("an asset stands twice".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// `[routes]`: the https URL of an agent (`NAME`), or of one of its verbs (`NAME/VERB`).
+pub type Routes = BTreeMap<String, String>;
+
+/// `[payees]`: accounts (CAIP-10) that the operator knows to be an agent's, by name.
+pub type KnownPayees = BTreeMap<String, Vec<Account>>;
+
+/// An account on an EVM chain, as CAIP-10 writes it: `eip155:8453:0x…`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The network.
+    pub network: Network,
+    /// The address.
+    pub address: Address,
+}
+
+impl FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected =
+            || "expected an account such as eip155:8453:0x… (CAIP-10), in mixed case with a valid checksum".to_owned();
+        let (network, address) = text.rsplit_once(':').ok_or_else(expected)?;
+        let network: Network = network.parse().map_err(|_| expected())?;
+        network.chain_id().ok_or_else(expected)?;
+        let digits = address.strip_prefix("0x").filter(|digits| digits.len() == 40).ok_or_else(expected)?;
+        let address: Address = digits.parse().map_err(|_| expected())?;
+        let has_case = digits.bytes().any(|b| b.is_ascii_lowercase()) && digits.bytes().any(|b| b.is_ascii_uppercase());
+        if has_case && address.to_checksum(None)[2..] != *digits {
+            return Err(expected());
+        }
+        Ok(Self { network, address })
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.network, self.address)
+    }
+}
+
+impl Serialize for Account {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Account {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Checks routes and payees: names in normal form, URLs that can be asked.
+pub(super) fn check(routes: &Routes, payees: &KnownPayees) -> Result<(), ConfigError> {
+    let wrong = |key: String, detail: &str| Err(ConfigError::Conflict { key, detail: detail.to_owned() });
+    for (agent, url) in routes {
+        let name = agent.split_once('/').map_or(agent.as_str(), |(name, _)| name);
+        if !is_normal(name) {
+            return wrong(format!("routes.{agent}"), "expected NAME or NAME/VERB, the name in normal form");
+        }
+        if Route::configured(url).is_none() {
+            return wrong(format!("routes.{agent}"), "expected an https URL; http is for this machine alone");
+        }
+    }
+    match payees.keys().find(|name| !is_normal(name)) {
+        Some(name) => wrong(format!("payees.{name}"), "expected a name in normal form"),
+        None => Ok(()),
+    }
+}
+
+fn is_normal(name: &str) -> bool {
+    EnsName::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Layer};
+
+    fn read(text: &str) -> Result<Config, String> {
+        let layer = Layer::from_toml(text, "f.toml").map_err(|error| error.to_string())?;
+        Config::default().with([layer]).map_err(|error| error.to_string())
+    }
+
+    const FULL: &str = r#"
+[limits]
+networks = "limits"
+schemes = ["exact"]
+max-timeout = "1m"
+
+[[limits.assets]]
+network = "eip155:8453"
+address = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+max-amount = "50000"
+
+[[limits.assets]]
+network = "eip155:31337"
+address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+max-amount = "1"
+name = "Test Dollar"
+version = "1"
+decimals = 6
+symbol = "TUSD"
+
+[routes]
+"summarizeagent.eth" = "https://api.example/summarize/v1"
+"summarizeagent.eth/summarize" = "http://127.0.0.1:8080/summarize"
+
+[payees]
+"summarizeagent.eth" = ["eip155:8453:0x70997970C51812dc3A010C7d01b50e0d17dc79C8"]
+"#;
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let config = read(FULL).unwrap();
+        assert_eq!(config.limits.limits().networks.len(), 2);
+        assert_eq!(config.limits.coins().len(), 2);
+        assert_eq!(config.limits.limits().max_timeout_seconds, 60);
+        assert_eq!((config.routes.len(), config.payees.len()), (2, 1));
+        let written = Layer::of(&config);
+        assert_eq!(Config::default().with([written.clone()]).unwrap(), config);
+        let text = toml::to_string(&written).unwrap();
+        assert_eq!(Config::default().with([Layer::from_toml(&text, "g.toml").unwrap()]).unwrap(), config, "{text}");
+    }
+
+    #[test]
+    fn nothing_is_permitted_by_default() {
+        let limits = Config::default().limits.limits();
+        assert!(limits.assets.is_empty() && limits.is_unset());
+        assert!(Config::default().limits.coins().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for text in [
+            "[limits]\nnetworks = \"all\"",
+            "[limits]\nnetworks = [\"base\"]",
+            "[limits]\nnetworks = [\"solana:x\"]",
+            "[limits]\nmax-timeout = \"301s\"",
+            "[limits]\nmax-timeout = \"1500ms\"",
+            "[limits]\nschemes = [\"upto\"]",
+            "[[limits.assets]]\nnetwork = \"eip155:1\"\naddress = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n",
+            "[[limits.assets]]\nnetwork = \"eip155:1\"\naddress = \"USDC\"\n",
+            "[[limits.assets]]\nnetwork = \"eip155:8453\"\naddress = \"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913\"\nmax-amount = 5\n",
+            "[routes]\n\"A.eth\" = \"https://a.example\"",
+            "[routes]\n\"a.eth\" = \"http://a.example\"",
+            "[payees]\n\"a.eth\" = [\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]",
+            "[payees]\n\"a.eth\" = [\"eip155:1:0x70997970c51812dc3A010C7d01b50e0d17dc79C8\"]",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}
