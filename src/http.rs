@@ -18,6 +18,7 @@ mod client_limits;
 mod connection;
 mod connection_set;
 mod counters;
+mod decisions;
 mod discover;
 mod face;
 mod fallback;

@@ -66,6 +66,7 @@ pub use clresolve_bundle as bundle;
 #[cfg(feature = "cards")]
 pub use clresolve_cards as cards;
 pub use clresolve_core::reason;
+pub use clresolve_payment as payment;
 
 /// A verdict, whom it is to be trusted by, and the policy of a gate.
 pub mod verdict {

@@ -10,6 +10,7 @@ mod continuity;
 #[cfg(not(feature = "memory"))]
 #[path = "resolve/continuity/absent.rs"]
 mod continuity;
+mod decide;
 #[cfg(feature = "cli")]
 pub mod doctor;
 mod export;
@@ -18,6 +19,7 @@ mod question;
 #[cfg(feature = "cards")]
 mod roots;
 mod setup;
+mod signer;
 mod sources;
 mod walk;
 

@@ -47,6 +47,7 @@ const HTTP_CONNECTIONS_EVICTED: &str = "clresolve_http_connections_evicted_total
 const LOG_LINES_DROPPED: &str = "clresolve_log_lines_dropped_total";
 const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
 const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
+const PAYMENT_DECISIONS: &str = "clresolve_payment_decisions_total";
 const VERDICTS: &str = "clresolve_verdicts_total";
 const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
 const CACHE_HITS: &str = "clresolve_cache_hits_total";
@@ -55,7 +56,7 @@ const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 
 /// Every family.
-pub const FAMILIES: [Family; 17] = [
+pub const FAMILIES: [Family; 18] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -84,6 +85,11 @@ pub const FAMILIES: [Family; 17] = [
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
+    Family {
+        name: PAYMENT_DECISIONS,
+        kind: Kind::Counter,
+        help: "Decisions about payments: allow, deny or undecided.",
+    },
     Family { name: VERDICTS, kind: Kind::Counter, help: "Verdicts of runs, by state." },
     Family { name: RUNS_IN_FLIGHT, kind: Kind::Gauge, help: "Runs under way." },
     Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool." },
@@ -175,6 +181,11 @@ pub fn log_line_dropped() {
 /// The counter of the gate's decisions: `allow`, or the code of the objection.
 pub fn gate_decisions(code: &'static str) -> Counter {
     counter!(GATE_DECISIONS, "code" => code)
+}
+
+/// A decision about a payment was made.
+pub fn payment_decision(outcome: &'static str) {
+    counter!(PAYMENT_DECISIONS, "decision" => outcome).increment(1);
 }
 
 /// A gateway sent a wrong block.

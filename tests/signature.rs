@@ -649,7 +649,7 @@ fn records_hold_an_ed25519_key_in_base64() {
     let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
     assert!(Root::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(), "as runtime.commandlayer.eth has it");
     for bad in ["", X, "ed25519:", "ed25519:AA==", "Ed25519:AA", "secp256k1:AA", "ed25519: AA"] {
-        assert_eq!(Root::from_record(&name, bad, None).err(), Some(RootError::Record), "{bad}");
+        assert_eq!(Root::from_record(&name, bad, None).err(), Some(RootError::Keys(KeyError::NotRecord)), "{bad}");
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
     assert_eq!(Root::from_record(&name, &weak, None).err(), Some(RootError::Keys(KeyError::Weak)));

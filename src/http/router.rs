@@ -6,7 +6,7 @@ use axum::Router;
 use axum::routing::{any, get, post};
 
 use super::state::AppState;
-use super::{agents, cards, discover, fallback, gate, keys, lint, metrics, registries, system_cards, verdicts};
+use super::{agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, registries, system_cards, verdicts};
 
 /// The routes that the configuration switches on, before those that are always there.
 pub(super) fn router(state: Arc<AppState>) -> Router {
@@ -40,6 +40,8 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/v1/cards/", get(cards::one))
         .route("/v1/cards/{name}", get(cards::one))
         .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))
+        .route("/v1/decisions", post(decisions::decide))
+        .route("/v1/decisions/signed", post(decisions::signed))
         .route("/v1/lint", post(lint::card))
         .route("/v1/reasons", get(registries::reasons))
         .route("/v1/profiles", get(registries::profiles))

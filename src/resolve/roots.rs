@@ -4,13 +4,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::content::Content;
+use super::signer::{SignerError, SignerRecords};
 use super::walk::Walker;
-use crate::chain::{Answer, Reading};
-use crate::check::records::{chain_error, unsettled};
 use crate::evidence::Source;
 use crate::name::EnsName;
 use crate::reason::{Code, Reason};
-use crate::records::{Key, Record};
+use crate::records::Key;
 use crate::signature::{DidWeb, Root, RootError};
 
 /// Where a verifier lets keys come from, where they must be fetched.
@@ -55,36 +54,16 @@ async fn document(
 
 async fn record(walker: &Walker, name: &EnsName, limit: Duration) -> Root {
     let label = name.as_str();
-    let block = walker.config.chain.block;
-    let reading = match tokio::time::timeout(limit, walker.chain.read_keys(name, block, &Key::SIGNER)).await {
-        Ok(Ok(reading)) => reading,
-        Ok(Err(error)) => return unavailable(label, chain_error(&error).observed.unwrap_or_default()),
-        Err(_) => return unavailable(label, "no answer in time"),
-    };
-    match unsettled(&reading, block, walker.now()).first() {
-        Some(reason) => unavailable(label, format_args!("{}: {}", reason.code, reason.message)),
-        None => of_reading(name, &reading),
+    match SignerRecords::read(walker, name, limit).await.and_then(|records| root(name, &records)) {
+        Ok(root) => root,
+        Err(error @ SignerError::Unavailable(_)) => unavailable(label, error),
+        Err(error) => unusable(label, error),
     }
 }
 
-fn of_reading(name: &EnsName, reading: &Reading) -> Root {
-    let label = name.as_str();
-    let found = match &reading.answer {
-        Answer::Records(found) => found,
-        Answer::Unregistered => return unusable(label, "the name is not registered"),
-        Answer::NoResolver(_) => return unusable(label, "the name has no resolver"),
-    };
-    let key = match found.records.get(Key::SigPub) {
-        Record::Text(text) => text,
-        Record::Absent => return unusable(label, "cl.sig.pub is not set"),
-        Record::NotUtf8(_) => return unusable(label, "cl.sig.pub is not UTF-8"),
-    };
-    let key_id = match found.records.get(Key::SigKid) {
-        Record::Text(text) => Some(text.as_str()),
-        Record::Absent => None,
-        Record::NotUtf8(_) => return unusable(label, "cl.sig.kid is not UTF-8"),
-    };
-    Root::or_unusable(Root::from_record(name, key, key_id), label)
+fn root(name: &EnsName, records: &SignerRecords) -> Result<Root, SignerError> {
+    let root = Root::from_record(name, records.public_key()?, records.text(Key::SigKid)?);
+    Ok(Root::or_unusable(root, name.as_str()))
 }
 
 fn unusable(label: &str, why: impl Display) -> Root {

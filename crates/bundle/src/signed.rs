@@ -70,19 +70,15 @@ impl Signer {
     /// # Errors
     /// When such a verdict is not signed; see [`SignError`].
     pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
-        let verdict = resolution.verdict();
-        let anchor = verdict.anchor.as_ref();
-        if anchor.is_some_and(|anchor| anchor.world == SANDBOX) && !clresolve_core::mutant!("sandbox-is-signed") {
-            return Err(SignError::Sandbox);
-        }
-        if anchor.is_some_and(|anchor| anchor.block.tag.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(SignError::NumberedBlock);
-        }
-        let iat = now.as_second();
-        let exp = fresh_until(verdict).filter(|exp| iat < *exp).ok_or(SignError::NotFresh)?;
-        let claims = Claims { iss: &self.issuer, iat, exp, verdict };
+        let (iat, exp) = lifetime(resolution, now)?;
+        let claims = Claims { iss: &self.issuer, iat, exp, verdict: resolution.verdict() };
         let payload = serde_json::to_vec(&claims).expect("a verdict has a JSON form: its keys are strings");
         Ok(self.key.sign_compact(TYPE, &payload))
+    }
+
+    /// In whose name it signs.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     /// The key that signs.
@@ -105,6 +101,24 @@ impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer").field("issuer", &self.issuer).field("key", &self.key).finish_non_exhaustive()
     }
+}
+
+/// `iat` and `exp` of what is signed about the verdict of a live run, in seconds since 1970.
+///
+/// # Errors
+/// When nothing is signed about such a verdict.
+pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), SignError> {
+    let verdict = resolution.verdict();
+    let anchor = verdict.anchor.as_ref();
+    if anchor.is_some_and(|anchor| anchor.world == SANDBOX) && !clresolve_core::mutant!("sandbox-is-signed") {
+        return Err(SignError::Sandbox);
+    }
+    if anchor.is_some_and(|anchor| anchor.block.tag.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Err(SignError::NumberedBlock);
+    }
+    let iat = now.as_second();
+    let exp = fresh_until(verdict).filter(|exp| iat < *exp).ok_or(SignError::NotFresh)?;
+    Ok((iat, exp))
 }
 
 /// Why a verdict is not signed.

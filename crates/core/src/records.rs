@@ -44,6 +44,10 @@ pub enum Key {
     SigPub,
     /// `cl.sig.kid`: what signatures call that key. Not part of the walk.
     SigKid,
+    /// `cl.sig.canonical`: how documents are put into canonical form before they are signed. Not part of the walk.
+    SigCanonical,
+    /// `cl.receipt.signer`: the name whose key signs an agent's receipts and offers. Not part of the walk.
+    ReceiptSigner,
 }
 
 impl Key {
@@ -71,8 +75,8 @@ impl Key {
     pub const CARD: [Self; 6] =
         [Self::Entry, Self::Agentcard, Self::CidAgentcard, Self::MirrorIpfs, Self::Checksum, Self::Owner];
 
-    /// The keys that say what a name signs documents with.
-    pub const SIGNER: [Self; 2] = [Self::SigPub, Self::SigKid];
+    /// The keys that say what a name signs documents with, and who signs for it.
+    pub const SIGNER: [Self; 4] = [Self::SigPub, Self::SigKid, Self::SigCanonical, Self::ReceiptSigner];
 
     /// The key as it stands in the resolver.
     pub const fn as_str(self) -> &'static str {
@@ -95,6 +99,8 @@ impl Key {
             Self::ChecksumSchemaReceipt => "cl.checksum.schema.receipt",
             Self::SigPub => "cl.sig.pub",
             Self::SigKid => "cl.sig.kid",
+            Self::SigCanonical => "cl.sig.canonical",
+            Self::ReceiptSigner => "cl.receipt.signer",
         }
     }
 

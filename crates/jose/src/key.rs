@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _};
 use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
@@ -19,6 +20,9 @@ pub const ALGORITHM: &str = "EdDSA";
 
 /// Most keys of a set: the one that signs, the next, and those before it.
 pub const MAX_KEYS: usize = 64;
+
+/// What a record with a public key begins with.
+const RECORD_PREFIX: &str = "ed25519:";
 
 /// Bytes of a public key.
 const KEY_BYTES: usize = 32;
@@ -107,6 +111,18 @@ impl PublicKey {
     /// then anyone can make signatures that verify.
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
+    }
+
+    /// Reads the value of the record `cl.sig.pub`: `ed25519:` and the key's 32 bytes in base64, of any usual alphabet.
+    ///
+    /// # Errors
+    /// [`KeyError::NotRecord`], or [`KeyError::Weak`].
+    pub fn from_record(value: &str) -> Result<Self, KeyError> {
+        let encoded = value.strip_prefix(RECORD_PREFIX).ok_or(KeyError::NotRecord)?;
+        let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
+        let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
+        let bytes: [u8; KEY_BYTES] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(KeyError::NotRecord)?;
+        Self::from_bytes(&bytes)
     }
 
     fn of(key: VerifyingKey) -> Result<Self, KeyError> {
@@ -252,6 +268,9 @@ pub enum KeyError {
         /// What is wrong.
         detail: String,
     },
+    /// Not in the form of a `cl.sig.pub` record.
+    #[error("expected ed25519: and 32 bytes in base64")]
+    NotRecord,
     /// Not a private Ed25519 key.
     #[error(
         "expected an Ed25519 key as PKCS#8 in PEM, as `clresolve signature key new` or `openssl genpkey -algorithm ed25519` write it"

@@ -150,6 +150,15 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Undecided => "undecided",
+        }
+    }
+
     /// The same, unless nothing stood to be decided about: what holds no terms is never allowed.
     pub(crate) fn without_terms(self) -> Self {
         if self == Self::Allow { Self::Undecided } else { self }
@@ -173,10 +182,6 @@ impl Decision {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Undecided => "undecided",
-        })
+        f.write_str(self.as_str())
     }
 }

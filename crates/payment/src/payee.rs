@@ -20,8 +20,8 @@ pub struct Payees {
     pub record: Claim,
     /// The wallet of the name's ERC-8004 registration on the network.
     pub registration: Claim,
-    /// Keys that the name publishes, with which offers are signed. `None`: they could not be read.
-    pub signers: Option<SignerKeys>,
+    /// Keys that the name publishes, with which offers are signed.
+    pub signers: SignerKeys,
 }
 
 /// What one source says about the payee.
@@ -81,8 +81,7 @@ impl Payees {
             return Ok(Proven { by, until: None });
         }
         let mut objections = Vec::new();
-        let keys = self.signers.clone().unwrap_or_default();
-        match offer::proves(offers, price, url, &keys, now) {
+        match offer::proves(offers, price, url, &self.signers, now) {
             Some(Ok(offered)) => return Ok(Proven { by: ProvenBy::Offer, until: offered.valid_until }),
             Some(Err(reason)) => objections.push(*reason),
             None => {}

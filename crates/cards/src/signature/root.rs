@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD as BASE64URL};
 use serde_json::Value;
 
 use super::key::PublicKey;
@@ -18,9 +16,6 @@ pub const MAX_ROOTS: usize = 8;
 
 /// Longest DID, in bytes: its URL stays below the limit on URLs.
 const MAX_DID_BYTES: usize = 1024;
-
-/// What a `cl.sig.pub` record begins with.
-const RECORD_PREFIX: &str = "ed25519:";
 
 /// The roots that a verifier trusts.
 #[derive(Clone, Debug, Default)]
@@ -107,11 +102,7 @@ impl Root {
     /// # Errors
     /// If the record has another form, or its key is weak.
     pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, RootError> {
-        let encoded = public_key.strip_prefix(RECORD_PREFIX).ok_or(RootError::Record)?;
-        let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
-        let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
-        let bytes: [u8; 32] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(RootError::Record)?;
-        let key = clresolve_jose::PublicKey::from_bytes(&bytes)?;
+        let key = clresolve_jose::PublicKey::from_record(public_key)?;
         let names = key_id.map(str::to_owned).into_iter().collect();
         Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
     }
@@ -242,9 +233,6 @@ pub enum RootError {
     /// The document's `id` is not the DID.
     #[error("the document belongs to another DID")]
     OtherDid,
-    /// Not in the form of a `cl.sig.pub` record.
-    #[error("expected ed25519: and 32 bytes in base64")]
-    Record,
     /// More than [`MAX_ROOTS`].
     #[error("at most {MAX_ROOTS} roots can be named")]
     TooMany,

@@ -1,0 +1,105 @@
+//! `POST /v1/decisions` and `POST /v1/decisions/signed`: may this payment be made; is what was signed what was decided.
+//!
+//! What a seller sent, however broken, gets a decision that aborts. A problem is the answer to what is no request.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
+use axum::http::HeaderValue;
+use axum::response::Response;
+use clresolve_payment::request::MAX_REQUEST_BYTES;
+use clresolve_payment::{Decision, DecisionRequest};
+
+use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::in_force::InForce;
+use super::log::LogEntry;
+use super::negotiate::Form;
+use super::problem;
+use super::state::AppState;
+use crate::reason::Refusal;
+use crate::resolve::{Question, Resolution};
+use crate::sign;
+
+/// `POST /v1/decisions`
+pub(super) async fn decide(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, &in_force, client, request, Asked::BeforeSigning).await.unwrap_or_else(RequestError::into_response)
+}
+
+/// `POST /v1/decisions/signed`
+pub(super) async fn signed(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, &in_force, client, request, Asked::BeforeSending).await.unwrap_or_else(RequestError::into_response)
+}
+
+/// When a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// Before it signs a payment.
+    BeforeSigning,
+    /// Before it sends one, with the payment header.
+    BeforeSending,
+}
+
+async fn answered(
+    state: &AppState,
+    in_force: &InForce,
+    client: Client,
+    request: Request,
+    asked: Asked,
+) -> Result<Response, RequestError> {
+    let form = Form::asked(request.headers());
+    let permit = state.documents.take(client)?;
+    let bytes = body::json(request, MAX_REQUEST_BYTES, state.http.read_timeout).await?;
+    let request = DecisionRequest::from_json(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+    match (asked, &request.header) {
+        (Asked::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
+        (Asked::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
+        _ => {}
+    }
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    let answered = state.admission.ask(client, Question::new(&request.name)).await?;
+    // A policy that was tightened while the question was open holds for its answer.
+    let state = in_force.state();
+    let decision = state.resolver.decide_on(&answered.resolution, &request).await;
+    drop(permit);
+    Ok(written(&state, &decision, &answered.resolution, form))
+}
+
+fn written(state: &AppState, decision: &Decision, resolution: &Resolution, form: Form) -> Response {
+    let plain = || (serde_json::to_vec(decision).unwrap_or_default(), "application/json");
+    let signed = || signature(state, decision, resolution);
+    let (body, media) = match (form, (form != Form::Plain).then(signed)) {
+        (_, Some(Ok(jws))) => (jws.into_bytes(), sign::MEDIA_TYPE),
+        (Form::Signed, Some(Err(detail))) => {
+            return problem::refused(Refusal::NotAcceptable, Some(detail.into()));
+        }
+        _ => plain(),
+    };
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(VARY, HeaderValue::from_static("accept"));
+    response.extensions_mut().insert(LogEntry::of_verdict(resolution.verdict()));
+    response
+}
+
+fn signature(state: &AppState, decision: &Decision, resolution: &Resolution) -> Result<String, String> {
+    let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
+    let signer = signatures.signer();
+    sign::sign_decision(signer, decision, resolution, state.resolver.now()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,189 @@
+//! Decisions about payments: what the pure decision needs is gathered here.
+//!
+//! A question that address records, the configuration and the name's own endpoints settle costs no request beside those
+//! of the verdict. Keys for offers are read where an offer could decide.
+
+use std::collections::BTreeMap;
+
+use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::limits::Limits;
+use clresolve_payment::network::Network;
+use clresolve_payment::payee::{Claim, ClaimSource, Payees};
+use clresolve_payment::route::Route;
+use clresolve_payment::terms::Terms;
+use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_verdict::published::{Published, Standing};
+
+use super::Resolver;
+use super::signer;
+use crate::name::EnsName;
+use crate::reason::{Code, Reason};
+use crate::telemetry;
+use crate::text::Foreign;
+use crate::verdict::{Identity, Resolution};
+
+/// The target of the log under which decisions stand, one event each.
+const DECISIONS: &str = "clresolve::decision";
+
+impl Resolver {
+    /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
+    /// and pay it, within the limits.
+    ///
+    /// Never fails: what went wrong is in the decision, which then aborts.
+    pub async fn decide(&self, request: &DecisionRequest) -> Decision {
+        let resolution = self.resolve(&request.name).await;
+        self.decide_on(&resolution, request).await
+    }
+
+    /// The same, about the agent of a verdict that was just asked for.
+    pub(crate) async fn decide_on(&self, resolution: &Resolution, request: &DecisionRequest) -> Decision {
+        let config = &self.0.walker.config;
+        let limits = config.limits.limits().tightened(&request.limits);
+        let terms = request.terms();
+        let route = self.route(resolution, Some(&request.verb));
+        let mut payees = match &terms {
+            Ok(terms) => self.payees(resolution, terms),
+            Err(_) => BTreeMap::new(),
+        };
+        let question = Question {
+            verb: &request.verb,
+            terms: terms.as_ref().map_err(|reason| &**reason),
+            url: request.url.as_deref(),
+            selected: request.selected.as_ref(),
+            signed: request.header.as_deref(),
+        };
+        let gate = config.gate.policy();
+        let now = self.now();
+        let judge = |payees: &BTreeMap<Network, Payees>| {
+            let route = route.as_ref().map_err(|reason| &**reason);
+            decide(&question, &Knowledge { resolution, gate: &gate, limits: &limits, route, payees, now })
+        };
+        let mut decision = judge(&payees);
+        if decision.has(Code::OfferSignerUnproven)
+            && let Some(name) = resolution.verdict().name.normalized.as_deref()
+            && let Ok(name) = EnsName::parse(name)
+        {
+            let key = signer::offer_key(&self.0.walker, &name).await;
+            payees.values_mut().for_each(|payees| payees.signers.ed25519.extend(key.clone()));
+            decision = judge(&payees);
+        }
+        log(&decision, &terms, &limits);
+        decision
+    }
+
+    /// The URL that an agent's entry stands for, for its first verb where none is named (CL-61).
+    ///
+    /// # Errors
+    /// `invoke-no-route`, or `record-pending` where a record that would say so is about to change.
+    pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<Route, Box<Reason>> {
+        let verdict = resolution.verdict();
+        let agent = verdict.identity.as_ref();
+        let name = verdict.name.normalized.as_deref().unwrap_or_default();
+        let verb = verb.or_else(|| agent?.verbs.first().map(String::as_str)).unwrap_or_default();
+        let routes = &self.0.walker.config.routes;
+        let configured = routes.get(&format!("{name}/{verb}")).or_else(|| routes.get(name));
+        if let Some(route) = configured.and_then(|url| Route::configured(url)) {
+            return Ok(route);
+        }
+        let entry = agent.and_then(|agent| agent.entry.as_deref());
+        if let Some(published) = resolution.payment()
+            && let Some(version) = agent.and_then(version_segment)
+        {
+            for key in EndpointKey::ALL {
+                match published.endpoint(key) {
+                    Standing::Settled(value) => {
+                        return Route::of_record(key, &value, verb, &version)
+                            .ok_or_else(|| Box::new(unusable(key).observed(value)));
+                    }
+                    Standing::Absent | Standing::NotAsked => {}
+                    Standing::Pending { .. } => {
+                        return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
+                    }
+                    Standing::Malformed(_) => return Err(Box::new(unusable(key))),
+                    Standing::Failed(cause) => {
+                        return Err(Box::new(unusable(key).observed(cause.to_string())));
+                    }
+                }
+            }
+        }
+        entry.and_then(Route::of_card).ok_or_else(|| Box::new(Reason::new(Code::InvokeNoRoute)))
+    }
+
+    /// What is known of the payees on the networks of the terms, without a further request.
+    fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
+        let name = resolution.verdict().name.normalized.as_deref().unwrap_or_default();
+        let configured = self.0.walker.config.payees.get(name).map(Vec::as_slice).unwrap_or_default();
+        let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
+        let of_network = |network: &Network| {
+            let accounts = configured.iter().filter(|account| account.network == *network);
+            Payees {
+                configured: accounts.map(|account| account.address).collect(),
+                record: resolution.payment().map_or(Claim::None, |published| record(published, network)),
+                registration: Claim::None,
+                signers: resolution.payment().map(signer::addresses).unwrap_or_default(),
+            }
+        };
+        prices.map(|price| (price.network.clone(), of_network(&price.network))).collect()
+    }
+}
+
+/// What the address records say of a network: its own coin type, else ENSIP-19's default of all EVM chains.
+fn record(published: &Published, network: &Network) -> Claim {
+    let own = network.chain_id().and_then(CoinType::of_chain);
+    for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
+        match published.address(coin) {
+            Standing::Settled(address) => return Claim::Is(address, ClaimSource::Record(coin)),
+            Standing::Absent => {}
+            Standing::Pending { .. } => return undecided(Code::RecordPending, coin, None),
+            Standing::Malformed(bytes) => return undecided(Code::PayeeUnproven, coin, Some(bytes.to_string())),
+            Standing::Failed(cause) => return undecided(Code::PayeeUnproven, coin, Some(cause.to_string())),
+            // Without the network's own record nothing is known of a default.
+            Standing::NotAsked => return Claim::None,
+        }
+    }
+    Claim::None
+}
+
+fn undecided(code: Code, coin: CoinType, observed: Option<String>) -> Claim {
+    let reason = Reason::new(code).at(format!("addr({coin})"));
+    Claim::Undecided(Box::new(match observed {
+        Some(observed) => reason.observed(observed),
+        None => reason,
+    }))
+}
+
+fn unusable(key: EndpointKey) -> Reason {
+    Reason::new(Code::InvokeNoRoute).message("The record that names the route cannot be used.").at(key.as_str())
+}
+
+/// The version as it stands behind the verb: that of the x402 entry, else that of the card.
+fn version_segment(agent: &Identity) -> Option<String> {
+    let of_entry = agent.entry.as_deref().and_then(|entry| entry.strip_prefix("x402://")?.split('/').nth(2));
+    of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
+}
+
+/// One line for each decision.
+fn log(decision: &Decision, terms: &Result<Terms, Box<Reason>>, limits: &Limits) {
+    telemetry::payment_decision(decision.decision.as_str());
+    let shown = decision.entries.iter().find(|row| !row.abort).or_else(|| decision.entries.first());
+    let entry = shown.and_then(|row| terms.as_ref().ok()?.entries.get(row.index));
+    let price = entry.and_then(|entry| entry.price.as_ref().ok());
+    let payee = decision.payee.as_ref();
+    tracing::info!(
+        target: DECISIONS,
+        id = decision.id,
+        decision = %decision.decision,
+        name = %Foreign::new(&decision.name),
+        verb = %Foreign::new(&decision.verb),
+        network = price.map(|price| tracing::field::display(&price.network)),
+        asset = price.map(|price| tracing::field::display(price.asset)),
+        amount = price.map(|price| tracing::field::display(price.amount)),
+        payee = payee.map(|payee| tracing::field::display(payee.address)),
+        proven_by = payee.and_then(|payee| payee.proven_by).map(tracing::field::debug),
+        codes = decision.codes.join(","),
+        verdict = decision.verdict,
+        assets = limits.assets.len(),
+        "decision"
+    );
+}
