@@ -23,7 +23,7 @@ use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, Pool};
-use crate::verdict::{Depth, Resolution, State};
+use crate::verdict::{Depth, Published, Resolution, State};
 use clresolve_core::freshness::*;
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
@@ -270,7 +270,8 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
 /// What an entry takes in memory, in bytes.
 fn weight(resolution: &Resolution) -> usize {
     let json = serde_json::to_vec(resolution.verdict().as_ref()).map_or(0, |json| json.len());
-    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card().map_or(0, Bytes::len)
+    let payment = resolution.payment().map_or(0, Published::bytes);
+    ENTRY_BYTES + json * MEMORY_PER_JSON_BYTE + resolution.card().map_or(0, Bytes::len) + payment
 }
 
 /// Removes the flight when its task ends, also by a panic.

@@ -73,6 +73,7 @@ pub mod verdict {
     pub use clresolve_core::state::*;
     pub use clresolve_verdict::gate::*;
     pub use clresolve_verdict::incident::{Incident, IncidentKind};
+    pub use clresolve_verdict::published::*;
     pub use clresolve_verdict::trust::*;
     pub use clresolve_verdict::verdict::*;
 }
@@ -105,6 +106,7 @@ mod below {
     /// Reading the chain.
     pub mod chain {
         pub use clresolve_chain::*;
+        pub use clresolve_core::payment::*;
         pub use clresolve_core::reading::*;
         pub use clresolve_state::*;
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::address::HostName;
 use crate::card::Card;
 use crate::card::json::{JsonError, Limits};
-use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
 use crate::check::{self, Policy};
 use crate::cid::build::{Blocks, Built, Dag, Entries, Layout};
 use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk};
@@ -300,7 +300,7 @@ fn evidence(
     let holder = Address::repeat_byte(1);
     let records: RecordSet = records.iter().map(|(key, value)| (*key, Record::Text(value.clone()))).collect();
     let https = served(records.text(Key::Agentcard), bytes);
-    let found = Found { resolver: Address::ZERO, wildcard: None, offchain: false, records };
+    let found = Found { resolver: Address::ZERO, wildcard: None, offchain: false, records, payment: PaymentRecords::default() };
     let reading = Reading {
         block: Block { number: 0, hash: B256::ZERO, timestamp: now },
         answer: Answer::Records(found),

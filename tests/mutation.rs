@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use clresolve::chain::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Proof, Reading, ResolverFault,
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, PaymentRecords, Proof, Reading, ResolverFault,
 };
 use clresolve::check::{self, Policy};
 use clresolve::cid::build::{self, Blocks, Dag, Fanout, Layout};
@@ -235,8 +235,15 @@ fn gather(world: &World) -> Evidence {
 
 fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<Reading, ChainError> {
     let bytes = &world.reading;
-    let found =
-        |records| Answer::Records(Found { resolver: bytes.resolver.into(), wildcard: None, offchain: false, records });
+    let found = |records| {
+        Answer::Records(Found {
+            resolver: bytes.resolver.into(),
+            wildcard: None,
+            offchain: false,
+            records,
+            payment: PaymentRecords::default(),
+        })
+    };
     let (answer, latest) = match bytes.answer {
         AnswerKind::Records => (found(record_set(&world.records)), found(record_set(&world.latest))),
         AnswerKind::NoResolver => (Answer::NoResolver(None), Answer::NoResolver(None)),

@@ -21,7 +21,9 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FI
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::card::json::{Limits, parse};
-use clresolve::chain::{Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Proof, Reading};
+use clresolve::chain::{
+    Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, PaymentRecords, Proof, Reading,
+};
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::config::Config;
 use clresolve::evidence::{Source, Walked};
@@ -706,7 +708,13 @@ const QUORUM: Proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: fa
 
 fn records(records: &[(Key, &str)]) -> Answer {
     let records = records.iter().map(|(key, text)| (*key, Record::Text((*text).to_owned()))).collect();
-    Answer::Records(Found { resolver: Address::ZERO, wildcard: None, offchain: false, records })
+    Answer::Records(Found {
+        resolver: Address::ZERO,
+        wildcard: None,
+        offchain: false,
+        records,
+        payment: PaymentRecords::default(),
+    })
 }
 
 fn resolver(chain: OneName, pages: Pages) -> Resolver {

@@ -167,7 +167,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::chain::{Block, Found, Grade, Proof};
+    use crate::chain::{Block, Found, Grade, PaymentRecords, Proof};
 
     fn reading(answer: Answer) -> Reading {
         Reading {
@@ -190,6 +190,7 @@ mod tests {
             wildcard: EnsName::parse("b.eth").ok(),
             offchain: false,
             records: records.into_iter().collect(),
+            payment: PaymentRecords::default(),
         })
     }
 

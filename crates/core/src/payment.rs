@@ -1,14 +1,54 @@
 //! What a name publishes about payments beside the records of the walk: addresses by coin type, and endpoints. It stays
 //! out of the digest of the records and out of a verdict's conclusion.
+//!
+//! A record that is not set, one that could not be read and one that was not asked for are three different things here.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, Bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::cause::ResolverFault;
+use crate::reading::ChainError;
 use crate::records::Record;
+
+/// What a name publishes about payments at one block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaymentRecords {
+    /// Whom to pay, by coin type. A coin type that was not asked for is missing.
+    pub addresses: BTreeMap<CoinType, AddressRecord>,
+    /// Where to call. A key that was not asked for is missing.
+    pub endpoints: BTreeMap<EndpointKey, EndpointRecord>,
+}
+
+impl PaymentRecords {
+    /// The answer where none of them could be read, for this cause.
+    pub fn failed(coins: &Coins, cause: &ChainError) -> Self {
+        Self {
+            addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
+            endpoints: EndpointKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
+        }
+    }
+
+    /// Whether nothing was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.endpoints.is_empty()
+    }
+
+    /// Whether both hold the same values, and fail for the same records, whatever the causes.
+    pub fn same_values(&self, other: &Self) -> bool {
+        let address = |(one, other): (&AddressRecord, &AddressRecord)| {
+            one == other || matches!((one, other), (AddressRecord::Failed(_), AddressRecord::Failed(_)))
+        };
+        let endpoint = |(one, other): (&EndpointRecord, &EndpointRecord)| {
+            one == other || matches!((one, other), (EndpointRecord::Failed(_), EndpointRecord::Failed(_)))
+        };
+        self.addresses.keys().eq(other.addresses.keys())
+            && self.endpoints.keys().eq(other.endpoints.keys())
+            && self.addresses.values().zip(other.addresses.values()).all(address)
+            && self.endpoints.values().zip(other.endpoints.values()).all(endpoint)
+    }
+}
 
 /// A coin type of `addr(node, coinType)` (ENSIP-9), of an EVM chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +81,64 @@ impl CoinType {
 /// The bit that marks the coin type of an EVM chain (ENSIP-11).
 const EVM_BIT: u64 = 0x8000_0000;
 
+/// Most coin types beside those that are always asked for: with them, and the endpoints, one call of a resolver stays
+/// within the elements that are read of its answer (64), with room for further records.
+pub const MAX_FURTHER_COINS: usize = 32;
+
+/// The coin types that are asked for: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones, each once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Coins(#[serde(deserialize_with = "in_their_form")] Vec<CoinType>);
+
+/// More than [`MAX_FURTHER_COINS`] coin types, or a list that is not in the one form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a list of coin types names 60 and {EVM_BIT}, then at most {MAX_FURTHER_COINS} others, each once")]
+pub struct BadCoins;
+
+impl Coins {
+    /// Those that are always asked for, and `further` ones.
+    ///
+    /// # Errors
+    /// [`BadCoins`], where there are too many.
+    pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, BadCoins> {
+        let mut coins = vec![CoinType::ETHER, CoinType::EVM_DEFAULT];
+        let most = coins.len() + MAX_FURTHER_COINS;
+        for coin in further {
+            if coins.contains(&coin) {
+                continue;
+            }
+            if coins.len() == most {
+                return Err(BadCoins);
+            }
+            coins.push(coin);
+        }
+        Ok(Self(coins))
+    }
+
+    /// Each of them, in the order in which they are asked for.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = CoinType> {
+        self.0.iter().copied()
+    }
+
+    /// How many they are.
+    pub const fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Default for Coins {
+    fn default() -> Self {
+        Self(vec![CoinType::ETHER, CoinType::EVM_DEFAULT])
+    }
+}
+
+/// A list that [`Coins::new`] makes, and no other: it may come from a bundle of anybody.
+fn in_their_form<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<CoinType>, D::Error> {
+    let given = Vec::<CoinType>::deserialize(deserializer)?;
+    let coins = Coins::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
+    if coins.0 == given { Ok(given) } else { Err(serde::de::Error::custom(BadCoins)) }
+}
+
 impl fmt::Display for CoinType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -55,10 +153,46 @@ pub enum AddressRecord {
     Absent,
     /// Set.
     Address(Address),
-    /// Set, but not 20 bytes.
-    Malformed(alloy_primitives::Bytes),
-    /// This one could not be read, although the records could.
-    Failed(ResolverFault),
+    /// Set, but not 20 bytes: the first [`MAX_MALFORMED_BYTES`] of them.
+    Malformed(Bytes),
+    /// This one could not be read, although the records of the walk could. It says nothing about whether it is set.
+    Failed(ChainError),
+}
+
+/// Bytes that are kept of an address that is none: more than an address of any chain has.
+pub const MAX_MALFORMED_BYTES: usize = 64;
+
+impl AddressRecord {
+    /// What these bytes in a resolver's answer say (ENSIP-9, ENSIP-11).
+    pub fn of(bytes: &[u8]) -> Self {
+        match Address::try_from(bytes) {
+            Ok(address) if address.is_zero() => Self::Absent,
+            Ok(address) => Self::Address(address),
+            Err(_) if bytes.is_empty() => Self::Absent,
+            Err(_) => Self::Malformed(Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_MALFORMED_BYTES)])),
+        }
+    }
+}
+
+impl fmt::Display for AddressRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("not set"),
+            Self::Address(address) => address.fmt(f),
+            Self::Malformed(bytes) => write!(f, "not an address: {bytes}"),
+            Self::Failed(cause) => write!(f, "not read: {cause}"),
+        }
+    }
+}
+
+/// What the resolver answered for one endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndpointRecord {
+    /// The resolver's answer.
+    Read(Record),
+    /// This one could not be read, although the records of the walk could. It says nothing about whether it is set.
+    Failed(ChainError),
 }
 
 /// The text records that say where an agent is called, strongest first.
@@ -99,18 +233,10 @@ impl fmt::Display for EndpointKey {
     }
 }
 
-/// What a name publishes about payments at one block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaymentRecords {
-    /// Whom to pay, by coin type. A coin type that was not asked for is missing.
-    pub addresses: BTreeMap<CoinType, AddressRecord>,
-    /// Where to call. A key that was not asked for is missing.
-    pub endpoints: BTreeMap<EndpointKey, Record>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::ResolverFault;
 
     #[test]
     fn a_chain_has_one_coin_type() {
@@ -120,6 +246,70 @@ mod tests {
         assert_eq!(CoinType::of_chain(0), None, "that is the default of all chains");
         assert_eq!(CoinType::of_chain(0x8000_0000), None);
         assert_eq!(CoinType::EVM_DEFAULT.number(), 0x8000_0000);
+    }
+
+    #[test]
+    fn an_address_has_20_bytes_that_are_not_all_zero() {
+        let address = Address::repeat_byte(7);
+        assert_eq!(AddressRecord::of(address.as_slice()), AddressRecord::Address(address));
+        assert_eq!(AddressRecord::of(&[]), AddressRecord::Absent);
+        assert_eq!(AddressRecord::of(&[0; 20]), AddressRecord::Absent);
+        for length in [1, 19, 21, 32] {
+            let bytes = vec![0; length];
+            assert_eq!(AddressRecord::of(&bytes), AddressRecord::Malformed(bytes.into()));
+        }
+        assert_eq!(AddressRecord::of(&[1; 1 << 20]), AddressRecord::Malformed(vec![1; MAX_MALFORMED_BYTES].into()));
+    }
+
+    #[test]
+    fn coin_types_are_listed_once_and_bounded() {
+        let chain = |id| CoinType::of_chain(id).unwrap();
+        let coins = Coins::new([chain(8453), CoinType::ETHER, chain(8453)]).unwrap();
+        assert_eq!(coins.iter().collect::<Vec<_>>(), [CoinType::ETHER, CoinType::EVM_DEFAULT, chain(8453)]);
+        assert_eq!(Coins::new([]), Ok(Coins::default()));
+        let most = MAX_FURTHER_COINS as u64;
+        assert_eq!(Coins::new((2..most + 2).map(chain)).map(|coins| coins.count()), Ok(MAX_FURTHER_COINS + 2));
+        assert_eq!(Coins::new((2..most + 3).map(chain)), Err(BadCoins));
+    }
+
+    #[test]
+    fn coin_types_are_read_in_one_form_alone() {
+        let coins = Coins::new(CoinType::of_chain(8453)).unwrap();
+        let json = serde_json::to_string(&coins).unwrap();
+        assert_eq!(json, "[60,2147483648,2147492101]");
+        assert_eq!(serde_json::from_str::<Coins>(&json).unwrap(), coins);
+        let endless = serde_json::to_string(&(0..40).chain([60, 0x8000_0000]).collect::<Vec<u64>>()).unwrap();
+        for other in ["[]", "[60]", "[2147483648,60]", "[60,2147483648,60]", endless.as_str()] {
+            assert!(serde_json::from_str::<Coins>(other).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn records_are_read_back_as_they_were_written() {
+        let cause = ChainError::Resolver(ResolverFault::Recorded("why".to_owned()));
+        let mut records = PaymentRecords::failed(&Coins::default(), &cause);
+        records.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(7)));
+        records.addresses.insert(CoinType::EVM_DEFAULT, AddressRecord::Malformed(vec![1].into()));
+        records.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
+        records.endpoints.insert(EndpointKey::Mcp, EndpointRecord::Read(Record::Text("https://a.example".to_owned())));
+        let json = serde_json::to_string(&records).unwrap();
+        assert_eq!(serde_json::from_str::<PaymentRecords>(&json).unwrap(), records, "{json}");
+    }
+
+    #[test]
+    fn a_failure_is_no_value_and_its_cause_is_not_compared() {
+        let failed = |words: &str| {
+            PaymentRecords::failed(&Coins::default(), &ChainError::Resolver(ResolverFault::Recorded(words.to_owned())))
+        };
+        let (one, other) = (failed("one"), failed("other"));
+        assert!(one != other && one.same_values(&other));
+        let mut absent = one.clone();
+        absent.addresses.insert(CoinType::ETHER, AddressRecord::Absent);
+        assert!(!absent.same_values(&one) && !one.same_values(&absent));
+        let mut unset = one.clone();
+        unset.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
+        assert!(!unset.same_values(&one) && !one.same_values(&unset));
+        assert!(!one.same_values(&PaymentRecords::default()) && !PaymentRecords::default().same_values(&one));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
 use crate::name::EnsName;
+use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
 
 /// Which block to read.
@@ -108,10 +109,26 @@ pub struct Found {
     pub resolver: Address,
     /// The ancestor whose resolver it is (ENSIP-10); `None` when it is the name's own.
     pub wildcard: Option<EnsName>,
-    /// Whether any answer came through CCIP-Read (EIP-3668).
+    /// Whether any of the records came through CCIP-Read (EIP-3668).
     pub offchain: bool,
     /// The records.
     pub records: RecordSet,
+    /// What it says about payments; empty where that was not asked for, and in what an older version recorded.
+    #[serde(default, skip_serializing_if = "PaymentRecords::is_empty")]
+    pub payment: PaymentRecords,
+}
+
+impl Answer {
+    /// Whether both say the same of the resolver and the records, whatever they say about payments.
+    pub fn same_records(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Records(one), Self::Records(other)) => {
+                (one.resolver, &one.wildcard, one.offchain, &one.records)
+                    == (other.resolver, &other.wildcard, other.offchain, &other.records)
+            }
+            (one, other) => one == other,
+        }
+    }
 }
 
 /// Address and holder of the name in `cl.owner`.

@@ -4,6 +4,7 @@ use alloy_primitives::Bytes;
 
 use crate::contracts::{BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_records, decode_texts};
 use clresolve_core::cause::{CcipFault, ResolverFault};
+use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
@@ -48,7 +49,7 @@ pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -
         ResolverName::Ancestor(ancestor) => Some(ancestor.clone()),
         ResolverName::Invalid => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
     };
-    Ok(Answer::Records(Found { resolver, wildcard, offchain, records }))
+    Ok(Answer::Records(Found { resolver, wildcard, offchain, records, payment: PaymentRecords::default() }))
 }
 
 /// Decodes `count` further records from what the Universal Resolver returned.

@@ -17,6 +17,7 @@ use crate::check::{Judgement, Policy};
 use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
 use crate::manifest::Side;
 use crate::profile::{Profile, Profiles};
+use crate::published::Published;
 use crate::trust::{Replay, Resolution};
 use crate::verdict::{
     Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Status,
@@ -63,7 +64,7 @@ pub struct Reporter<'a> {
 /// goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
-    Resolution::new(verdict, card)
+    Resolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
 }
 
 /// The verdict that the evidence of an earlier run leads to. It may open no gate.
@@ -133,7 +134,7 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         },
         tool: Tool::default(),
     };
-    Resolution::new(verdict.with_digests(), None)
+    Resolution::new(verdict.with_digests(), None, None)
 }
 
 fn name(name: &EnsName) -> Name {
@@ -367,7 +368,7 @@ fn records_evidence(evidence: &Evidence) -> Value {
         "expiry": reading.expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()),
         "latest": match &reading.latest {
             None => "not asked".to_owned(),
-            Some(Ok(latest)) if *latest == reading.answer => "the same".to_owned(),
+            Some(Ok(latest)) if latest.same_records(&reading.answer) => "the same".to_owned(),
             Some(Ok(_)) => "different".to_owned(),
             Some(Err(error)) => error.to_string(),
         },

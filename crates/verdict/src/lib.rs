@@ -12,6 +12,7 @@ pub mod gate;
 pub mod incident;
 pub mod manifest;
 pub mod profile;
+pub mod published;
 #[cfg(any(test, feature = "unstable"))]
 pub mod sample;
 pub mod schema;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
 use clresolve_core::reason::Reason;
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -17,6 +18,7 @@ use crate::check::Policy;
 use crate::evidence::continuity::{Continuity, Sighting};
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
 use crate::profile::{DEFAULT, Profile, Profiles};
+use crate::published::Published;
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
@@ -113,7 +115,13 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     ];
     let absent = Key::ALL.map(|key| (key, Record::Absent));
     let records: RecordSet = absent.into_iter().chain(values.map(|(key, value)| (key, Record::Text(value)))).collect();
-    let answer = Answer::Records(Found { resolver: [1; 20].into(), wildcard: None, offchain: false, records });
+    let answer = Answer::Records(Found {
+        resolver: [1; 20].into(),
+        wildcard: None,
+        offchain: false,
+        records,
+        payment: PaymentRecords::default(),
+    });
     let reading = Reading {
         block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
         latest: Some(Ok(answer.clone())),
@@ -154,5 +162,16 @@ pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
 
 /// Any verdict as that of a live run, with any bytes as its card.
 pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
-    Resolution::new(verdict, card)
+    Resolution::new(verdict, card, None)
+}
+
+/// What a name publishes that says `settled` at the verdict's block, and `newest` at the newest one.
+pub fn published(settled: PaymentRecords, newest: PaymentRecords) -> Option<Published> {
+    let answer = |payment| {
+        let (resolver, records) = ([1; 20].into(), std::iter::empty().collect());
+        Answer::Records(Found { resolver, wildcard: None, offchain: false, records, payment })
+    };
+    let evidence = evidence(&good(), &Bytes::new(), Timestamp::UNIX_EPOCH);
+    let reading = evidence.reading.expect("it was read");
+    Published::of(&Reading { answer: answer(settled), latest: Some(Ok(answer(newest))), ..reading })
 }

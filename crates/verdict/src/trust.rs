@@ -20,7 +20,7 @@
 //! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
 //!
 //! fn claim(verdict: Verdict) -> Resolution {
-//!     Resolution { verdict: verdict.into(), card: None }
+//!     Resolution { verdict: verdict.into(), card: None, payment: None }
 //! }
 //! ```
 //!
@@ -48,20 +48,22 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::published::Published;
 use crate::verdict::{Served, Verdict};
 use clresolve_core::reason::{Refusal, Step};
 use clresolve_core::state::State;
 
-/// The verdict of a live run, and the card when it was proven.
+/// The verdict of a live run, the card when it was proven, and what the name publishes about payments.
 #[derive(Clone, Debug)]
 pub struct Resolution {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
+    payment: Option<Arc<Published>>,
 }
 
 impl Resolution {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>) -> Self {
-        Self { verdict: Arc::new(verdict), card }
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
+        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new) }
     }
 
     /// The verdict.
@@ -72,6 +74,12 @@ impl Resolution {
     /// The exact bytes of the card; only of a trusted verdict (CL-66).
     pub const fn card(&self) -> Option<&Bytes> {
         self.card.as_ref()
+    }
+
+    /// What the name publishes about payments, of a verdict in any state. `None` for a name without records, and where
+    /// the chain could not be read.
+    pub fn payment(&self) -> Option<&Published> {
+        self.payment.as_deref()
     }
 
     /// The agent, if the verdict is trusted.
@@ -104,7 +112,7 @@ impl Resolution {
     pub fn from_cache(&self) -> Self {
         let mut verdict = (*self.verdict).clone();
         verdict.freshness.served = Served::Cached;
-        Self { verdict: Arc::new(verdict), card: self.card.clone() }
+        Self { verdict: Arc::new(verdict), card: self.card.clone(), payment: self.payment.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use clresolve::card::Card;
-use clresolve::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
 use clresolve::check::{self, Policy};
 use clresolve::cid::{ContentId, ContentPath};
 use clresolve::digest::Digest;
@@ -77,7 +77,13 @@ pub(crate) const CARD: &str = include_str!("card.json");
 
 fn evidence(records: RecordSet) -> Evidence {
     let holder = Some([1; 20].into());
-    let found = Found { resolver: [2; 20].into(), wildcard: None, offchain: false, records };
+    let found = Found {
+        resolver: [2; 20].into(),
+        wildcard: None,
+        offchain: false,
+        records,
+        payment: PaymentRecords::default(),
+    };
     let reading = Reading {
         block: Block { number: 1, hash: [3; 32].into(), timestamp: Timestamp::UNIX_EPOCH },
         answer: Answer::Records(found),

@@ -1,0 +1,334 @@
+//! What a live run read of a name's payment records, and whether each value also stands at the newest block. Pure.
+//!
+//! [`Published`] is made from the evidence of a run and answers one question for each record: may a decision use it? A
+//! value that is about to change, one that could not be read, one that is not set and one that was not asked for are
+//! different answers.
+
+use alloy_primitives::{Address, Bytes};
+use clresolve_core::cause::LocalLimit;
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::{Answer, ChainError, Reading};
+use clresolve_core::records::Record;
+
+/// What a name publishes about payments, at the block of the verdict and at the newest one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    settled: PaymentRecords,
+    newest: Newest,
+}
+
+/// What the newest block says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Newest {
+    /// It is not compared: the block was chosen by number, or is itself the newest.
+    NotCompared,
+    /// These records.
+    Read(PaymentRecords),
+    /// The name has no records there any more.
+    Gone,
+    /// It could not be read.
+    Unread(ChainError),
+}
+
+/// What a decision may make of one published record: `T` is the value, `R` the record as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing<T, R> {
+    /// Set, and the newest block says the same where it is compared.
+    Settled(T),
+    /// Not set, and the newest block says the same where it is compared.
+    Absent,
+    /// Set, but to nothing that can be used.
+    Malformed(Bytes),
+    /// The newest block says something else, or could not be read.
+    Pending {
+        /// What the verdict's block says.
+        settled: R,
+        /// What the newest block says.
+        newest: Result<R, ChainError>,
+    },
+    /// The verdict's block could not be read.
+    Failed(ChainError),
+    /// This record is not among those that were read.
+    NotAsked,
+}
+
+/// The standing of an address.
+pub type AddressAt = Standing<Address, AddressRecord>;
+
+/// The standing of an endpoint. Its text is foreign, and nothing but valid UTF-8.
+pub type EndpointAt = Standing<String, EndpointRecord>;
+
+impl Published {
+    /// What the reading holds. `None` for a name without records, and where nothing was asked.
+    pub(crate) fn of(reading: &Reading) -> Option<Self> {
+        let settled = match &reading.answer {
+            Answer::Records(found) if !found.payment.is_empty() => found.payment.clone(),
+            _ => return None,
+        };
+        let newest = match &reading.latest {
+            None => Newest::NotCompared,
+            Some(Ok(Answer::Records(found))) => Newest::Read(found.payment.clone()),
+            Some(Ok(Answer::Unregistered | Answer::NoResolver(_))) => Newest::Gone,
+            Some(Err(error)) => Newest::Unread(error.clone()),
+        };
+        Some(Self { settled, newest })
+    }
+
+    /// The records at the verdict's block, whatever the newest block says. For display alone: a decision asks
+    /// [`Published::address`] and [`Published::endpoint`].
+    pub const fn settled(&self) -> &PaymentRecords {
+        &self.settled
+    }
+
+    /// The address for a coin type. No other coin type stands in for one that is not set.
+    pub fn address(&self, coin: CoinType) -> AddressAt {
+        self.standing(|records| records.addresses.get(&coin))
+    }
+
+    /// The endpoint under a key.
+    pub fn endpoint(&self, key: EndpointKey) -> EndpointAt {
+        self.standing(|records| records.endpoints.get(&key))
+    }
+
+    /// An estimate of what it takes in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let newest = match &self.newest {
+            Newest::Read(records) => bytes(records),
+            Newest::NotCompared | Newest::Gone | Newest::Unread(_) => 0,
+        };
+        size_of::<Self>() + bytes(&self.settled) + newest
+    }
+
+    fn standing<R: Readable>(&self, of: impl Fn(&PaymentRecords) -> Option<&R>) -> Standing<R::Value, R> {
+        let Some(settled) = of(&self.settled) else { return Standing::NotAsked };
+        let value = match settled.value() {
+            Value::Failed(cause) => return Standing::Failed(cause.clone()),
+            value => value,
+        };
+        let newest = match &self.newest {
+            Newest::NotCompared => None,
+            Newest::Gone => Some(Ok(R::ABSENT)),
+            Newest::Unread(error) => Some(Err(error.clone())),
+            // An answer at the newest block without this record is none: the same call asks for it.
+            Newest::Read(records) => {
+                Some(of(records).cloned().ok_or(ChainError::LocalLimit(LocalLimit::FurtherRecords)))
+            }
+        };
+        match newest.filter(|newest| newest.as_ref() != Ok(settled)) {
+            Some(newest) if !clresolve_core::mutant!("pending-payment-is-settled") => {
+                Standing::Pending { settled: settled.clone(), newest }
+            }
+            _ => value.into_standing(),
+        }
+    }
+}
+
+/// What a record says.
+enum Value<'r, T> {
+    Set(T),
+    Absent,
+    Malformed(Bytes),
+    Failed(&'r ChainError),
+}
+
+impl<T> Value<'_, T> {
+    fn into_standing<R>(self) -> Standing<T, R> {
+        match self {
+            Self::Set(value) => Standing::Settled(value),
+            Self::Absent => Standing::Absent,
+            Self::Malformed(bytes) => Standing::Malformed(bytes),
+            Self::Failed(cause) => Standing::Failed(cause.clone()),
+        }
+    }
+}
+
+/// A record with a value.
+trait Readable: Clone + PartialEq {
+    type Value;
+    /// The record that is not set.
+    const ABSENT: Self;
+
+    fn value(&self) -> Value<'_, Self::Value>;
+}
+
+impl Readable for AddressRecord {
+    type Value = Address;
+    const ABSENT: Self = Self::Absent;
+
+    fn value(&self) -> Value<'_, Address> {
+        match self {
+            Self::Address(address) => Value::Set(*address),
+            Self::Absent => Value::Absent,
+            Self::Malformed(bytes) => Value::Malformed(bytes.clone()),
+            Self::Failed(cause) => Value::Failed(cause),
+        }
+    }
+}
+
+impl Readable for EndpointRecord {
+    type Value = String;
+    const ABSENT: Self = Self::Read(Record::Absent);
+
+    fn value(&self) -> Value<'_, String> {
+        match self {
+            Self::Read(Record::Text(text)) => Value::Set(text.clone()),
+            Self::Read(Record::Absent) => Value::Absent,
+            Self::Read(Record::NotUtf8(bytes)) => Value::Malformed(bytes.clone().into()),
+            Self::Failed(cause) => Value::Failed(cause),
+        }
+    }
+}
+
+/// An estimate of what the records take in memory: a resolver chooses how long a text is.
+fn bytes(records: &PaymentRecords) -> usize {
+    let texts = records.endpoints.values().map(|record| match record {
+        EndpointRecord::Read(Record::Text(text)) => text.len(),
+        EndpointRecord::Read(Record::NotUtf8(bytes)) => bytes.len(),
+        EndpointRecord::Read(Record::Absent) | EndpointRecord::Failed(_) => 0,
+    });
+    let entries = size_of::<(CoinType, AddressRecord)>() * records.addresses.len()
+        + size_of::<(EndpointKey, EndpointRecord)>() * records.endpoints.len();
+    entries + texts.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::cause::ResolverFault;
+    use clresolve_core::payment::Coins;
+    use clresolve_core::reading::Found;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::sample;
+
+    const COIN: CoinType = CoinType::ETHER;
+    const KEY: EndpointKey = EndpointKey::Runtime;
+
+    fn cause() -> ChainError {
+        ChainError::Resolver(ResolverFault::RevertedSilently)
+    }
+
+    fn records(address: AddressRecord, endpoint: EndpointRecord) -> PaymentRecords {
+        PaymentRecords { addresses: [(COIN, address)].into(), endpoints: [(KEY, endpoint)].into() }
+    }
+
+    fn text(text: &str) -> EndpointRecord {
+        EndpointRecord::Read(Record::Text(text.to_owned()))
+    }
+
+    fn address(byte: u8) -> AddressRecord {
+        AddressRecord::Address(Address::repeat_byte(byte))
+    }
+
+    fn answer(payment: PaymentRecords) -> Answer {
+        Answer::Records(Found {
+            resolver: Address::ZERO,
+            wildcard: None,
+            offchain: false,
+            records: std::iter::empty().collect(),
+            payment,
+        })
+    }
+
+    fn published(settled: PaymentRecords, latest: Option<Result<Answer, ChainError>>) -> Published {
+        let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let reading = Reading { answer: answer(settled), latest, ..evidence.reading.expect("it was read") };
+        Published::of(&reading).expect("there are records")
+    }
+
+    #[test]
+    fn a_value_is_settled_where_the_newest_block_says_the_same_or_is_not_compared() {
+        let same = records(address(1), text("https://a.example"));
+        for latest in [None, Some(Ok(answer(same.clone())))] {
+            let published = published(same.clone(), latest);
+            assert_eq!(published.address(COIN), Standing::Settled(Address::repeat_byte(1)));
+            assert_eq!(published.endpoint(KEY), Standing::Settled("https://a.example".to_owned()));
+            assert_eq!(published.address(CoinType::EVM_DEFAULT), Standing::NotAsked);
+            assert_eq!(published.endpoint(EndpointKey::Web), Standing::NotAsked);
+        }
+        let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
+        for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(Answer::Unregistered))] {
+            let published = published(absent.clone(), latest);
+            assert_eq!((published.address(COIN), published.endpoint(KEY)), (Standing::Absent, Standing::Absent));
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_newest_block_does_not_repeat_is_pending() {
+        let settled = records(address(1), text("https://a.example"));
+        let pending = |latest: Result<Answer, ChainError>| {
+            let published = published(settled.clone(), Some(latest));
+            match (published.address(COIN), published.endpoint(KEY)) {
+                (Standing::Pending { settled: then, newest }, Standing::Pending { settled: called, newest: calls }) => {
+                    assert_eq!((then, called), (address(1), text("https://a.example")));
+                    (newest, calls)
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let changed = records(address(2), text("https://b.example"));
+        assert_eq!(pending(Ok(answer(changed))), (Ok(address(2)), Ok(text("https://b.example"))));
+        let removed = records(AddressRecord::Absent, EndpointRecord::ABSENT);
+        assert_eq!(pending(Ok(answer(removed))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));
+        let failed = records(AddressRecord::Failed(cause()), EndpointRecord::Failed(cause()));
+        assert_eq!(
+            pending(Ok(answer(failed))),
+            (Ok(AddressRecord::Failed(cause())), Ok(EndpointRecord::Failed(cause())))
+        );
+        assert_eq!(pending(Err(cause())), (Err(cause()), Err(cause())));
+        assert_eq!(pending(Ok(Answer::NoResolver(None))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));
+        let unasked = || ChainError::LocalLimit(LocalLimit::FurtherRecords);
+        assert_eq!(pending(Ok(answer(PaymentRecords::default()))), (Err(unasked()), Err(unasked())));
+    }
+
+    #[test]
+    fn an_absent_record_that_is_about_to_be_set_is_pending() {
+        let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
+        let published = published(absent, Some(Ok(answer(records(address(2), text("https://b.example"))))));
+        assert!(matches!(published.address(COIN), Standing::Pending { newest: Ok(AddressRecord::Address(_)), .. }));
+        assert!(matches!(published.endpoint(KEY), Standing::Pending { newest: Ok(EndpointRecord::Read(_)), .. }));
+    }
+
+    #[test]
+    fn a_failure_is_never_absence() {
+        let failed = records(AddressRecord::Failed(cause()), EndpointRecord::Failed(cause()));
+        let absent = answer(records(AddressRecord::Absent, EndpointRecord::ABSENT));
+        for latest in [None, Some(Ok(answer(failed.clone()))), Some(Ok(absent))] {
+            let published = published(failed.clone(), latest);
+            assert_eq!(published.address(COIN), Standing::Failed(cause()));
+            assert_eq!(published.endpoint(KEY), Standing::Failed(cause()));
+        }
+    }
+
+    #[test]
+    fn what_is_set_but_unusable_is_malformed() {
+        let bytes = Bytes::from_static(&[0xff; 32]);
+        let odd =
+            records(AddressRecord::Malformed(bytes.clone()), EndpointRecord::Read(Record::NotUtf8(bytes.to_vec())));
+        let published = published(odd, None);
+        assert_eq!(published.address(COIN), Standing::Malformed(bytes.clone()));
+        assert_eq!(published.endpoint(KEY), Standing::Malformed(bytes));
+    }
+
+    #[test]
+    fn a_name_without_records_publishes_nothing() {
+        let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let reading = evidence.reading.expect("it was read");
+        let of = |answer: Answer| Published::of(&Reading { answer, ..reading.clone() });
+        assert_eq!(of(Answer::Unregistered), None);
+        assert_eq!(of(Answer::NoResolver(None)), None);
+        assert_eq!(of(answer(PaymentRecords::default())), None);
+        assert!(of(answer(PaymentRecords::failed(&Coins::default(), &cause()))).is_some());
+    }
+
+    #[test]
+    fn long_texts_have_their_weight() {
+        let short = published(records(address(1), text("")), None).bytes();
+        let long = text(&"a".repeat(1 << 20));
+        let twice = Some(Ok(answer(records(address(1), long.clone()))));
+        assert_eq!(published(records(address(1), long), twice).bytes() - short, {
+            let entries = size_of::<(CoinType, AddressRecord)>() + size_of::<(EndpointKey, EndpointRecord)>();
+            (2 << 20) + entries
+        });
+    }
+}
