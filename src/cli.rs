@@ -18,6 +18,7 @@ mod color;
 mod completions;
 mod config;
 mod convert;
+mod decide;
 mod discover;
 mod doctor;
 mod exit;
@@ -40,10 +41,12 @@ mod notice;
 mod output;
 mod own;
 mod plan;
+mod probe;
 mod progress;
 mod project;
 mod records;
 mod render;
+mod route;
 mod sandbox;
 mod serve;
 mod signature;
@@ -115,6 +118,9 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Records(args) => records::run(args),
         Command::Card(args) => card::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Decide(args) => decide::run(args),
+        Command::Route(args) => route::run(args),
+        Command::Probe(args) => probe::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),

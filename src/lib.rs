@@ -14,9 +14,9 @@
 //! ```
 //!
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
-//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. [`guide`] shows how to use them, task
-//! by task; `ARCHITECTURE.md` has the map.
-
+//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
+//!
+#![doc = include_str!("../docs/library.md")]
 // The build with `unstable` and every feature, which the lints and the tests use, is held to these; in any other one
 // they only say what that build leaves out.
 #![cfg_attr(
@@ -77,9 +77,6 @@ pub mod verdict {
     pub use clresolve_verdict::trust::*;
     pub use clresolve_verdict::verdict::*;
 }
-
-#[doc = include_str!("../docs/library.md")]
-pub mod guide {}
 
 pub use clock::Clock;
 pub use clresolve_chain::Chain;

@@ -26,6 +26,7 @@ mod walk;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clresolve_payment::terms::Reply as SellerReply;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -256,6 +257,15 @@ impl Resolver {
     /// When the chain could not be asked.
     pub async fn records(&self, name: &EnsName) -> Result<Reading, ChainError> {
         self.0.walker.read(name, Instant::now() + self.time_limit()).await
+    }
+
+    /// What an agent's route answers to a request without a payment: a POST of `body` where there is one, else a GET. The
+    /// request goes through the door for foreign URLs, and no redirect is followed.
+    ///
+    /// # Errors
+    /// Where that door refuses the URL, or its host gives no answer.
+    pub async fn unpaid(&self, url: &str, body: Option<&'static str>) -> Result<SellerReply, FetchError> {
+        self.0.walker.sources.content.unpaid(url, body, self.time_limit()).await
     }
 
     /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.

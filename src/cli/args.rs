@@ -13,6 +13,7 @@ use crate::text;
 mod ask;
 mod cards;
 mod output;
+mod pay;
 mod program;
 mod signing;
 mod suggest;
@@ -27,6 +28,7 @@ pub(super) use cards::{
     ProjectArgs, Projection,
 };
 pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
+pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
 pub(super) use program::{
     CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, ManArgs,
     NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
@@ -51,6 +53,8 @@ Examples:
   clresolve bundle export a.eth > b.json     the verdict with all its evidence
   clresolve signature verify card.json --ens a.eth
                                              who has signed this A2A card?
+  clresolve probe --sandbox summarizeagent.eth summarize
+                                             what would it cost, and is the payee real?
   clresolve serve                            a daemon for programs and proxies
   clresolve doctor                           are my endpoints and gateways well?
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
@@ -135,6 +139,12 @@ Examples:
     Card(CardArgs),
     /// Decide whether a request to an agent may pass, as the daemon's gate does
     Gate(GateArgs),
+    /// Decide whether the terms of a 402 may be paid: by this agent's payee, route and your limits
+    Decide(DecideArgs),
+    /// Show the URL behind an agent's entry, and who says so
+    Route(RouteArgs),
+    /// Ask an agent's route without paying, and decide about the terms that it answers
+    Probe(ProbeArgs),
     /// Explain a reason code or a requirement, or list all codes
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, without a network

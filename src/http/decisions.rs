@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{Decision, DecisionRequest};

@@ -6,7 +6,9 @@ use axum::Router;
 use axum::routing::{any, get, post};
 
 use super::state::AppState;
-use super::{agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, registries, system_cards, verdicts};
+use super::{
+    agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, registries, system_cards, verdicts,
+};
 
 /// The routes that the configuration switches on, before those that are always there.
 pub(super) fn router(state: Arc<AppState>) -> Router {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve_payment::terms::Reply as SellerReply;
 
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{Source, Walked};
@@ -37,6 +38,15 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// Where the door for foreign URLs refuses it, or its host gives no body.
     async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    }
+
+    /// What the URL of an agent answers to a request without a payment: a POST of `body` where there is one, else a GET.
+    /// No redirect is followed. The default implementation asks nobody.
+    ///
+    /// # Errors
+    /// Where the door for foreign URLs refuses it, or its host gives no answer.
+    async fn unpaid(&self, _url: &str, _body: Option<&'static str>, _limit: Duration) -> Result<SellerReply, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 }

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve_egress::{Call, ForeignUrl, deadline_in};
+use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
 
 use super::content::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
-use crate::fetch::{Egress, FetchError};
+use crate::fetch::{Egress, FetchError, Forbidden};
 use crate::telemetry::{self, Upstream};
 
 /// The doors to the network.
@@ -26,6 +28,19 @@ impl Network {
         let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
         document
+    }
+
+    async fn answer(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
+        let forbidden = |why| Forbidden { hop: 0, target: "the URL".to_owned(), why };
+        let url = ForeignUrl::parse(url, https::URL_LIMIT).map_err(forbidden)?;
+        let call = match body {
+            Some(body) => Call::post_json(Bytes::from_static(body.as_bytes())),
+            None => Call::get("application/json"),
+        };
+        let reply = self.egress.foreign(&url, call, deadline_in(limit)).await?;
+        let (status, headers) = (reply.status(), reply.headers());
+        let body = reply.beginning(MAX_TERMS_BYTES + 1).await?;
+        Ok(SellerReply { status, headers, body })
     }
 }
 
@@ -57,6 +72,13 @@ impl Content for Network {
     async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String> {
         let document = self.fetched(Upstream::Schema, url, limit).await;
         document.map(|body| body.bytes).map_err(|error| error.to_string())
+    }
+
+    async fn unpaid(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
+        let reply = self.answer(url, body, limit).await;
+        let outcome = reply.as_ref().map_or_else(FetchError::outcome, |_| telemetry::RequestOutcome::Ok);
+        telemetry::upstream(Upstream::Seller, telemetry::FOREIGN, outcome);
+        reply
     }
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {

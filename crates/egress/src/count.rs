@@ -28,6 +28,8 @@ pub enum Upstream {
     Ccip,
     /// The host of a trust root's keys.
     Keys,
+    /// The host behind an agent's entry.
+    Seller,
 }
 
 /// The outcome of an outbound request.
@@ -66,6 +68,7 @@ impl Upstream {
             Self::Schema => "schema",
             Self::Ccip => "ccip",
             Self::Keys => "keys",
+            Self::Seller => "seller",
         }
     }
 }

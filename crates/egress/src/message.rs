@@ -62,6 +62,26 @@ impl Reply {
         self.response.headers().get(name)?.to_str().ok()
     }
 
+    /// All headers in their order, as many times as they came. A value that is not text has its bytes escaped.
+    pub fn headers(&self) -> Vec<(String, String)> {
+        let headers = self.response.headers().iter();
+        headers.map(|(name, value)| (name.to_string(), value.as_bytes().escape_ascii().to_string())).collect()
+    }
+
+    /// The first bytes of the body, at most `most`; what follows is left unread.
+    pub async fn beginning(self, most: usize) -> Result<Vec<u8>, FetchError> {
+        let mut body = Vec::new();
+        // A piece that is decoded may be longer than what is still wanted.
+        let mut pieces = self.into_body(most.saturating_mul(2))?;
+        while body.len() < most
+            && let Some(piece) = pieces.next().await?
+        {
+            let wanted = piece.len().min(most - body.len());
+            body.extend_from_slice(&piece[..wanted]);
+        }
+        Ok(body)
+    }
+
     /// How long the server asks the client to wait: seconds, or a date relative to the server's own `Date`.
     pub fn retry_after(&self) -> Option<Duration> {
         retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))

@@ -168,6 +168,16 @@ pub struct Atomic(pub U256);
 #[error("expected a whole number of atomic units, in decimal digits without leading zeros, below 2^256")]
 pub struct NotAtomic;
 
+impl Atomic {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// [`NotAtomic`].
+    pub fn parse(text: &str) -> Result<Self, NotAtomic> {
+        text.parse()
+    }
+}
+
 /// Digits of 2^256 - 1.
 const MAX_DIGITS: usize = 78;
 

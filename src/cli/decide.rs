@@ -1,0 +1,139 @@
+//! `decide`: may these terms be paid? The daemon's decision, asked once.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clresolve_payment::decide::Selected;
+use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_payment::limits::CallerLimits;
+use clresolve_payment::request::{DecisionRequest, Demand};
+use clresolve_payment::signed::MAX_HEADER_BYTES;
+use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply};
+use serde_json::Value;
+
+use super::args::{DecideArgs, Format};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use super::progress::Progress;
+use super::verify::waiting_for;
+use super::world::World;
+use crate::config::BlockSelector;
+use crate::text::Foreign;
+
+pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
+    super::run_async(decide(args))
+}
+
+async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let request = request(&args)?;
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open_for_programs(&args.world).await?;
+    check_block(&world)?;
+    let decision = world.resolver.decide(&request).await;
+    drop(progress);
+    results.push(&decision, |format| match format {
+        Format::Text => text(&decision),
+        _ => short(&decision),
+    })?;
+    results.finish()?;
+    Ok(exit(decision.decision))
+}
+
+/// A decision is about now.
+pub(super) fn check_block(world: &World) -> anyhow::Result<()> {
+    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+        bail!("--block: a decision is about now; a numbered block is for `verify`");
+    }
+    Ok(world.config.check_gate()?)
+}
+
+/// The decision for people.
+pub(super) fn text(decision: &Decision) -> String {
+    let mut lines = vec![format!("{}", decision.decision)];
+    if let Some(route) = &decision.route {
+        lines.push(format!("route {} ({})", Foreign::new(route.url.as_str()), route.source));
+    }
+    for row in decision.entries.iter().filter(|_| decision.entries.len() > 1) {
+        let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
+        lines.push(format!("entry {}: {said}", row.index));
+    }
+    for reason in decision.reasons.iter().skip(1) {
+        lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
+    }
+    lines.push(Foreign::new(&decision.reason).to_string());
+    if let (true, Some(code)) = (decision.abort, decision.codes.first()) {
+        lines.push(format!("Do not pay. `clresolve explain {code}` says more."));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The decision in one line.
+pub(super) fn short(decision: &Decision) -> String {
+    let name = Foreign::new(&decision.name);
+    format!("{name}\t{}\t{}\n", decision.decision, decision.codes.join(","))
+}
+
+/// The exit code of a decision.
+pub(super) const fn exit(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Allow => Exit::Trusted,
+        Outcome::Deny => Exit::Untrusted,
+        Outcome::Undecided => Exit::Indeterminate,
+    }
+}
+
+fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
+    let header = match &args.signed {
+        Some(path) => {
+            let bytes = read(path, MAX_HEADER_BYTES).context("--signed")?;
+            Some(String::from_utf8(bytes).context("--signed: expected text")?.trim().to_owned())
+        }
+        None => None,
+    };
+    let bytes = read(&args.terms, MAX_TERMS_BYTES).context("--terms")?;
+    Ok(DecisionRequest {
+        name: args.name.clone(),
+        verb: args.verb.clone(),
+        demand: demand(bytes),
+        url: Some(args.url.clone()),
+        selected: args.select.map(Selected::Index),
+        limits: CallerLimits { max_amount: args.max_amount, ..CallerLimits::default() },
+        header,
+    })
+}
+
+/// What stands in a file of terms: terms of version 2 in JSON, else the body of a 402, else the value of its header.
+fn demand(bytes: Vec<u8>) -> Demand {
+    let text = String::from_utf8_lossy(&bytes);
+    if !text.trim_start().starts_with('{') {
+        let headers = vec![("payment-required".to_owned(), text.trim().to_owned())];
+        return Demand::Reply(Reply { status: PAYMENT_REQUIRED, headers, body: Vec::new() });
+    }
+    let reply = Reply { status: PAYMENT_REQUIRED, headers: Vec::new(), body: bytes };
+    match clresolve_core::json::parse(&reply.body, JSON) {
+        Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => Demand::PaymentRequired(value),
+        _ => Demand::Reply(reply),
+    }
+}
+
+/// The status of every reply that holds terms.
+const PAYMENT_REQUIRED: u16 = 402;
+
+/// Strict JSON; what is more deeply nested is left to the reader of bodies, which refuses it.
+const JSON: clresolve_core::json::Limits =
+    clresolve_core::json::Limits { bytes: MAX_TERMS_BYTES + 1, levels: 32, ..clresolve_core::json::Limits::CARD };
+
+/// A file, or standard input: one byte more than `most`, so that what is too long is seen to be.
+fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = most as u64 + 1;
+    if path.as_os_str() == "-" {
+        std::io::stdin().take(most).read_to_end(&mut bytes)?;
+    } else {
+        let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+        file.take(most).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(bytes)
+}
