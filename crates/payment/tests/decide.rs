@@ -1,0 +1,403 @@
+//! The decision as a whole: each check alone turns an allowance into an abort, and the published vectors get what they
+//! state.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use alloy_primitives::{Address, U256, address};
+use clresolve_core::payment::CoinType;
+use clresolve_core::reading::{Grade, Proof};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_payment::Decision;
+use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::decide::{Knowledge, Question, Selected, decide};
+use clresolve_payment::decision::{Check, Outcome};
+use clresolve_payment::limits::{AssetLimit, Limits, NetworkSource};
+use clresolve_payment::network::Network;
+use clresolve_payment::payee::{Claim, ClaimSource, Payees};
+use clresolve_payment::request::{DecisionRequest, Demand};
+use clresolve_payment::route::Route;
+use clresolve_payment::terms::{Entry, Price, Reply, Terms, Transfer, Version};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::sample;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+const URL: &str = "https://api.sandbox.example/summarize/v1";
+const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+
+fn network(text: &str) -> Network {
+    text.parse().expect("a CAIP-2 identifier")
+}
+
+/// The verdict on an agent that implements two verbs and lists one network.
+fn agent(state: State) -> Resolution {
+    let mut verdict = sample::empty(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+    verdict.reasons = match state {
+        State::Trusted => Vec::new(),
+        State::Untrusted => vec![Reason::new(Code::CidMismatch)],
+        State::Indeterminate => vec![Reason::new(Code::RpcUnreachable)],
+    };
+    verdict.id = format!("sha256:{state}");
+    verdict.name.normalized = Some("summarizeagent.eth".to_owned());
+    verdict.freshness.fresh_until = "1970-01-01T00:05:00Z".to_owned();
+    verdict.identity = Some(Identity {
+        verbs: vec!["summarize".to_owned(), "classify".to_owned()],
+        networks: vec!["eip155:84532".to_owned()],
+        ..Identity::default()
+    });
+    verdict.anchor = Some(Anchor {
+        world: "test".to_owned(),
+        chain: "eip155:1".to_owned(),
+        block: AnchorBlock { number: 7, hash: String::new(), timestamp: String::new(), tag: "finalized".to_owned() },
+        resolver: None,
+        wildcard: None,
+        offchain: false,
+        proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+        records_digest: None,
+    });
+    sample::live(verdict, None)
+}
+
+fn price() -> Price {
+    Price {
+        network: network("eip155:84532"),
+        chain_id: 84_532,
+        amount: U256::from(10_000),
+        asset: USDC,
+        pay_to: PAYEE,
+        max_timeout_seconds: 60,
+        transfer: Transfer::Eip3009,
+        domain: Some(("USDC".to_owned(), "2".to_owned())),
+    }
+}
+
+fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
+    let entry = |(index, price)| Entry { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
+    Terms { version: Version::V2, entries: prices.into_iter().enumerate().map(entry).collect(), offers: Vec::new() }
+}
+
+fn limits() -> Limits {
+    let id = AssetId { network: network("eip155:84532"), address: USDC };
+    let asset = Asset::known(&id).expect("it is in the table");
+    let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
+    Limits { networks: [id.network.clone()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+}
+
+fn payees() -> BTreeMap<Network, Payees> {
+    let record = Claim::Is(PAYEE, ClaimSource::Record(CoinType::of_chain(84_532).expect("it has one")));
+    [(network("eip155:84532"), Payees { record, ..Payees::default() })].into()
+}
+
+/// One case; the default is allowed.
+struct Case {
+    state: State,
+    gate: GatePolicy,
+    verb: &'static str,
+    terms: Result<Terms, Reason>,
+    url: Option<&'static str>,
+    selected: Option<Selected>,
+    limits: Limits,
+    route: Result<Route, Reason>,
+    payees: BTreeMap<Network, Payees>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            state: State::Trusted,
+            gate: GatePolicy::default(),
+            verb: "summarize",
+            terms: Ok(terms(vec![Ok(price())])),
+            url: Some(URL),
+            selected: None,
+            limits: limits(),
+            route: Ok(Route::configured(URL).expect("an https URL")),
+            payees: payees(),
+        }
+    }
+}
+
+impl Case {
+    fn priced(change: impl FnOnce(&mut Price)) -> Self {
+        let mut changed = price();
+        change(&mut changed);
+        Self { terms: Ok(terms(vec![Ok(changed)])), ..Self::default() }
+    }
+
+    fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = limits();
+        change(&mut limits);
+        Self { limits, ..Self::default() }
+    }
+
+    fn claimed(record: Claim) -> Self {
+        let payees = Payees { record, ..Payees::default() };
+        Self { payees: [(network("eip155:84532"), payees)].into(), ..Self::default() }
+    }
+
+    fn decide(&self) -> Decision {
+        let resolution = agent(self.state);
+        let question = Question {
+            verb: self.verb,
+            terms: self.terms.as_ref(),
+            url: self.url,
+            selected: self.selected.as_ref(),
+            signed: None,
+        };
+        let known = Knowledge {
+            resolution: &resolution,
+            gate: &self.gate,
+            limits: &self.limits,
+            route: self.route.as_ref(),
+            payees: &self.payees,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        decide(&question, &known)
+    }
+}
+
+#[test]
+fn what_passes_every_check_is_allowed() {
+    let decision = Case::default().decide();
+    assert_eq!((decision.decision, decision.abort), (Outcome::Allow, false));
+    assert_eq!(decision.reason, format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by addr(name) at block 7."));
+    assert_eq!((decision.codes.len(), decision.unchecked.len()), (0, 0));
+    assert_eq!(decision.checked.len(), 8);
+    assert_eq!(decision.entries[0].index, 0);
+    assert!(!decision.entries[0].abort);
+    // The terms end first: the authorisation lives for a minute, the verdict for five.
+    assert_eq!(decision.valid_until, "1970-01-01T00:01:00Z".parse().ok());
+    assert_eq!(serde_json::to_value(decision.payee).unwrap()["proven_by"], "addr");
+}
+
+/// The terms name no resource, and another host sent them.
+fn elsewhere() -> Case {
+    let mut anything = terms(vec![Ok(price())]);
+    anything.entries[0].resource = None;
+    Case { url: Some("https://evil.example/summarize/v1"), terms: Ok(anything), ..Case::default() }
+}
+
+/// Each check, alone, turns the allowance into an abort with its code.
+#[test]
+fn each_check_alone_aborts() {
+    let case = Case::default;
+    let deny = |case: Case, code: &str| (case, Outcome::Deny, code.to_owned());
+    let undecided = |case: Case, code: &str| (case, Outcome::Undecided, code.to_owned());
+    let reason = Reason::new;
+    let cases = [
+        deny(Case { state: State::Untrusted, ..case() }, "cid-mismatch"),
+        undecided(Case { state: State::Indeterminate, ..case() }, "rpc-unreachable"),
+        deny(Case { verb: "pay", ..case() }, "verb-not-implemented"),
+        deny(Case { verb: "classify", ..case() }, "verb-without-entry"),
+        deny(
+            Case { gate: GatePolicy { min_proof: Some(Grade::StateProof), ..GatePolicy::default() }, ..case() },
+            "proof-too-weak",
+        ),
+        deny(elsewhere(), "endpoint-mismatch"),
+        undecided(Case { url: None, ..case() }, "invoke-no-route"),
+        undecided(Case { route: Err(reason(Code::InvokeNoRoute)), ..case() }, "invoke-no-route"),
+        deny(Case { terms: Err(reason(Code::PaymentTermsMalformed)), ..case() }, "payment-terms-malformed"),
+        deny(Case { terms: Err(reason(Code::PaymentTermsAmbiguous)), ..case() }, "payment-terms-ambiguous"),
+        deny(Case { selected: Some(Selected::Index(1)), ..case() }, "payment-terms-ambiguous"),
+        undecided(
+            Case { terms: Ok(terms(vec![Err(Box::new(reason(Code::PaymentSchemeUnchecked)))])), ..case() },
+            "payment-scheme-unchecked",
+        ),
+        undecided(Case::limited(|limits| limits.schemes.clear()), "payment-scheme-unchecked"),
+        deny(Case::limited(|limits| limits.networks = [network("eip155:1")].into()), "payment-network-mismatch"),
+        deny(Case::priced(|price| price.asset = THIEF), "payment-asset-unlisted"),
+        deny(
+            Case::priced(|price| price.domain = Some(("USD Coin".to_owned(), "2".to_owned()))),
+            "payment-asset-unlisted",
+        ),
+        deny(Case::priced(|price| price.domain = None), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.amount = U256::from(50_001)), "payment-amount-exceeds"),
+        deny(Case::priced(|price| price.max_timeout_seconds = 301), "payment-timeout-excessive"),
+        undecided(
+            Case::limited(|limits| limits.assets.values_mut().for_each(|limit| limit.max_amount = None)),
+            "payment-limit-missing",
+        ),
+        undecided(Case { limits: Limits::default(), ..case() }, "payment-limit-missing"),
+        deny(Case::priced(|price| price.pay_to = THIEF), "payee-mismatch"),
+        deny(Case::priced(|price| price.pay_to = Address::ZERO), "payee-mismatch"),
+        deny(Case::priced(|price| price.pay_to = USDC), "payee-mismatch"),
+        undecided(Case { payees: BTreeMap::new(), ..case() }, "payee-unproven"),
+        undecided(Case::claimed(Claim::Undecided(Box::new(reason(Code::RecordPending)))), "record-pending"),
+    ];
+    for (case, outcome, code) in cases {
+        let decision = case.decide();
+        assert_eq!((decision.decision, decision.abort), (outcome, true), "{code}: {decision:#?}");
+        assert_eq!(decision.codes, [code.clone()], "{decision:#?}");
+        assert!(decision.reason.starts_with(&code), "{}", decision.reason);
+        assert_eq!(decision.valid_until, None);
+        assert!(decision.entries.iter().all(|row| row.abort));
+    }
+}
+
+#[test]
+fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
+    let change = |source| {
+        let mut other = price();
+        other.network = network("eip155:8453");
+        other.chain_id = 8453;
+        other.asset = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
+        other.domain = Some(("USD Coin".to_owned(), "2".to_owned()));
+        let id = AssetId { network: other.network.clone(), address: other.asset };
+        let asset = Asset::known(&id).expect("it is in the table");
+        let assets = [(id.clone(), AssetLimit { asset, max_amount: Some(U256::from(50_000)) })].into();
+        let limits = Limits { networks: [id.network.clone()].into(), source, assets, ..Limits::default() };
+        let payees = [(id.network, payees().into_values().next().expect("one"))].into();
+        Case { terms: Ok(terms(vec![Ok(other)])), limits, payees, ..Case::default() }.decide()
+    };
+    assert_eq!(change(NetworkSource::Card).codes, ["payment-network-mismatch"]);
+    assert!(!change(NetworkSource::Limits).abort);
+}
+
+#[test]
+fn one_bad_entry_aborts_unless_another_is_selected() {
+    let mut thief = price();
+    thief.pay_to = THIEF;
+    let both = Case { terms: Ok(terms(vec![Ok(price()), Ok(thief)])), ..Case::default() };
+    let decision = both.decide();
+    assert!(decision.abort && decision.decision == Outcome::Deny);
+    let rows: Vec<_> = decision.entries.iter().map(|row| (row.index, row.abort, row.codes.len())).collect();
+    assert_eq!(rows, [(0, false, 0), (1, true, 1)]);
+    let selected = |selected| Case { selected: Some(selected), terms: both.terms.clone(), ..Case::default() }.decide();
+    assert!(!selected(Selected::Index(0)).abort);
+    assert_eq!(selected(Selected::Index(1)).codes, ["payee-mismatch"]);
+    assert!(!selected(Selected::Entry(json!({"index": 0}))).abort);
+    assert_eq!(selected(Selected::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
+}
+
+#[test]
+fn a_warning_is_reported_and_decides_nothing() {
+    let mut near = terms(vec![Ok(price())]);
+    near.entries[0].resource = Some(format!("{URL}?x=1"));
+    let decision = Case { terms: Ok(near), ..Case::default() }.decide();
+    assert_eq!((decision.abort, decision.codes), (false, vec!["resource-differs".to_owned()]));
+    let mut far = terms(vec![Ok(price())]);
+    far.entries[0].resource = Some("https://evil.example/".to_owned());
+    assert_eq!(Case { terms: Ok(far), ..Case::default() }.decide().codes, ["resource-mismatch"]);
+}
+
+#[test]
+fn what_was_not_asked_is_unchecked() {
+    let decision = Case { url: None, ..Case::default() }.decide();
+    assert_eq!(decision.unchecked, [Check::Route, Check::Resource]);
+    let decision = Case { terms: Err(Reason::new(Code::PaymentTermsMalformed)), ..Case::default() }.decide();
+    assert_eq!(decision.checked, [Check::Identity, Check::Route]);
+}
+
+#[test]
+fn the_id_follows_everything_that_was_decided_about() {
+    let id = |case: Case| case.decide().id;
+    let same = id(Case::default());
+    assert_eq!(id(Case::default()), same);
+    let others = [
+        Case { verb: "classify", ..Case::default() },
+        Case { url: Some("https://evil.example/"), ..Case::default() },
+        Case { selected: Some(Selected::Index(3)), ..Case::default() },
+        Case { state: State::Untrusted, ..Case::default() },
+        Case::limited(|limits| limits.max_timeout_seconds = 1),
+        Case { gate: GatePolicy { deny: Vec::new(), ..GatePolicy::default() }, ..Case::default() },
+    ];
+    assert!(others.into_iter().all(|case| id(case) != same));
+}
+
+/// The folder that `CLRESOLVE_X402` names. Where the variable is unset the test says that it is skipped.
+fn vectors(folder: &str) -> Option<PathBuf> {
+    let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
+        println!("skipped: CLRESOLVE_X402 is not set");
+        return None;
+    };
+    let folder = PathBuf::from(root).join("vectors").join(folder);
+    assert!(folder.is_dir(), "{} is missing", folder.display());
+    Some(folder)
+}
+
+/// What the world of a vector permits, and whom its name says to pay.
+fn world(world: &Value) -> (Limits, BTreeMap<Network, Payees>, Timestamp) {
+    let policy = &world["policy"];
+    let max_amount = policy["max_amount"].as_str().map(|text| text.parse().expect("a number"));
+    let mut limits = Limits {
+        networks: policy["networks"].as_array().into_iter().flatten().map(|id| network(id.as_str().unwrap())).collect(),
+        source: NetworkSource::Limits,
+        schemes: serde_json::from_value(policy["schemes"].clone()).expect("schemes"),
+        max_timeout_seconds: policy["max_timeout_seconds"].as_u64().expect("seconds"),
+        assets: BTreeMap::new(),
+    };
+    for (chain, contracts) in policy["assets"].as_object().into_iter().flatten() {
+        for contract in contracts.as_array().into_iter().flatten() {
+            let address = contract.as_str().unwrap().parse().expect("an address");
+            let id = AssetId { network: network(chain), address };
+            let asset = Asset::known(&id).expect("it is in the table");
+            limits.assets.insert(id, AssetLimit { asset, max_amount });
+        }
+    }
+    let published = world["addresses_of_the_name"].as_object().into_iter().flatten();
+    let payees = published.map(|(chain, address)| {
+        let network = network(chain);
+        let coin = CoinType::of_chain(network.chain_id().expect("an EVM chain")).expect("a coin type");
+        let address = address.as_str().unwrap().parse().expect("an address");
+        (network, Payees { record: Claim::Is(address, ClaimSource::Record(coin)), ..Payees::default() })
+    });
+    (limits, payees.collect(), Timestamp::from_second(world["now"].as_i64().expect("seconds")).unwrap())
+}
+
+#[test]
+fn x402_vectors_of_terms_are_allowed_only_where_they_are_honest() {
+    let Some(folder) = vectors("payment-required") else { return };
+    let mut count = 0;
+    for file in std::fs::read_dir(folder).expect("a folder") {
+        let path = file.expect("a file").path();
+        let vector: Value = serde_json::from_slice(&std::fs::read(&path).expect("readable")).expect("JSON");
+        let (limits, payees, now) = world(&vector["world"]);
+        let request = json!({
+            "name": vector["world"]["agent"],
+            "verb": "summarize",
+            "response": vector["response"],
+            "selected": vector["selected_index"],
+        });
+        let request = DecisionRequest::from_json(request.to_string().as_bytes()).expect("a request");
+        let terms = request.terms();
+        let resolution = agent(State::Trusted);
+        let route = Route::configured(vector["world"]["route"].as_str().unwrap()).expect("a route");
+        let question = Question {
+            verb: "summarize",
+            terms: terms.as_ref().map_err(|reason| &**reason),
+            url: request.url.as_deref(),
+            selected: request.selected.as_ref(),
+            signed: None,
+        };
+        let gate = GatePolicy::default();
+        let known = Knowledge {
+            resolution: &resolution,
+            gate: &gate,
+            limits: &limits,
+            route: Ok(&route),
+            payees: &payees,
+            now,
+        };
+        let decision = decide(&question, &known);
+        let honest = vector["honest"].as_bool().expect("it says");
+        assert_eq!(!decision.abort, honest, "{}: {} {decision:#?}", path.display(), vector["why"]);
+        assert!(honest || !decision.codes.is_empty(), "{}", path.display());
+        println!("{}: {} {:?}", path.display(), decision.decision, decision.codes);
+        count += 1;
+    }
+    assert!(count > 0, "no vector was found");
+}
+
+#[test]
+fn a_reply_that_is_far_too_long_gets_a_decision() {
+    let reply = Reply { status: 402, headers: Vec::new(), body: vec![b'['; 100_000] };
+    let request = DecisionRequest::about_reply("a.eth", "summarize", URL, reply);
+    assert!(matches!(request.demand, Demand::Reply(_)));
+    assert_eq!(request.terms().unwrap_err().code, Code::PaymentTermsMalformed);
+}
