@@ -215,6 +215,17 @@ pub(crate) fn bytes(content_type: &str, body: Bytes) -> Reply {
     Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
 }
 
+/// 402 with a body of JSON, and a header `PAYMENT-REQUIRED` for each of `terms`.
+pub(crate) fn payment_required(terms: &[String], body: &str) -> Reply {
+    let name = hyper::header::HeaderName::from_static("payment-required");
+    let headers = [(CONTENT_TYPE, "application/json")];
+    let mut response = response(StatusCode::PAYMENT_REQUIRED, &headers, Body::from(body.to_owned()));
+    for value in terms.iter().filter_map(|terms| terms.parse().ok()) {
+        response.headers_mut().append(name.clone(), value);
+    }
+    Reply::Answer(response)
+}
+
 /// A page of HTML with that status.
 pub(crate) fn html(status: StatusCode) -> Reply {
     let page = "<!doctype html><title>sandbox</title><p>There is no such thing here.</p>";

@@ -1,0 +1,213 @@
+//! The sellers of the sandbox: what the entries of its agents answer to a request without a payment. An honest one, and
+//! one for each way in which terms go wrong.
+
+use std::borrow::Cow;
+
+use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_sol_types::{SolStruct, eip712_domain, sol};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use k256::ecdsa::SigningKey;
+use serde_json::{Value, json};
+
+use crate::chain::{CHAIN_ID, DOLLAR};
+use crate::web::{self, Reply};
+
+/// Host of the sellers.
+pub(crate) const SELLER_HOST: &str = "api.sandbox.example";
+
+/// The host to which a seller redirects. It answers with terms of its own.
+pub(crate) const THIEF_HOST: &str = "thief.sandbox.example";
+
+/// What an honest seller asks for, in atomic units: 0.01 of the sandbox's dollar.
+pub const PRICE: u64 = 10_000;
+
+/// Chain id of the network that version 1 of x402 has a name for, and the asset there.
+const BASE_SEPOLIA: u64 = 84_532;
+const BASE_SEPOLIA_DOLLAR: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
+
+/// For how long a signed offer is valid, in seconds.
+const OFFER_SECONDS: i64 = 24 * 60 * 60;
+
+sol! {
+    /// An offer of x402's extension offer-receipt, version 0.6.
+    struct Offer {
+        uint256 version;
+        string resourceUrl;
+        string scheme;
+        string network;
+        string asset;
+        string payTo;
+        string amount;
+        uint256 validUntil;
+    }
+}
+
+/// The key of the payee whom honest names publish. It is no secret.
+fn payee_key() -> SigningKey {
+    key("payee")
+}
+
+fn key(label: &str) -> SigningKey {
+    let secret = keccak256(format!("clresolve sandbox key {label}"));
+    SigningKey::from_slice(secret.as_slice()).expect("a hash is a key but for a chance of 2^-127")
+}
+
+fn address_of(key: &SigningKey) -> Address {
+    Address::from_public_key(key.verifying_key())
+}
+
+/// The address that honest names publish.
+pub fn payee() -> Address {
+    address_of(&payee_key())
+}
+
+/// An address that no name publishes.
+fn stranger() -> Address {
+    address_of(&key("stranger"))
+}
+
+/// What the sellers answer to a request for `path` on their host.
+pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
+    let url = format!("https://{host}{path}");
+    let mut segments = path.trim_start_matches('/').split('/').rev();
+    let (Some(_version), Some(verb)) = (segments.next(), segments.next()) else {
+        return web::html(hyper::StatusCode::NOT_FOUND);
+    };
+    if host == THIEF_HOST {
+        return version_2(&url, verb, &[entry(stranger())], None);
+    }
+    match segments.next().unwrap_or_default() {
+        "" => version_2(&url, verb, &[entry(payee())], None),
+        "v1" => version_1(&url, verb),
+        manners => bad(manners, &url, verb, now),
+    }
+}
+
+/// The sellers that go wrong, and those that need another proof.
+fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut entry = entry(payee());
+        change(&mut entry);
+        version_2(url, verb, &[entry], None)
+    };
+    let to_stranger = || entry(stranger());
+    match manners {
+        "malformed" => changed(&|entry| entry["amount"] = json!("0.01")),
+        "ambiguous" => with_header_twice(url, verb),
+        "network" => changed(&|entry| entry["network"] = json!("eip155:1")),
+        "asset" => changed(&|entry| entry["asset"] = json!(stranger())),
+        "amount" => changed(&|entry| entry["amount"] = json!("900000")),
+        "unlimited" => changed(&|entry| entry["asset"] = json!(UNLIMITED)),
+        "years" => changed(&|entry| entry["maxTimeoutSeconds"] = json!(315_360_000)),
+        "scheme" => changed(&|entry| entry["scheme"] = json!("upto")),
+        "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
+        "second" => version_2(url, verb, &[entry(payee()), to_stranger()], None),
+        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, &[entry(payee())], None),
+        "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())], None),
+        "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
+        "fresh" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &payee_key(), stranger(), now))),
+        "offer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &payee_key(), payee(), now))),
+        "signer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &key("stranger"), stranger(), now))),
+        _ => web::html(hyper::StatusCode::NOT_FOUND),
+    }
+}
+
+/// A contract that the sandbox's limits list without an amount.
+pub const UNLIMITED: Address = alloy_primitives::address!("0000000000000000000000000000000000E0e0e0");
+
+/// An honest entry of version 2, but for the payee.
+fn entry(pay_to: Address) -> Value {
+    json!({
+        "scheme": "exact",
+        "network": format!("eip155:{CHAIN_ID}"),
+        "amount": PRICE.to_string(),
+        "asset": DOLLAR,
+        "payTo": pay_to,
+        "maxTimeoutSeconds": 60,
+        "extra": {"name": "Sandbox Dollar", "version": "1"},
+    })
+}
+
+fn terms(url: &str, verb: &str, entries: &[Value], offer: Option<&Value>) -> Value {
+    let extensions = offer.map_or_else(|| json!({}), |offer| json!({"offer-receipt": {"info": {"offers": [offer]}}}));
+    json!({
+        "x402Version": 2,
+        "error": "PAYMENT-SIGNATURE header is required",
+        "resource": {"url": url, "description": verb, "mimeType": "application/json"},
+        "accepts": entries,
+        "extensions": extensions,
+    })
+}
+
+fn version_2(url: &str, verb: &str, entries: &[Value], offer: Option<&Value>) -> Reply {
+    let header = STANDARD.encode(terms(url, verb, entries, offer).to_string());
+    web::payment_required(&[header], "{}")
+}
+
+/// Version 1 has no name for the sandbox's chain.
+fn version_1(url: &str, verb: &str) -> Reply {
+    let body = json!({
+        "x402Version": 1,
+        "error": "X-PAYMENT header is required",
+        "accepts": [{
+            "scheme": "exact",
+            "network": "base-sepolia",
+            "maxAmountRequired": PRICE.to_string(),
+            "resource": url,
+            "description": verb,
+            "mimeType": "application/json",
+            "outputSchema": null,
+            "payTo": payee(),
+            "maxTimeoutSeconds": 60,
+            "asset": BASE_SEPOLIA_DOLLAR,
+            "extra": {"name": "USDC", "version": "2"},
+        }],
+    });
+    web::payment_required(&[], &body.to_string())
+}
+
+fn with_header_twice(url: &str, verb: &str) -> Reply {
+    let headers = [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], None).to_string()));
+    web::payment_required(&headers, "{}")
+}
+
+/// An offer of an honest entry that pays `pay_to`, signed by `key`.
+fn offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value {
+    let valid_until = now.as_second() + OFFER_SECONDS;
+    let offer = Offer {
+        version: U256::ONE,
+        resourceUrl: url.to_owned(),
+        scheme: "exact".to_owned(),
+        network: format!("eip155:{CHAIN_ID}"),
+        asset: DOLLAR.to_string(),
+        payTo: pay_to.to_string(),
+        amount: PRICE.to_string(),
+        validUntil: U256::try_from(valid_until).unwrap_or_default(),
+    };
+    let domain = eip712_domain! { name: Cow::Borrowed("x402 offer"), version: Cow::Borrowed("1"), chain_id: 1, };
+    json!({
+        "format": "eip712",
+        "acceptIndex": 0,
+        "payload": {
+            "version": 1,
+            "resourceUrl": offer.resourceUrl,
+            "scheme": offer.scheme,
+            "network": offer.network,
+            "asset": offer.asset,
+            "payTo": offer.payTo,
+            "amount": offer.amount,
+            "validUntil": valid_until,
+        },
+        "signature": signature(key, offer.eip712_signing_hash(&domain)),
+    })
+}
+
+/// 65 bytes in hex, as wallets write them.
+fn signature(key: &SigningKey, hash: B256) -> String {
+    let (signature, recovery) = key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
+    let mut bytes = signature.to_bytes().to_vec();
+    bytes.push(27 + recovery.to_byte());
+    alloy_primitives::hex::encode_prefixed(bytes)
+}
