@@ -17,6 +17,8 @@
 pub mod asset;
 pub mod decide;
 pub mod decision;
+mod encoding;
+mod forms;
 pub mod limits;
 pub mod network;
 pub mod offer;
