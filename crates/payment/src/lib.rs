@@ -10,22 +10,30 @@
 //! | [`limits`] | what the operator permits, and what a caller tightens |
 //! | [`payee`] | whom the name says to pay |
 //! | [`offer`] | offers that a seller has signed |
+//! | [`receipt`], [`artifact`] | receipts that a seller has signed; what offers and receipts have in common |
 //! | [`route`] | which URL an entry stands for |
 //! | [`signed`] | what a payment header permits |
 //! | [`request`] | what is asked |
 //! | [`decide`](mod@decide), [`decision`] | the decision, and its written form |
 
+pub mod artifact;
 pub mod asset;
 pub mod decide;
 pub mod decision;
+mod encoding;
+mod forms;
 pub mod limits;
 pub mod network;
 pub mod offer;
 pub mod payee;
+pub mod receipt;
 pub mod request;
 pub mod route;
 pub mod signed;
 pub mod terms;
+#[cfg(test)]
+mod testing;
+mod typed_data;
 
 pub use decide::decide;
 pub use decision::Decision;

@@ -1,22 +1,31 @@
 //! Offers that a seller has signed (x402's extension offer-receipt, version 0.6): a proof that exactly these terms come
 //! from the holder of a key. Whose key it is, is another question: only a key that the name publishes counts.
 
-use alloy_primitives::Address;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_jose::PublicKey;
+#[cfg(test)]
+mod tests;
+
+use alloy_primitives::{B256, U256};
+use alloy_sol_types::SolStruct as _;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
+use url::Url;
 
-use crate::terms::Price;
+use clresolve_core::mutant;
+use clresolve_core::reason::{Code, Reason};
 
-/// Keys that a name publishes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SignerKeys {
-    /// Its addresses, whatever the coin type: a key that signs by EIP-712.
-    pub addresses: Vec<Address>,
-    /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS.
-    pub ed25519: Vec<PublicKey>,
-}
+pub use crate::artifact::SignerKeys;
+use crate::artifact::{Artifact, Payload, SignedBy};
+use crate::forms;
+use crate::terms::{MAX_ENTRIES, Price};
+use crate::typed_data;
+
+/// Most offers of which the terms are read: one for each entry.
+pub const MAX_OFFERS: usize = MAX_ENTRIES;
+
+/// Most offers about one entry whose signatures are checked: a seller makes one, or one in each of the two formats. To
+/// find who signed takes 100 µs.
+pub const MAX_SIGNATURES: usize = 4;
 
 /// An offer that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,18 +34,150 @@ pub struct Offered {
     pub valid_until: Option<Timestamp>,
 }
 
+/// What an offer states.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Offer {
+    version: u64,
+    resource_url: String,
+    scheme: String,
+    network: String,
+    asset: String,
+    pay_to: String,
+    amount: String,
+    /// In seconds since 1970; 0 says as much as its absence.
+    #[serde(default)]
+    valid_until: u64,
+}
+
 /// Whether one of `offers` proves that `price`, for `url`, comes from a holder of `keys`. `None` where none of them is
-/// about this entry.
+/// about this way to pay: its scheme, network and asset.
+///
+/// An offer says by its signed payload alone what it is about; `acceptIndex` is not signed. A changed offer that is
+/// signed by EIP-712 looks like one that a stranger has signed.
 ///
 /// # Errors
-/// `offer-invalid` or `offer-signer-unproven`: the weakest objection to an offer about this entry.
+/// `offer-invalid` or `offer-signer-unproven`: the weakest objection to an offer about this way to pay, or to one that
+/// cannot be read.
 pub fn proves(
-    _offers: &[Value],
-    _price: &Price,
-    _url: &str,
-    _keys: &SignerKeys,
-    _now: Timestamp,
+    offers: &[Value],
+    price: &Price,
+    url: &str,
+    keys: &SignerKeys,
+    now: Timestamp,
 ) -> Option<Result<Offered, Box<Reason>>> {
-    let _ = Reason::new(Code::OfferInvalid);
-    None
+    let mut signatures = 0;
+    let mut weakest: Option<(Objection, usize)> = None;
+    for (index, offer) in offers.iter().take(MAX_OFFERS).enumerate() {
+        let objection = match stated(offer, price, url, now) {
+            Ok(None) => continue,
+            Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
+            Ok(Some(offer)) => {
+                signatures += 1;
+                match offer.signed_by(keys) {
+                    SignedBy::Published => return Some(Ok(Offered { valid_until: offer.payload().end() })),
+                    SignedBy::Stranger => Objection::Signer,
+                    SignedBy::Nobody => Objection::Signature,
+                }
+            }
+            Err(objection) => objection,
+        };
+        if weakest.as_ref().is_none_or(|(known, _)| objection < *known) {
+            weakest = Some((objection, index));
+        }
+    }
+    weakest.map(|(objection, index)| Err(objection.reason(index)))
+}
+
+/// The offer, if what it states is this price at this time. `None` where it is about another way to pay.
+fn stated(offer: &Value, price: &Price, url: &str, now: Timestamp) -> Result<Option<Artifact<Offer>>, Objection> {
+    let artifact = Artifact::<Offer>::read(offer).map_err(|error| Objection::Form(error.to_string()))?;
+    let offer = artifact.payload();
+    if !offer.is_about(price) {
+        return Ok(None);
+    }
+    if !offer.states(price, url) && !mutant!("offers-of-other-terms") {
+        return Err(Objection::Terms);
+    }
+    if offer.has_ended(now) && !mutant!("offers-never-end") {
+        return Err(Objection::Ended);
+    }
+    Ok(Some(artifact))
+}
+
+/// What speaks against an offer, weakest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Objection {
+    Signer,
+    Signature,
+    Ended,
+    Terms,
+    Form(String),
+}
+
+impl Objection {
+    /// The objection to the offer at `index`.
+    fn reason(self, index: usize) -> Box<Reason> {
+        let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
+        let reason = match self {
+            Self::Signer => Reason::new(Code::OfferSignerUnproven),
+            Self::Signature => invalid("The offer's signature is not one that a key makes."),
+            Self::Ended => invalid("The offer has expired."),
+            Self::Terms => invalid("The offer states other terms than the entry."),
+            Self::Form(cause) => invalid("The offer cannot be read.").observed(cause),
+        };
+        Box::new(reason.at(format!("/extensions/offer-receipt/info/offers/{index}")))
+    }
+}
+
+impl Offer {
+    /// Whether it is about the price's way to pay.
+    fn is_about(&self, price: &Price) -> bool {
+        // A price is one in the scheme `exact`.
+        self.scheme == "exact"
+            && self.network == price.network.as_str()
+            && forms::address(&self.asset) == Some(price.asset)
+    }
+
+    /// Whether it states the rest of the price too, for this URL.
+    fn states(&self, price: &Price, url: &str) -> bool {
+        forms::address(&self.pay_to) == Some(price.pay_to)
+            && forms::amount(&self.amount) == Some(price.amount)
+            && is_same_url(&self.resource_url, url)
+    }
+
+    fn has_ended(&self, now: Timestamp) -> bool {
+        self.valid_until != 0 && i64::try_from(self.valid_until).is_ok_and(|end| end <= now.as_second())
+    }
+
+    /// When it ends; a time that cannot be written is the last one that can.
+    fn end(&self) -> Option<Timestamp> {
+        let end = i64::try_from(self.valid_until).ok().and_then(|end| Timestamp::from_second(end).ok());
+        (self.valid_until != 0).then(|| end.unwrap_or(Timestamp::MAX))
+    }
+}
+
+/// Whether two texts are one URL, as every client of the web would ask for it.
+fn is_same_url(one: &str, other: &str) -> bool {
+    one == other || Url::parse(one).is_ok_and(|one| Url::parse(other).is_ok_and(|other| one == other))
+}
+
+impl Payload for Offer {
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn signing_hash(&self) -> B256 {
+        let message = typed_data::Offer {
+            version: U256::from(self.version),
+            resourceUrl: self.resource_url.clone(),
+            scheme: self.scheme.clone(),
+            network: self.network.clone(),
+            asset: self.asset.clone(),
+            payTo: self.pay_to.clone(),
+            amount: self.amount.clone(),
+            validUntil: U256::from(self.valid_until),
+        };
+        message.eip712_signing_hash(&typed_data::OFFERS)
+    }
 }

@@ -1,25 +1,204 @@
 //! What a payment header permits: compared by what its signature covers, never by what it says it accepted.
 
-use clresolve_core::reason::{Code, Reason};
+mod payload;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+
+use alloy_primitives::{Address, B256, U256, address};
+use alloy_sol_types::SolStruct as _;
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use clresolve_core::json::Limits;
+use clresolve_core::mutant;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
 
 use crate::asset::Asset;
-use crate::terms::{Price, Version};
+use crate::encoding::decode;
+use crate::forms;
+use crate::network::Network;
+use crate::terms::{self, Price, Transfer, Version};
+use crate::typed_data::{self, signer};
+use payload::{Eip3009, Permit2};
 
 /// Longest payment header, in bytes. Those of the SDKs take two kilobytes.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// How much later than this one the clock of whoever signed may be, in seconds: as much as is forgiven a signed verdict.
+pub const MAX_CLOCK_SKEW: u64 = 30;
+
+/// The one spender of Permit2 that pays nobody but the witness's `to`: x402's proxy for the scheme `exact`.
+pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E20001");
+
+/// What the JSON text of a header may use up. It repeats the extensions of the terms, so it nests as they do.
+const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
+
+/// Members in which a client of an x402 extension puts a further signature of the payer: a permit of EIP-2612, and a
+/// transaction that approves any amount.
+const FURTHER_SIGNATURES: [&str; 2] = ["signature", "signedTransaction"];
 
 /// Checks that what a payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) permits is this price of the
 /// asset with this EIP-712 domain, and no longer than the price's time.
 ///
 /// # Errors
 /// `payment-signature-mismatch`, saying what differs.
-pub fn check(
-    _header: &str,
-    _version: Version,
-    _price: &Price,
-    _asset: &Asset,
-    _now: Timestamp,
-) -> Result<(), Box<Reason>> {
-    Err(Box::new(Reason::new(Code::PaymentSignatureMismatch)))
+pub fn check(header: &str, version: Version, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
+    let payment = decode_header(header)?;
+    let number = payment.get("x402Version");
+    if number.and_then(Value::as_u64) != Some(version.number()) {
+        return Err(differs("/x402Version", version.number(), shown(number)));
+    }
+    match version {
+        Version::V1 => check_claims(&payment, price)?,
+        Version::V2 => check_accepted(&payment, price)?,
+    }
+    check_extensions(&payment)?;
+    let now = u64::try_from(now.as_second()).unwrap_or_default();
+    match price.transfer {
+        Transfer::Eip3009 => check_eip3009(&payload(&payment)?, price, asset, now),
+        Transfer::Permit2 => check_permit2(&payload(&payment)?, price, now),
+    }
+}
+
+fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
+    if header.len() > MAX_HEADER_BYTES {
+        return Err(mismatch("", format!("The payment header is longer than {MAX_HEADER_BYTES} bytes.")).into());
+    }
+    let decoded = decode(header, LIMITS);
+    decoded.map_err(|error| {
+        let reason = mismatch("", "The payment header cannot be decoded.");
+        reason.observed(excerpt(&error.to_string())).into()
+    })
+}
+
+/// What a header of version 1 says beside its payload. It is not signed, and must not contradict the price all the same.
+fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
+    let text = |member: &str| payment.get(member).and_then(Value::as_str);
+    if text("scheme") != Some("exact") {
+        return Err(differs("/scheme", "exact", shown(payment.get("scheme"))));
+    }
+    if text("network").and_then(Network::of_v1).as_ref() != Some(&price.network) {
+        return Err(differs("/network", &price.network, shown(payment.get("network"))));
+    }
+    Ok(())
+}
+
+/// As [`check_claims`], for the entry that a header of version 2 repeats.
+fn check_accepted(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
+    let Some(accepted) = payment.get("accepted") else { return Ok(()) };
+    let accepted = terms::price(accepted, Version::V2, "/accepted".to_owned());
+    if accepted.as_ref() == Ok(price) {
+        return Ok(());
+    }
+    Err(mismatch("/accepted", "The payment header accepts another entry than the one that was decided.").into())
+}
+
+/// Refuses headers that carry more of the payer's signatures than the one that is compared.
+fn check_extensions(payment: &Value) -> Result<(), Box<Reason>> {
+    let extensions = payment.get("extensions").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let signs = |extension: &Value| {
+        let info = extension.get("info");
+        info.is_some_and(|info| FURTHER_SIGNATURES.iter().any(|member| info.get(member).is_some()))
+    };
+    let further = extensions.into_iter().find(|(_, extension)| signs(extension));
+    let Some((name, _)) = further.filter(|_| !mutant!("further-signatures-leave")) else { return Ok(()) };
+    let message =
+        "An extension in the payment header carries a further signature, and what that permits is not checked.";
+    Err(mismatch("/extensions", message).observed(excerpt(name)).into())
+}
+
+/// The payload of the kind that the price demands.
+fn payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
+    forms::record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
+        let message = "The payload of the payment header has not the form that the entry's transfer method gives it.";
+        mismatch("/payload", message).observed(excerpt(&error.to_string())).into()
+    })
+}
+
+fn check_eip3009(payload: &Eip3009, price: &Price, asset: &Asset, now: u64) -> Result<(), Box<Reason>> {
+    const PLACE: &str = "/payload/authorization";
+    let authorization = &payload.authorization;
+    if authorization.to != price.pay_to && !mutant!("signatures-pay-anybody") {
+        return Err(differs(&format!("{PLACE}/to"), price.pay_to, authorization.to));
+    }
+    if authorization.value != price.amount && !mutant!("signatures-pay-any-amount") {
+        return Err(differs(&format!("{PLACE}/value"), price.amount, authorization.value));
+    }
+    check_start(authorization.valid_after, now, &format!("{PLACE}/validAfter"))?;
+    check_end(authorization.valid_before, price, now, &format!("{PLACE}/validBefore"))?;
+    let hash = authorization.message().eip712_signing_hash(&typed_data::of_asset(asset, price));
+    check_signer(hash, &payload.signature, authorization.from)
+}
+
+fn check_permit2(payload: &Permit2, price: &Price, now: u64) -> Result<(), Box<Reason>> {
+    const PLACE: &str = "/payload/permit2Authorization";
+    let permit = &payload.permit2_authorization;
+    if permit.spender != PERMIT2_PROXY && !mutant!("anybody-spends") {
+        return Err(differs(&format!("{PLACE}/spender"), PERMIT2_PROXY, permit.spender));
+    }
+    if permit.witness.to != price.pay_to && !mutant!("any-witness") {
+        return Err(differs(&format!("{PLACE}/witness/to"), price.pay_to, permit.witness.to));
+    }
+    if permit.permitted.token != price.asset {
+        return Err(differs(&format!("{PLACE}/permitted/token"), price.asset, permit.permitted.token));
+    }
+    if permit.permitted.amount != price.amount {
+        return Err(differs(&format!("{PLACE}/permitted/amount"), price.amount, permit.permitted.amount));
+    }
+    check_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
+    check_end(permit.deadline, price, now, &format!("{PLACE}/deadline"))?;
+    let hash = permit.message().eip712_signing_hash(&typed_data::of_permit2(price.chain_id));
+    check_signer(hash, &payload.signature, permit.from)
+}
+
+/// It can be cashed now, and not only when nobody thinks of it any more.
+fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
+    let latest = U256::from(now) + U256::from(MAX_CLOCK_SKEW);
+    if start <= latest {
+        return Ok(());
+    }
+    Err(differs(place, format_args!("at most {latest}"), start))
+}
+
+/// It can be cashed for as long as the price says, and no longer.
+fn check_end(end: U256, price: &Price, now: u64, place: &str) -> Result<(), Box<Reason>> {
+    let now = U256::from(now);
+    let latest = now + U256::from(price.max_timeout_seconds) + U256::from(MAX_CLOCK_SKEW);
+    if end > now && (end <= latest || mutant!("signatures-never-end")) {
+        return Ok(());
+    }
+    Err(differs(place, format_args!("after {now} and at most {latest}"), end))
+}
+
+/// Asset and chain stand in the domain that is signed: a signature for others recovers to somebody else.
+fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Reason>> {
+    match signer(hash, signature) {
+        Ok(signer) if signer == from || mutant!("anybody-signs") => Ok(()),
+        Ok(_) => {
+            let message = "The signature is not one of `from` for this asset on this chain.";
+            Err(mismatch("/payload/signature", message).into())
+        }
+        Err(cause) => {
+            let message = "What the payment header permits cannot be checked.";
+            Err(mismatch("/payload/signature", message).observed(cause.to_string()).into())
+        }
+    }
+}
+
+fn differs(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
+    let reason = mismatch(place, "The payment header permits something else than what was decided.");
+    Box::new(reason.expected(expected.to_string()).observed(excerpt(&observed.to_string())))
+}
+
+fn mismatch(place: &str, message: impl Into<String>) -> Reason {
+    let reason = Reason::new(Code::PaymentSignatureMismatch).message(message);
+    if place.is_empty() { reason } else { reason.at(place) }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }

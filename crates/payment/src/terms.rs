@@ -1,17 +1,41 @@
 //! What a seller demands: x402 version 1 and 2, read strictly from the raw reply into one type.
 
+mod reading;
+#[cfg(test)]
+mod tests;
+
 use alloy_primitives::{Address, U256};
 use serde_json::Value;
 
+use clresolve_core::json::{Limits, parse};
+use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
 
+use crate::encoding::decode;
 use crate::network::Network;
+use reading::{malformed, terms};
+
+pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
 
 /// Most entries of terms: a seller that takes every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;
+
+/// Most headers of a reply: more than any client of HTTP accepts by default.
+pub const MAX_HEADERS: usize = 256;
+
+/// The header of version 2.
+pub const HEADER: &str = "PAYMENT-REQUIRED";
+
+/// What the JSON text of terms may use up. Extensions hold JSON Schemas, which nest two or three levels for each level
+/// that they describe; published terms stay below half of each limit.
+const LIMITS: Limits = Limits { bytes: MAX_TERMS_BYTES, levels: 32, values: 4096, name: 1024, paths: 512 * 1024 };
+
+/// The status of a demand for payment.
+const STATUS: u16 = 402;
 
 /// A seller's reply, as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,15 +115,105 @@ impl Terms {
     ///
     /// # Errors
     /// `payment-terms-malformed` or `payment-terms-ambiguous`.
-    pub fn of_reply(_reply: &Reply) -> Result<Self, Box<Reason>> {
-        Err(Box::new(Reason::new(Code::PaymentTermsMalformed)))
+    pub fn of_reply(reply: &Reply) -> Result<Self, Box<Reason>> {
+        if reply.status != STATUS && !mutant!("any-status-demands") {
+            let message = "Only a reply with status 402 demands a payment.";
+            return Err(malformed("status", message).expected("402").observed(reply.status.to_string()).into());
+        }
+        let header = header(&reply.headers)?;
+        let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
+        let Some(header) = header else { return Self::of_body(&reply.body) };
+        let terms = Self::of_header(header)?;
+        if terms.is_contradicted_by(&reply.body) && !mutant!("body-beside-the-header-is-ignored") {
+            let message = "The body demands something else than the header beside it, or cannot be read strictly.";
+            return Err(ambiguous("body", message));
+        }
+        Ok(terms)
     }
 
     /// The terms in a JSON value of their own: what an SDK hands on, or an MCP result's `structuredContent`.
     ///
     /// # Errors
     /// `payment-terms-malformed`.
-    pub fn of_value(_value: &Value) -> Result<Self, Box<Reason>> {
-        Err(Box::new(Reason::new(Code::PaymentTermsMalformed)))
+    pub fn of_value(value: &Value) -> Result<Self, Box<Reason>> {
+        terms(value)
     }
+
+    fn of_header(header: &str) -> Result<Self, Box<Reason>> {
+        let document = decode(header, LIMITS).map_err(|error| {
+            malformed(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.").observed(excerpt(&error.to_string()))
+        })?;
+        terms(&document)?.written_in(Version::V2)
+    }
+
+    fn of_body(body: &[u8]) -> Result<Self, Box<Reason>> {
+        let document = parse(body, LIMITS).map_err(|error| {
+            malformed("body", "There is no header PAYMENT-REQUIRED, and the body holds no terms.")
+                .observed(excerpt(&error.to_string()))
+        })?;
+        terms(&document)?.written_in(Version::V1)
+    }
+
+    /// These terms, if a client looks for terms of their version in this place.
+    fn written_in(self, version: Version) -> Result<Self, Box<Reason>> {
+        if self.version == version {
+            return Ok(self);
+        }
+        let message = "Terms of x402 version 2 stand in the header PAYMENT-REQUIRED, those of version 1 in the body.";
+        let (expected, observed) = (version.number().to_string(), self.version.number().to_string());
+        Err(malformed("/x402Version", message).expected(expected).observed(observed).into())
+    }
+
+    /// Whether a client that reads the body finds another demand there. A body that is no JSON object demands nothing,
+    /// and neither does one without `accepts`. One that looks like an object, but is not strict JSON or too long, may
+    /// demand anything.
+    fn is_contradicted_by(&self, body: &[u8]) -> bool {
+        if !may_be_an_object(body) {
+            return false;
+        }
+        let Ok(document) = parse(body, LIMITS) else { return true };
+        document.get("accepts").is_some() && !terms(&document).is_ok_and(|other| self.demands_the_same_as(&other))
+    }
+
+    /// Entry by entry. Two that state no price are the same: neither is ever allowed.
+    fn demands_the_same_as(&self, other: &Self) -> bool {
+        let own = self.entries.iter().map(|entry| entry.price.as_ref().ok());
+        own.eq(other.entries.iter().map(|entry| entry.price.as_ref().ok()))
+    }
+}
+
+impl Version {
+    /// The version as `x402Version` states it.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+}
+
+/// The value of the one header [`HEADER`], if there is one.
+fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
+    if headers.len() > MAX_HEADERS {
+        let message = "The reply has more headers than are read.";
+        let observed = headers.len().to_string();
+        return Err(malformed("headers", message).expected(format!("at most {MAX_HEADERS}")).observed(observed).into());
+    }
+    let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value);
+    let first = values.next();
+    if values.next().is_some() && !mutant!("second-header-is-ignored") {
+        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice."));
+    }
+    Ok(first)
+}
+
+/// Whether a lenient reader could take `body` for a JSON object: whether its first byte is a brace, after white space,
+/// byte order marks, and the zeros of UTF-16 and UTF-32.
+fn may_be_an_object(body: &[u8]) -> bool {
+    const PASSED_OVER: [u8; 12] = *b" \t\n\r\x0b\x0c\0\xef\xbb\xbf\xfe\xff";
+    body.iter().find(|byte| !PASSED_OVER.contains(byte)) == Some(&b'{')
+}
+
+fn ambiguous(place: &str, message: &str) -> Box<Reason> {
+    Box::new(Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place))
 }

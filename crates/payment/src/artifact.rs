@@ -1,0 +1,179 @@
+//! What offers and receipts have in common (x402's extension offer-receipt, version 0.6): a payload under a signature,
+//! by EIP-712 or as a JWS. A signature shows which key signed, not whose key it is.
+
+use alloy_primitives::{Address, B256};
+use base64::Engine as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use clresolve_core::json::{Limits, parse};
+use clresolve_core::mutant;
+use clresolve_core::text::excerpt;
+use clresolve_jose::{ALGORITHM, BASE64URL, PublicKey};
+
+use crate::forms;
+use crate::typed_data::{NoSigner, signer};
+
+/// Most bytes of an artifact's signature, and of the header and payload in a JWS. Those of the SDK have one kilobyte.
+pub const MAX_ARTIFACT_BYTES: usize = 16 * 1024;
+
+/// What header and payload of a JWS may use up. The payload is flat; a header may carry a key or certificates, two levels
+/// below it.
+const LIMITS: Limits =
+    Limits { bytes: MAX_ARTIFACT_BYTES, levels: 4, values: 64, name: 1024, paths: MAX_ARTIFACT_BYTES };
+
+/// The one version of payloads that is defined.
+const VERSION: u64 = 1;
+
+/// Keys that a name publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignerKeys {
+    /// Its addresses, whatever the coin type: a key that signs by EIP-712.
+    pub addresses: Vec<Address>,
+    /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS.
+    pub ed25519: Vec<PublicKey>,
+}
+
+/// A payload and what was signed over it; it may be anybody's signature, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact<P> {
+    payload: P,
+    signature: Signature,
+}
+
+/// A payload of a signed artifact.
+pub trait Payload: DeserializeOwned {
+    /// `version`.
+    fn version(&self) -> u64;
+
+    /// The hash that is signed by EIP-712.
+    fn signing_hash(&self) -> B256;
+}
+
+/// Who has signed an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedBy {
+    /// A key that the name publishes.
+    Published,
+    /// Another key; or, in a JWS, perhaps nobody: it does not tell who signed.
+    Stranger,
+    /// Nobody: no key can have made this signature.
+    Nobody,
+}
+
+/// An artifact has not the form of the extension's version 0.6.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(String);
+
+impl Malformed {
+    fn new(cause: impl ToString) -> Self {
+        Self(excerpt(&cause.to_string()))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Signature {
+    /// `0x` and hex digits.
+    Eip712(String),
+    Jws(Jws),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Jws {
+    /// `alg`.
+    algorithm: String,
+    /// Header and payload as they were signed.
+    signed: String,
+    signature: Vec<u8>,
+}
+
+/// What both kinds have around the payload. `acceptIndex` is not signed, and not read.
+#[derive(Deserialize)]
+struct Envelope {
+    format: String,
+    payload: Option<Value>,
+    signature: String,
+}
+
+impl<P: Payload> Artifact<P> {
+    /// Reads an artifact. Its payload has the members of the text and no other.
+    ///
+    /// # Errors
+    /// Says which rule it breaks first.
+    pub fn read(artifact: &Value) -> Result<Self, Malformed> {
+        if !artifact.is_object() {
+            return Err(Malformed::new("no object"));
+        }
+        let envelope = Envelope::deserialize(artifact).map_err(Malformed::new)?;
+        if envelope.signature.len() > MAX_ARTIFACT_BYTES {
+            return Err(Malformed::new(format_args!("a signature of more than {MAX_ARTIFACT_BYTES} bytes")));
+        }
+        let (payload, signature) = match (envelope.format.as_str(), envelope.payload) {
+            ("eip712", Some(payload)) => (payload, Signature::Eip712(envelope.signature)),
+            ("jws", None) => jws(&envelope.signature)?,
+            ("eip712", None) => return Err(Malformed::new("no payload beside the signature")),
+            ("jws", Some(_)) => return Err(Malformed::new("a payload beside the JWS that holds it")),
+            _ => return Err(Malformed::new("a format other than eip712 and jws")),
+        };
+        let payload: P = forms::record(&payload).map_err(Malformed::new)?;
+        if payload.version() != VERSION {
+            return Err(Malformed::new(format_args!("a payload of version {}", payload.version())));
+        }
+        Ok(Self { payload, signature })
+    }
+
+    /// What is signed.
+    pub const fn payload(&self) -> &P {
+        &self.payload
+    }
+
+    /// Who has signed it. What a JWS says of its key (`kid`, `jwk` and the like) is not looked at.
+    pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+        match &self.signature {
+            Signature::Eip712(signature) => self.signed_by_address(signature, keys),
+            Signature::Jws(jws) => jws.signed_by(keys),
+        }
+    }
+
+    fn signed_by_address(&self, signature: &str, keys: &SignerKeys) -> SignedBy {
+        match signer(self.payload.signing_hash(), signature) {
+            Ok(signer) if keys.addresses.contains(&signer) || mutant!("any-address-signs") => SignedBy::Published,
+            Ok(_) | Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Stranger,
+            Err(NoSigner::Malformed) => SignedBy::Nobody,
+        }
+    }
+}
+
+impl Jws {
+    fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+        if self.algorithm == "none" || self.signature.is_empty() {
+            return SignedBy::Nobody;
+        }
+        let has_signed = |key: &PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
+        let is_published = self.algorithm == ALGORITHM && keys.ed25519.iter().any(has_signed);
+        if is_published { SignedBy::Published } else { SignedBy::Stranger }
+    }
+}
+
+/// Payload and signature of a JWS in compact form.
+fn jws(compact: &str) -> Result<(Value, Signature), Malformed> {
+    let parts: Vec<&str> = compact.splitn(4, '.').collect();
+    let [header, payload, signature] = parts[..] else {
+        return Err(Malformed::new("no JWS in compact form: three parts separated by dots"));
+    };
+    let decoded = |part: &str| BASE64URL.decode(part).map_err(|_| Malformed::new("a JWS that is not base64url"));
+    let object = |part: &str| parse(&decoded(part)?, LIMITS).map_err(Malformed::new);
+    let members = object(header)?;
+    if members.get("crit").is_some() {
+        return Err(Malformed::new("a JWS whose header has critical members"));
+    }
+    let text = |member: &str| members.get(member).and_then(Value::as_str);
+    let (Some(algorithm), Some(_)) = (text("alg"), text("kid")) else {
+        return Err(Malformed::new("a JWS whose header has no alg or no kid"));
+    };
+    let jws =
+        Jws { algorithm: algorithm.to_owned(), signed: format!("{header}.{payload}"), signature: decoded(signature)? };
+    Ok((object(payload)?, Signature::Jws(jws)))
+}

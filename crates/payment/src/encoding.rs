@@ -1,0 +1,64 @@
+//! JSON in base64: how version 2 of x402 writes its headers.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use clresolve_core::json::{JsonError, Limits, parse};
+
+/// The object in a header's value. Every SDK writes the standard alphabet with padding; readers differ on everything
+/// else (white space, base64url, missing padding, bits that are left over), so that is refused.
+///
+/// # Errors
+/// Before anything is decoded, if that would be more than the limits permit.
+pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError> {
+    if header.is_empty() {
+        return Err(HeaderError::Empty);
+    }
+    let most = limits.bytes.div_ceil(3) * 4;
+    if header.len() > most {
+        return Err(HeaderError::TooLong { bytes: header.len(), limit: most });
+    }
+    let bytes = STANDARD.decode(header).map_err(|_| HeaderError::NotBase64)?;
+    Ok(parse(&bytes, limits)?)
+}
+
+/// Why a header's value is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HeaderError {
+    #[error("empty")]
+    Empty,
+    #[error("{bytes} bytes; at most {limit} are allowed")]
+    TooLong { bytes: usize, limit: usize },
+    #[error("not base64 of the standard alphabet with padding")]
+    NotBase64,
+    #[error("not strict JSON: {0}")]
+    NotJson(#[from] JsonError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { bytes: 12, ..Limits::CARD };
+
+    #[test]
+    fn a_header_is_json_in_base64_of_one_form() {
+        assert_eq!(decode("e30=", LIMITS).unwrap(), serde_json::json!({}));
+        assert!(matches!(decode("", LIMITS), Err(HeaderError::Empty)));
+        for other in ["e30", " e30=", "e30=\n", "e31=", "e30=,e30=", "{}", "eyJ-IjowfQ==", "\u{e9}"] {
+            assert!(matches!(decode(other, LIMITS), Err(HeaderError::NotBase64)), "{other:?}");
+        }
+        assert!(decode("eyJ+IjowfQ==", LIMITS).is_ok(), "the standard alphabet");
+        assert!(decode("e30K", LIMITS).is_ok(), "white space around the JSON text");
+        assert!(matches!(decode("e30gMQ==", LIMITS), Err(HeaderError::NotJson(_))));
+    }
+
+    #[test]
+    fn what_would_decode_to_too_much_is_not_decoded() {
+        let longest = STANDARD.encode(r#"{"a": "bcd"}"#);
+        assert_eq!(longest.len(), 16);
+        assert!(decode(&longest, LIMITS).is_ok());
+        assert!(matches!(decode(&format!("{longest}AAAA"), LIMITS), Err(HeaderError::TooLong { limit: 16, .. })));
+    }
+}

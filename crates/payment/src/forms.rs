@@ -1,0 +1,146 @@
+//! The one form in which foreign text writes an amount or an address. Clients read other forms differently.
+
+use std::borrow::Cow;
+
+use alloy_primitives::{Address, B256, U256};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use clresolve_core::mutant;
+
+/// How an amount is written.
+pub(crate) const AMOUNT: &str = "a decimal integer below 2^256 in quotes, without sign or leading zero";
+
+/// How an address is written.
+pub(crate) const ADDRESS: &str = "0x and 40 hex digits, in mixed case with a valid EIP-55 checksum";
+
+/// Digits of the largest 256-bit number.
+const MAX_DIGITS: usize = 78;
+
+/// The amount, if it is written like [`AMOUNT`].
+pub(crate) fn amount(text: &str) -> Option<U256> {
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_shortest = text == "0" || !text.starts_with('0') || mutant!("amounts-in-any-form");
+    if text.is_empty() || text.len() > MAX_DIGITS || !is_digits || !is_shortest {
+        return None;
+    }
+    U256::from_str_radix(text, 10).ok()
+}
+
+/// The address, if it is written like [`ADDRESS`].
+pub(crate) fn address(text: &str) -> Option<Address> {
+    let address = Address::from(fixed(text)?);
+    let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);
+    let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    (!is_mixed || address.to_checksum(None) == text || mutant!("checksums-are-ignored")).then_some(address)
+}
+
+/// `N` bytes, written as `0x` and hex digits.
+fn fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 + 2 * N {
+        return None; // The decoder would pass over a second 0x.
+    }
+    alloy_primitives::hex::decode_to_slice(text.strip_prefix("0x")?, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A record whose members are texts, numbers and further records. Serde alone would take a list for a record too.
+pub(crate) fn record<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
+    if !value.is_object() || holds_list(value) {
+        return Err(serde_json::Error::custom("expected an object without lists"));
+    }
+    T::deserialize(value)
+}
+
+fn holds_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(members) => members.values().any(holds_list),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// For serde: an amount.
+pub(crate) fn read_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
+}
+
+/// For serde: an address.
+pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
+}
+
+/// For serde: 32 bytes.
+pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    fixed(&text).map(B256::from).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::address as literal;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_amount_is_written_in_one_way() {
+        assert_eq!(amount("0"), Some(U256::ZERO));
+        assert_eq!(amount("10000"), Some(U256::from(10_000)));
+        assert_eq!(amount(&U256::MAX.to_string()), Some(U256::MAX));
+        let beyond = "115792089237316195423570985008687907853269984665640564039457584007913129639936";
+        let zeros = "0".repeat(79);
+        let others =
+            ["", "00", "0010000", "-1", "+1", "1.0", "0.01", "1e4", "0x2710", "1_000", " 1", "1 ", "١", beyond, &zeros];
+        for text in others {
+            assert_eq!(amount(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_mixed_case_has_its_checksum() {
+        let payee = literal!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+        for text in [
+            "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+            "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+            "0x70997970C51812DC3A010C7D01B50E0D17DC79C8",
+        ] {
+            assert_eq!(address(text), Some(payee), "{text}");
+        }
+        for text in [
+            "0x70997970c51812dc3A010C7d01b50e0d17dc79C8",
+            "70997970c51812dc3a010c7d01b50e0d17dc79c8",
+            "0X70997970c51812dc3a010c7d01b50e0d17dc79c8",
+            "0x0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+            "0x70997970c51812dc3a010c7d01b50e0d17dc79",
+            "0x70997970c51812dc3a010c7d01b50e0d17dc79c8 ",
+            "0x70997970c51812dc3a010c7d01b50e0d17dc79g8",
+            "summarizeagent.eth",
+            "",
+        ] {
+            assert_eq!(address(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_amount_and_address_is_read_back(number in any::<[u8; 32]>(), bytes in any::<[u8; 20]>()) {
+            let number = U256::from_be_bytes(number);
+            prop_assert_eq!(amount(&number.to_string()), Some(number));
+            let place = Address::from(bytes);
+            prop_assert_eq!(address(&place.to_checksum(None)), Some(place));
+            prop_assert_eq!(address(&format!("{place:#x}")), Some(place));
+        }
+
+        #[test]
+        fn no_text_has_another_reading(text in "\\PC{0,90}") {
+            prop_assert!(amount(&text).is_none_or(|number| number.to_string() == text));
+            let is_read_back = |place: Address| place.to_string().eq_ignore_ascii_case(&text);
+            prop_assert!(address(&text).is_none_or(is_read_back));
+        }
+    }
+}

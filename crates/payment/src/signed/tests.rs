@@ -1,0 +1,311 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::asset::AssetId;
+use crate::testing::{PAYEE, PAYER, THIEF, address_of, price, sign};
+
+const NOW: u64 = 1_767_225_600;
+
+/// Payments of 0.01 USDC on Base Sepolia that `@x402/evm` 2.27.0 (EIP-3009, Permit2) and `x402` 1.2.0 (version 1) made
+/// at [`NOW`] with the first two development accounts of anvil.
+const PAYMENTS: &str = include_str!("payments.json");
+
+fn payment_of_sdk(index: usize) -> Value {
+    serde_json::from_str::<Value>(PAYMENTS).unwrap()[index].take()
+}
+
+fn price_of_sdk(transfer: Transfer) -> Price {
+    Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..price() }
+}
+
+fn usdc() -> Asset {
+    Asset::known(&AssetId { network: price().network, address: price().asset }).unwrap()
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_second(seconds.try_into().unwrap()).unwrap()
+}
+
+/// Where the header differs from the price; nowhere, if it is let out.
+fn found(payment: &Value, version: Version, price: &Price) -> Option<String> {
+    found_at(payment, version, price, NOW)
+}
+
+fn found_at(payment: &Value, version: Version, price: &Price, now: u64) -> Option<String> {
+    let header = STANDARD.encode(payment.to_string());
+    let reason = check(&header, version, price, &usdc(), at(now)).err()?;
+    assert_eq!(reason.code, Code::PaymentSignatureMismatch);
+    Some(reason.place.unwrap_or_default())
+}
+
+fn permit_price() -> Price {
+    Price { transfer: Transfer::Permit2, ..price() }
+}
+
+/// An honest payload for EIP-3009, changed and then signed by the payer in this domain.
+fn eip3009_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
+    let mut payload = json!({"signature": "", "authorization": {
+        "from": address_of(PAYER).to_string(), "to": address_of(PAYEE).to_string(), "value": "10000",
+        "validAfter": "0", "validBefore": (NOW + 60).to_string(), "nonce": B256::repeat_byte(7).to_string(),
+    }});
+    change(&mut payload["authorization"]);
+    let hash = forms::record::<Eip3009>(&payload).unwrap().authorization.message().eip712_signing_hash(domain);
+    payload["signature"] = sign(hash, PAYER).into();
+    json!({"x402Version": 2, "payload": payload})
+}
+
+fn eip3009(change: impl Fn(&mut Value)) -> Value {
+    eip3009_in(&typed_data::of_asset(&usdc(), &price()), change)
+}
+
+/// As [`eip3009_in`], for Permit2.
+fn permit2_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
+    let mut payload = json!({"signature": "", "permit2Authorization": {
+        "from": address_of(PAYER).to_string(), "spender": PERMIT2_PROXY.to_string(), "nonce": "5",
+        "permitted": {"token": price().asset.to_string(), "amount": "10000"}, "deadline": (NOW + 60).to_string(),
+        "witness": {"to": address_of(PAYEE).to_string(), "validAfter": "0"},
+    }});
+    change(&mut payload["permit2Authorization"]);
+    let hash = forms::record::<Permit2>(&payload).unwrap().permit2_authorization.message().eip712_signing_hash(domain);
+    payload["signature"] = sign(hash, PAYER).into();
+    json!({"x402Version": 2, "payload": payload})
+}
+
+fn permit2(change: impl Fn(&mut Value)) -> Value {
+    permit2_in(&typed_data::of_permit2(price().chain_id), change)
+}
+
+fn unchanged(_: &mut Value) {}
+
+/// The place of a member of the authorisation.
+fn of(payload: &str, member: &str) -> Option<String> {
+    Some(format!("/payload/{payload}/{member}"))
+}
+
+#[test]
+fn what_the_sdks_sign_is_let_out() {
+    assert_eq!(found(&payment_of_sdk(0), Version::V2, &price_of_sdk(Transfer::Eip3009)), None);
+    assert_eq!(found(&payment_of_sdk(1), Version::V2, &price_of_sdk(Transfer::Permit2)), None);
+    assert_eq!(found(&payment_of_sdk(2), Version::V1, &price_of_sdk(Transfer::Eip3009)), None);
+    assert_eq!(found(&eip3009(unchanged), Version::V2, &price()), None);
+    assert_eq!(found(&permit2(unchanged), Version::V2, &permit_price()), None);
+}
+
+#[test]
+fn a_signature_that_pays_another_is_not_let_out() {
+    let thief = address_of(THIEF).to_string();
+    let payment = eip3009(|authorization| authorization["to"] = thief.clone().into());
+    assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "to"));
+}
+
+#[test]
+fn a_signature_over_another_amount_is_not_let_out() {
+    for value in ["10001", "9999", "0", &U256::MAX.to_string()] {
+        let payment = eip3009(|authorization| authorization["value"] = value.into());
+        assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "value"));
+        let payment = permit2(|permit| permit["permitted"]["amount"] = value.into());
+        assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "permitted/amount"));
+    }
+}
+
+#[test]
+fn a_signature_for_another_asset_or_chain_is_not_let_out() {
+    let domain = typed_data::of_asset(&usdc(), &price());
+    let other_asset = alloy_sol_types::Eip712Domain { verifying_contract: Some(address_of(THIEF)), ..domain.clone() };
+    let other_chain = alloy_sol_types::Eip712Domain { chain_id: Some(U256::from(8453)), ..domain.clone() };
+    let other_name = alloy_sol_types::Eip712Domain { name: Some("USD Coin".into()), ..domain };
+    for domain in [other_asset, other_chain, other_name, typed_data::of_permit2(8453)] {
+        assert_eq!(
+            found(&eip3009_in(&domain, unchanged), Version::V2, &price()).as_deref(),
+            Some("/payload/signature")
+        );
+        let found = found(&permit2_in(&domain, unchanged), Version::V2, &permit_price());
+        assert_eq!(found.as_deref(), Some("/payload/signature"));
+    }
+    let other = |permit: &mut Value| permit["permitted"]["token"] = address_of(THIEF).to_string().into();
+    assert_eq!(found(&permit2(other), Version::V2, &permit_price()), of("permit2Authorization", "permitted/token"));
+}
+
+#[test]
+fn a_signature_of_another_than_from_is_not_let_out() {
+    let mut payment = eip3009(unchanged);
+    payment["payload"]["authorization"]["nonce"] = B256::repeat_byte(8).to_string().into();
+    assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload/signature"));
+}
+
+#[test]
+fn a_signature_lasts_no_longer_than_the_price_says() {
+    let latest = NOW + 60 + MAX_CLOCK_SKEW;
+    for end in [NOW + 1, NOW + 60, latest] {
+        assert_eq!(found(&eip3009(|a| a["validBefore"] = end.to_string().into()), Version::V2, &price()), None);
+        assert_eq!(found(&permit2(|p| p["deadline"] = end.to_string().into()), Version::V2, &permit_price()), None);
+    }
+    let ten_years = U256::from(NOW) + U256::from(315_360_000);
+    for end in [U256::ZERO, U256::from(NOW), U256::from(latest + 1), ten_years, U256::from(u64::MAX), U256::MAX] {
+        let payment = eip3009(|authorization| authorization["validBefore"] = end.to_string().into());
+        assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "validBefore"), "{end}");
+        let payment = permit2(|permit| permit["deadline"] = end.to_string().into());
+        assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "deadline"), "{end}");
+    }
+    let endless = Price { max_timeout_seconds: u64::MAX, ..price() };
+    assert_eq!(found(&eip3009(unchanged), Version::V2, &endless), None, "the limits are asked elsewhere");
+    assert_eq!(found_at(&eip3009(unchanged), Version::V2, &price(), 0), of("authorization", "validBefore"));
+}
+
+#[test]
+fn a_signature_can_be_cashed_now() {
+    for (start, is_late) in [(NOW - 600, false), (NOW + MAX_CLOCK_SKEW, false), (NOW + MAX_CLOCK_SKEW + 1, true)] {
+        let late = |place| if is_late { place } else { None };
+        let payment = eip3009(|authorization| authorization["validAfter"] = start.to_string().into());
+        assert_eq!(found(&payment, Version::V2, &price()), late(of("authorization", "validAfter")));
+        let payment = permit2(|permit| permit["witness"]["validAfter"] = start.to_string().into());
+        let place = late(of("permit2Authorization", "witness/validAfter"));
+        assert_eq!(found(&payment, Version::V2, &permit_price()), place);
+    }
+}
+
+#[test]
+fn a_permit_is_for_the_proxy_and_its_witness_is_the_payee() {
+    let thief = address_of(THIEF).to_string();
+    let payment = permit2(|permit| permit["spender"] = thief.clone().into());
+    assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "spender"));
+    let payment = permit2(|permit| permit["witness"]["to"] = thief.clone().into());
+    assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "witness/to"));
+}
+
+#[test]
+fn the_payload_is_of_the_kind_that_the_entry_demands() {
+    let payload = Some("/payload".to_owned());
+    assert_eq!(found(&permit2(unchanged), Version::V2, &price()), payload);
+    assert_eq!(found(&eip3009(unchanged), Version::V2, &permit_price()), payload);
+    let mut both = eip3009(unchanged);
+    both["payload"]["permit2Authorization"] = permit2(unchanged)["payload"]["permit2Authorization"].take();
+    assert_eq!(found(&both, Version::V2, &price()), payload);
+    assert_eq!(found(&both, Version::V2, &permit_price()), payload);
+}
+
+#[test]
+fn a_payload_has_one_form() {
+    let good = || eip3009(unchanged);
+    let changed = |pointer: &str, value: Value| {
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        let mut payment = good();
+        payment.pointer_mut(parent).unwrap()[member] = value;
+        payment
+    };
+    let listed = json!([good()["payload"]["signature"], good()["payload"]["authorization"]]);
+    let broken = [
+        changed("/payload", Value::Null),
+        changed("/payload", listed),
+        changed("/payload/more", 1.into()),
+        changed("/payload/permissionContext", "0x".into()),
+        changed("/payload/signature", Value::Null),
+        changed("/payload/authorization", json!([])),
+        changed("/payload/authorization/more", 1.into()),
+        changed("/payload/authorization/value", 10_000.into()),
+        changed("/payload/authorization/value", "010000".into()),
+        changed("/payload/authorization/to", "summarizeagent.eth".into()),
+        changed("/payload/authorization/nonce", "0x07".into()),
+        changed("/payload/authorization/validBefore", (NOW + 60).into()),
+    ];
+    for payment in broken {
+        assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload"), "{payment}");
+    }
+    let mut extra = permit2(unchanged);
+    extra["payload"]["permit2Authorization"]["witness"]["extra"] = "0x".into();
+    assert_eq!(found(&extra, Version::V2, &permit_price()).as_deref(), Some("/payload"));
+}
+
+#[test]
+fn what_only_the_chain_can_check_is_not_let_out() {
+    for signature in [format!("0x{}", "11".repeat(200)), "0x".to_owned(), "no".to_owned()] {
+        let mut payment = eip3009(unchanged);
+        payment["payload"]["signature"] = signature.into();
+        assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload/signature"));
+    }
+}
+
+#[test]
+fn a_header_does_not_contradict_the_entry() {
+    let accepting = |change: &dyn Fn(&mut Value)| {
+        let mut payment = payment_of_sdk(0);
+        change(&mut payment["accepted"]);
+        found(&payment, Version::V2, &price_of_sdk(Transfer::Eip3009))
+    };
+    assert_eq!(accepting(&|accepted| accepted["payTo"] = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8".into()), None);
+    let accepted = Some("/accepted".to_owned());
+    assert_eq!(accepting(&|accepted| accepted["amount"] = "1".into()), accepted);
+    assert_eq!(accepting(&|accepted| accepted["payTo"] = address_of(THIEF).to_string().into()), accepted);
+    assert_eq!(accepting(&|accepted| accepted["scheme"] = "upto".into()), accepted);
+    assert_eq!(accepting(&|accepted| *accepted = Value::Null), accepted);
+
+    let claiming = |member: &str, value: Value| {
+        let mut payment = payment_of_sdk(2);
+        payment[member] = value;
+        found(&payment, Version::V1, &price_of_sdk(Transfer::Eip3009))
+    };
+    assert_eq!(claiming("network", "base".into()).as_deref(), Some("/network"));
+    assert_eq!(claiming("network", "eip155:84532".into()).as_deref(), Some("/network"));
+    assert_eq!(claiming("scheme", "upto".into()).as_deref(), Some("/scheme"));
+    assert_eq!(claiming("x402Version", 2.into()).as_deref(), Some("/x402Version"));
+    assert_eq!(claiming("x402Version", "1".into()).as_deref(), Some("/x402Version"));
+    let of_v2 = found(&payment_of_sdk(0), Version::V1, &price_of_sdk(Transfer::Eip3009));
+    assert_eq!(of_v2.as_deref(), Some("/x402Version"));
+}
+
+#[test]
+fn no_further_signature_of_the_payer_leaves_with_the_header() {
+    let with = |extensions: Value| {
+        let mut payment = permit2(unchanged);
+        payment["extensions"] = extensions;
+        found(&payment, Version::V2, &permit_price())
+    };
+    let place = Some("/extensions".to_owned());
+    assert_eq!(with(json!({"eip2612GasSponsoring": {"info": {"spender": "0x", "signature": "0x"}}})), place);
+    assert_eq!(with(json!({"erc20ApprovalGasSponsoring": {"info": {"signedTransaction": "0x"}}})), place);
+    // The seller's own signatures are repeated by every client.
+    assert_eq!(with(json!({"offer-receipt": {"info": {"offers": [{"signature": "0x"}]}}, "bazaar": {}})), None);
+    assert_eq!(with(json!([])), None);
+}
+
+#[test]
+fn a_header_that_cannot_be_decoded_is_not_let_out() {
+    let good = STANDARD.encode(eip3009(unchanged).to_string());
+    let twice = eip3009(unchanged).to_string().replacen("{\"payload\"", "{\"x402Version\":2,\"payload\"", 1);
+    let long = STANDARD.encode(format!("{}{}", eip3009(unchanged), " ".repeat(MAX_HEADER_BYTES)));
+    let checked = |header: &str| check(header, Version::V2, &price(), &usdc(), at(NOW));
+    assert_eq!(checked(&good), Ok(()));
+    for header in
+        ["", "e30=", "e30", "W10=", &good[..good.len() - 4], &STANDARD.encode(twice), &long, &format!(" {good}")]
+    {
+        assert_eq!(checked(header).unwrap_err().code, Code::PaymentSignatureMismatch, "{header}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_changed_byte_lets_anything_else_out(at in any::<prop::sample::Index>(), byte: u8) {
+        let honest = eip3009(unchanged).to_string();
+        let mut changed = honest.into_bytes();
+        let at = at.index(changed.len());
+        changed[at] = byte;
+        if let Ok(payment) = serde_json::from_slice::<Value>(&changed)
+            && found(&payment, Version::V2, &price()).is_none()
+        {
+            let lower = |payment: &Value| payment["payload"].to_string().to_lowercase();
+            prop_assert_eq!(lower(&payment), lower(&eip3009(unchanged)), "but for the case of hex digits");
+        }
+    }
+
+    #[test]
+    fn no_noise_is_let_out(header in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        for header in [header, STANDARD.encode(bytes)] {
+            for version in [Version::V1, Version::V2] {
+                prop_assert!(check(&header, version, &price(), &usdc(), at(NOW)).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Terms as JSON, member by member. What is wrong within one entry is that entry's own; what is wrong around the entries
+//! is wrong with all of them.
+
+use serde_json::{Map, Value};
+
+use clresolve_core::json::kind;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+
+use super::{Entry, MAX_ENTRIES, Price, Terms, Transfer, Version};
+use crate::forms;
+use crate::network::Network;
+
+/// The one scheme that states a price.
+const EXACT: &str = "exact";
+
+/// The extension in which offers stand.
+const OFFER_RECEIPT: &str = "offer-receipt";
+
+/// The terms in a document.
+///
+/// # Errors
+/// `payment-terms-malformed`.
+pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
+    let document = Part::of(document, String::new())?;
+    let version = version(&document)?;
+    let resource = match version {
+        Version::V1 => None,
+        Version::V2 => Some(document.required_part("resource")?.text("url")?.to_owned()),
+    };
+    let offers = offers(&document)?;
+    let accepts = document.list("accepts")?.ok_or_else(|| document.missing("accepts", "a list"))?;
+    if accepts.is_empty() || accepts.len() > MAX_ENTRIES {
+        let expected = format!("1 to {MAX_ENTRIES} entries");
+        return Err(document.wrong("accepts", expected, accepts.len().to_string()));
+    }
+    let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, resource.as_deref(), index));
+    Ok(Terms { version, entries: entries.collect(), offers })
+}
+
+fn version(document: &Part<'_>) -> Result<Version, Box<Reason>> {
+    let value = document.required("x402Version", "the number 1 or 2")?;
+    let known = [Version::V1, Version::V2].into_iter().find(|version| value.as_u64() == Some(version.number()));
+    known.ok_or_else(|| document.wrong("x402Version", "the number 1 or 2", shown(value)))
+}
+
+fn offers(document: &Part<'_>) -> Result<Vec<Value>, Box<Reason>> {
+    let Some(extensions) = document.part("extensions")? else { return Ok(Vec::new()) };
+    let Some(extension) = extensions.part(OFFER_RECEIPT)? else { return Ok(Vec::new()) };
+    let Some(info) = extension.part("info")? else { return Ok(Vec::new()) };
+    Ok(info.list("offers")?.cloned().unwrap_or_default())
+}
+
+fn entry(json: &Value, version: Version, resource: Option<&str>, index: usize) -> Entry {
+    let own = || json.get("resource").and_then(Value::as_str);
+    let resource = match version {
+        Version::V1 => own(),
+        Version::V2 => resource,
+    };
+    let price = price(json, version, format!("/accepts/{index}"));
+    Entry { json: json.clone(), resource: resource.map(str::to_owned), price }
+}
+
+/// The price that an entry at `place` of a document states. Scheme and network come first: those of other schemes and
+/// networks write the rest in forms of their own.
+///
+/// # Errors
+/// As for [`Entry::price`].
+pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Price, Box<Reason>> {
+    let entry = Part::of(entry, place)?;
+    let scheme = entry.text("scheme")?;
+    if scheme != EXACT && !clresolve_core::mutant!("every-scheme-is-a-price") {
+        return Err(entry.unchecked("scheme", EXACT, scheme));
+    }
+    let (network, chain_id) = network(&entry, version)?;
+    let extra = entry.optional_part("extra")?;
+    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), transfer)?;
+    if version == Version::V1 {
+        entry.text("resource")?;
+    }
+    let amount = match version {
+        Version::V1 => "maxAmountRequired",
+        Version::V2 => "amount",
+    };
+    Ok(Price {
+        network,
+        chain_id,
+        amount: entry.read(amount, forms::AMOUNT, forms::amount)?,
+        asset: entry.read("asset", forms::ADDRESS, forms::address)?,
+        pay_to: entry.read("payTo", forms::ADDRESS, forms::address)?,
+        max_timeout_seconds: seconds(&entry)?,
+        transfer,
+        domain: extra.as_ref().map_or(Ok(None), domain)?,
+    })
+}
+
+/// The network and its chain id.
+fn network(entry: &Part<'_>, version: Version) -> Result<(Network, u64), Box<Reason>> {
+    let name = entry.text("network")?;
+    let network = match version {
+        Version::V1 if is_v1_name(name) => Network::of_v1(name),
+        Version::V1 => return Err(entry.wrong("network", "a network as x402 version 1 names it", excerpt(name))),
+        Version::V2 => {
+            let network = name.parse::<Network>();
+            Some(network.map_err(|_| entry.wrong("network", "a network as CAIP-2 names it", excerpt(name)))?)
+        }
+    };
+    let chain = network.and_then(|network| network.chain_id().map(|id| (network, id)));
+    chain.ok_or_else(|| {
+        let reason = Reason::new(Code::PaymentNetworkMismatch).message("The network is no EVM chain that is known.");
+        Box::new(reason.at(entry.below("network")).expected("eip155 and a chain id").observed(excerpt(name)))
+    })
+}
+
+/// Whether `name` could be a network of version 1, whose names are an open list without a grammar.
+fn is_v1_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+fn transfer(extra: &Part<'_>) -> Result<Transfer, Box<Reason>> {
+    let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(Transfer::Eip3009) };
+    match method {
+        "eip3009" => Ok(Transfer::Eip3009),
+        "permit2" => Ok(Transfer::Permit2),
+        _ => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
+    }
+}
+
+fn seconds(entry: &Part<'_>) -> Result<u64, Box<Reason>> {
+    const EXPECTED: &str = "a number of seconds, whole and not negative";
+    let value = entry.required("maxTimeoutSeconds", EXPECTED)?;
+    value.as_u64().ok_or_else(|| entry.wrong("maxTimeoutSeconds", EXPECTED, shown(value)))
+}
+
+fn domain(extra: &Part<'_>) -> Result<Option<(String, String)>, Box<Reason>> {
+    let name = extra.optional_text("name")?;
+    let version = extra.optional_text("version")?;
+    Ok(name.zip(version).map(|(name, version)| (name.to_owned(), version.to_owned())))
+}
+
+/// An object of a document, and its JSON Pointer.
+struct Part<'v> {
+    members: &'v Map<String, Value>,
+    place: String,
+}
+
+impl<'v> Part<'v> {
+    fn of(value: &'v Value, place: String) -> Result<Self, Box<Reason>> {
+        match value {
+            Value::Object(members) => Ok(Self { members, place }),
+            other => Err(wrong(&place, "an object", shown(other))),
+        }
+    }
+
+    fn below(&self, member: &str) -> String {
+        format!("{}/{member}", self.place)
+    }
+
+    fn required(&self, member: &str, expected: &str) -> Result<&'v Value, Box<Reason>> {
+        self.members.get(member).ok_or_else(|| self.missing(member, expected))
+    }
+
+    fn required_part(&self, member: &str) -> Result<Self, Box<Reason>> {
+        Self::of(self.required(member, "an object")?, self.below(member))
+    }
+
+    fn part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
+        self.members.get(member).map(|value| Self::of(value, self.below(member))).transpose()
+    }
+
+    /// As [`Part::part`]; `null` counts as missing, as Python's sellers of version 1 write it and every client reads it.
+    fn optional_part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
+        if self.members.get(member).is_some_and(Value::is_null) { Ok(None) } else { self.part(member) }
+    }
+
+    fn list(&self, member: &str) -> Result<Option<&'v Vec<Value>>, Box<Reason>> {
+        let value = self.members.get(member);
+        value.map(|value| value.as_array().ok_or_else(|| self.wrong(member, "a list", shown(value)))).transpose()
+    }
+
+    fn optional_text(&self, member: &str) -> Result<Option<&'v str>, Box<Reason>> {
+        let value = self.members.get(member);
+        value.map(|value| value.as_str().ok_or_else(|| self.wrong(member, "a text", shown(value)))).transpose()
+    }
+
+    fn text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
+        self.optional_text(member)?.ok_or_else(|| self.missing(member, "a text"))
+    }
+
+    /// A text in one of the forms of [`forms`].
+    fn read<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
+        let value = self.required(member, form)?;
+        value.as_str().and_then(read).ok_or_else(|| self.wrong(member, form, shown(value)))
+    }
+
+    fn missing(&self, member: &str, expected: &str) -> Box<Reason> {
+        self.wrong(member, expected, "nothing".to_owned())
+    }
+
+    fn wrong(&self, member: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+        wrong(&self.below(member), expected, observed)
+    }
+
+    fn unchecked(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
+        let reason = Reason::new(Code::PaymentSchemeUnchecked).at(self.below(member));
+        Box::new(reason.expected(expected).observed(excerpt(observed)))
+    }
+}
+
+fn wrong(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+    let message = "A member of the terms is missing or has another form than x402 gives it.";
+    Box::new(malformed(place, message).expected(expected).observed(observed))
+}
+
+/// `payment-terms-malformed`, found at `place`.
+pub(crate) fn malformed(place: &str, message: &str) -> Reason {
+    Reason::new(Code::PaymentTermsMalformed).message(message).at(place)
+}
+
+/// A value for a message: in itself if it is short, else what kind it is.
+fn shown(value: &Value) -> String {
+    if value.is_object() || value.is_array() { kind(value).to_owned() } else { excerpt(&value.to_string()) }
+}

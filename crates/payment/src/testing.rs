@@ -1,0 +1,41 @@
+//! What tests sign with.
+
+use alloy_primitives::{Address, B256, U256, hex};
+use k256::ecdsa::SigningKey;
+
+use crate::terms::{Price, Transfer};
+
+/// Worthless keys: private ones that are small numbers.
+pub(crate) const PAYER: u8 = 1;
+pub(crate) const PAYEE: u8 = 2;
+pub(crate) const THIEF: u8 = 3;
+
+/// The address of a key.
+pub(crate) fn address_of(key: u8) -> Address {
+    Address::from_public_key(secret(key).verifying_key())
+}
+
+/// The signature over a hash, as it stands in JSON.
+pub(crate) fn sign(hash: B256, key: u8) -> String {
+    let (signature, parity) = secret(key).sign_prehash_recoverable(hash.as_slice()).expect("32 bytes are signed");
+    let signature: [u8; 64] = signature.to_bytes().into();
+    format!("0x{}{:02x}", hex::encode(signature), 27 + parity.to_byte())
+}
+
+fn secret(key: u8) -> SigningKey {
+    SigningKey::from_slice(B256::with_last_byte(key).as_slice()).expect("a number below the order")
+}
+
+/// A hundredth of USDC on Base Sepolia, to the payee.
+pub(crate) fn price() -> Price {
+    Price {
+        network: "eip155:84532".parse().expect("CAIP-2"),
+        chain_id: 84_532,
+        amount: U256::from(10_000),
+        asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e".parse().expect("an address"),
+        pay_to: address_of(PAYEE),
+        max_timeout_seconds: 60,
+        transfer: Transfer::Eip3009,
+        domain: Some(("USDC".to_owned(), "2".to_owned())),
+    }
+}

@@ -1,0 +1,127 @@
+//! What is signed by EIP-712: the types, their domains, and whose key signed.
+
+use alloy_primitives::{Address, B256, U256, address, hex};
+use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
+
+use crate::asset::Asset;
+use crate::terms::Price;
+
+/// The contract Permit2, at one address on every chain.
+const PERMIT2: Address = address!("000000000022D473030F116dDEE9F6B43aC78BA3");
+
+/// Bytes of the signature of a key. Contract wallets sign with others (EIP-1271, EIP-6492).
+const SIGNATURE_BYTES: usize = 65;
+
+sol! {
+    // EIP-3009, in the domain of the asset.
+    struct TransferWithAuthorization {
+        address from;
+        address to;
+        uint256 value;
+        uint256 validAfter;
+        uint256 validBefore;
+        bytes32 nonce;
+    }
+
+    // Permit2 with the witness of x402's scheme `exact`, in the domain of Permit2.
+    struct PermitWitnessTransferFrom {
+        TokenPermissions permitted;
+        address spender;
+        uint256 nonce;
+        uint256 deadline;
+        Witness witness;
+    }
+
+    struct TokenPermissions {
+        address token;
+        uint256 amount;
+    }
+
+    struct Witness {
+        address to;
+        uint256 validAfter;
+    }
+
+    // x402's extension offer-receipt 0.6, 4.3 and 5.3.
+    struct Offer {
+        uint256 version;
+        string resourceUrl;
+        string scheme;
+        string network;
+        string asset;
+        string payTo;
+        string amount;
+        uint256 validUntil;
+    }
+
+    struct Receipt {
+        uint256 version;
+        string network;
+        string resourceUrl;
+        string payer;
+        uint256 issuedAt;
+        string transaction;
+    }
+}
+
+/// The domain of offers. Its chain id says nothing about the network of the payment.
+pub(crate) const OFFERS: Eip712Domain = eip712_domain! { name: "x402 offer", version: "1", chain_id: 1, };
+
+/// The domain of receipts.
+pub(crate) const RECEIPTS: Eip712Domain = eip712_domain! { name: "x402 receipt", version: "1", chain_id: 1, };
+
+/// The domain of the asset of a price.
+pub(crate) fn of_asset(asset: &Asset, price: &Price) -> Eip712Domain {
+    Eip712Domain {
+        name: Some(asset.name.to_string().into()),
+        version: Some(asset.version.to_string().into()),
+        chain_id: Some(U256::from(price.chain_id)),
+        verifying_contract: Some(price.asset),
+        salt: None,
+    }
+}
+
+/// The domain of Permit2 on a chain.
+pub(crate) fn of_permit2(chain_id: u64) -> Eip712Domain {
+    Eip712Domain {
+        name: Some("Permit2".into()),
+        version: None,
+        chain_id: Some(U256::from(chain_id)),
+        verifying_contract: Some(PERMIT2),
+        salt: None,
+    }
+}
+
+/// The address whose key has signed a hash. `signature` is `0x` and hex digits.
+pub(crate) fn signer(hash: B256, signature: &str) -> Result<Address, NoSigner> {
+    let bytes = signature.strip_prefix("0x").and_then(|digits| hex::decode(digits).ok()).ok_or(NoSigner::Malformed)?;
+    let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| NoSigner::Contract)?;
+    recover(hash, &bytes)
+}
+
+/// Signatures have one form, as the contracts of the listed assets demand: `v` is 27 or 28, and `s` the lower of two.
+#[cfg(feature = "signatures")]
+fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
+    let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| NoSigner::Malformed)?;
+    if ![27, 28].contains(&bytes[SIGNATURE_BYTES - 1]) || signature.normalize_s().is_some() {
+        return Err(NoSigner::Malformed);
+    }
+    signature.recover_address_from_prehash(&hash).map_err(|_| NoSigner::Malformed)
+}
+
+#[cfg(not(feature = "signatures"))]
+fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
+    Err(NoSigner::NotBuilt)
+}
+
+/// Why it is not known who signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoSigner {
+    #[error("the signature is not one that a key makes")]
+    Malformed,
+    #[error("the signature does not have 65 bytes, and only the chain can check that of a contract wallet")]
+    Contract,
+    #[cfg_attr(feature = "signatures", allow(dead_code, reason = "for builds that cannot check"))]
+    #[error("this build does not check signatures")]
+    NotBuilt,
+}

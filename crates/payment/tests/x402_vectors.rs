@@ -1,0 +1,224 @@
+//! Published and made messages of x402, each with what must come of it.
+//!
+//! `CLRESOLVE_X402` names the folder in which they stand below `vectors`; without it these tests say so and pass. Every
+//! file counts, so that a further one of the same form needs no code.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_jose::PublicKey;
+use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
+use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::offer::{Offer, proves};
+use clresolve_payment::receipt::Receipt;
+use clresolve_payment::signed::check;
+use clresolve_payment::terms::{Price, Reply, Terms, Version};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// The payee of the vectors: the second development account of anvil.
+const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/// The Ed25519 key of the vectors, of the seed of 32 sevens, as `x` of a JSON Web Key.
+const KEY: &str = "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
+
+/// Replies that are refused when they are read, each with the code. All others are read, whatever is decided of them.
+const REFUSED: [(&str, Code); 14] = [
+    ("accepts-empty", Code::PaymentTermsMalformed),
+    ("amount-decimal", Code::PaymentTermsMalformed),
+    ("amount-exponent", Code::PaymentTermsMalformed),
+    ("amount-leading-zero", Code::PaymentTermsMalformed),
+    ("asset-symbol", Code::PaymentTermsMalformed),
+    ("header-and-body-differ", Code::PaymentTermsAmbiguous),
+    ("network-case", Code::PaymentTermsMalformed),
+    ("network-v1-name-in-v2", Code::PaymentTermsMalformed),
+    ("payto-bad-checksum", Code::PaymentTermsMalformed),
+    ("payto-ens-name", Code::PaymentTermsMalformed),
+    ("scheme-upto", Code::PaymentSchemeUnchecked),
+    ("status-200-with-header", Code::PaymentTermsMalformed),
+    ("transfer-method-erc7710", Code::PaymentSchemeUnchecked),
+    ("two-headers", Code::PaymentTermsAmbiguous),
+];
+
+#[test]
+fn x402_vectors_of_replies_are_read_or_refused() {
+    for (name, vector) in vectors("payment-required").unwrap_or_default() {
+        let price = Terms::of_reply(&reply(&vector["response"])).map(|terms| selected(terms, &vector));
+        if vector["honest"] == true {
+            assert!(matches!(price, Ok(Some(Ok(_)))), "{name}: {price:?}");
+        }
+        let code = price.map_or_else(|reason| Some(reason.code), |price| Some(price?.err()?.code));
+        if let Some((_, expected)) = REFUSED.iter().find(|(known, _)| *known == name) {
+            assert_eq!(code, Some(*expected), "{name}");
+        }
+    }
+}
+
+/// The price of the entry that the client chose; `None` where there is no such entry.
+fn selected(terms: Terms, vector: &Value) -> Option<Result<Price, Box<Reason>>> {
+    let index = vector["selected_index"].as_u64().unwrap_or_default() as usize;
+    terms.entries.into_iter().nth(index).map(|entry| entry.price)
+}
+
+fn reply(response: &Value) -> Reply {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let headers = match &response["headers"] {
+        Value::Array(pairs) => pairs.iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect(),
+        members => {
+            let members = members.as_object().expect("headers are an object or pairs");
+            members.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+        }
+    };
+    let body = match response["body_base64"].as_str() {
+        Some(encoded) => STANDARD.decode(encoded).expect("base64"),
+        None => response["body"].as_str().unwrap_or_default().as_bytes().to_vec(),
+    };
+    let status = response["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status");
+    Reply { status, headers, body }
+}
+
+#[test]
+fn x402_vectors_of_payment_headers_get_their_result() {
+    let Some(vectors) = vectors("payment-signature") else { return };
+    // What is wrong with a header must not be its age alone, so a bad one is looked at when a good one was made.
+    let good = vectors.iter().find(|(_, vector)| vector["matches_terms"] == true);
+    let made = good.map(|(_, vector)| times(vector)[0]).expect("one of them matches");
+    for (name, vector) in &vectors {
+        let matches = vector["matches_terms"].as_bool().expect("it says whether it matches");
+        let times = if matches { times(vector).to_vec() } else { vec![made] };
+        let Some((version, price)) = demanded(vector) else {
+            assert!(!matches, "{name}: what it demands is no price");
+            continue;
+        };
+        let id = AssetId { network: price.network.clone(), address: price.asset };
+        let asset = Asset::known(&id).unwrap_or_else(|| stated(&price));
+        let header = vector["header"].as_str().expect("a header");
+        for now in times {
+            let result = check(header, version, &price, &asset, at(now));
+            assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
+            let code = result.err().map(|reason| reason.code);
+            assert!(code.is_none_or(|code| code == Code::PaymentSignatureMismatch), "{name}: {code:?}");
+        }
+    }
+}
+
+/// The demand that a payment answers: `paymentRequired`, else the entry that it says it accepted.
+fn demanded(vector: &Value) -> Option<(Version, Price)> {
+    let accepted = json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [vector["decoded"]["accepted"]]});
+    let terms = Terms::of_value(vector.get("paymentRequired").unwrap_or(&accepted)).ok()?;
+    Some((terms.version, selected(terms, vector)?.ok()?))
+}
+
+/// The asset as the seller states it.
+fn stated(price: &Price) -> Asset {
+    let (name, version) = price.domain.clone().expect("the seller states the domain of its asset");
+    Asset { name: name.into(), version: version.into(), decimals: 6, symbol: "".into() }
+}
+
+/// The time at which an honest payment was made, and the last second of it.
+fn times(vector: &Value) -> [i64; 2] {
+    let payload = &vector["decoded"]["payload"];
+    let ends = [&payload["authorization"]["validBefore"], &payload["permit2Authorization"]["deadline"]];
+    let end: i64 = ends.into_iter().find_map(Value::as_str).and_then(|end| end.parse().ok()).expect("it has an end");
+    let (_, price) = demanded(vector).expect("what it demands is a price");
+    [end - i64::try_from(price.max_timeout_seconds).expect("a short time"), end - 1]
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).expect("a time that can be written")
+}
+
+#[test]
+fn x402_vectors_of_offers_and_receipts_get_their_result() {
+    for (name, vector) in vectors("offer-receipt").unwrap_or_default() {
+        let (artifact, expect) = (&vector["artifact"], &vector["expect"]);
+        let published = published(artifact, expect);
+        if let Some(expected) = expect["signature_valid"].as_bool() {
+            // No algorithm but EdDSA is checked, and no key of another kind can be published.
+            let is_checked = expect["alg"].as_str().is_none_or(|algorithm| algorithm == "EdDSA");
+            assert_eq!(holds(artifact, &published), expected && is_checked, "{name}");
+            assert!(!holds(artifact, &SignerKeys::default()), "{name}: by a key that it brings itself");
+        }
+        if let Some(expected) = expect["signature_valid_for_payee"].as_bool() {
+            let payee = SignerKeys { addresses: vec![address(PAYEE)], ed25519: Vec::new() };
+            assert_eq!(holds(artifact, &payee), expected, "{name}");
+        }
+        if let Some(expected) = expect["signer_is_payTo"].as_bool() {
+            let pay_to = artifact["payload"]["payTo"].as_str().map(address).expect("an offer");
+            assert_eq!(published.addresses == [pay_to], expected, "{name}");
+        }
+        if let Ok(offer) = Artifact::<Offer>::read(artifact)
+            && let Some(proven) = proven(&payload(artifact), artifact, &published)
+        {
+            assert_eq!(proven, offer.signed_by(&published) == SignedBy::Published, "{name}");
+        }
+    }
+}
+
+/// The keys that a vector or its JWS names; those of the makers where they name none.
+fn published(artifact: &Value, expect: &Value) -> SignerKeys {
+    let jws = artifact["signature"].as_str().filter(|_| artifact["format"] == "jws");
+    let header = jws.and_then(|jws| part(jws, 0)).unwrap_or_default();
+    let key = expect["public_jwk"]["x"].as_str().or_else(|| header["jwk"]["x"].as_str()).unwrap_or(KEY);
+    SignerKeys {
+        addresses: vec![address(expect["signer"].as_str().unwrap_or(PAYEE))],
+        ed25519: PublicKey::from_x(key).into_iter().collect(),
+    }
+}
+
+/// Header or payload of a JWS.
+fn part(jws: &str, index: usize) -> Option<Value> {
+    serde_json::from_slice(&clresolve_jose::BASE64URL.decode(jws.split('.').nth(index)?).ok()?).ok()
+}
+
+/// Whether an artifact of either kind is signed by one of these keys.
+fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
+    let offer = Artifact::<Offer>::read(artifact).map(|offer| offer.signed_by(keys));
+    let signed = offer.or_else(|_| Artifact::<Receipt>::read(artifact).map(|receipt| receipt.signed_by(keys)));
+    signed == Ok(SignedBy::Published)
+}
+
+/// Whether the offer proves, a second before its end, the price that it states itself. `None` where that is no price.
+fn proven(payload: &Value, offer: &Value, keys: &SignerKeys) -> Option<bool> {
+    let mut entry = payload.clone();
+    entry["maxTimeoutSeconds"] = 60.into();
+    let url = payload["resourceUrl"].as_str()?;
+    let terms = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [entry]});
+    let price = Terms::of_value(&terms).ok()?.entries.remove(0).price.ok()?;
+    let now = at(payload["validUntil"].as_i64().unwrap_or(1_767_225_600) - 1);
+    Some(proves(std::slice::from_ref(offer), &price, url, keys, now).is_some_and(|proven| proven.is_ok()))
+}
+
+/// What an offer states, in either format.
+fn payload(artifact: &Value) -> Value {
+    match artifact.get("payload") {
+        Some(payload) => payload.clone(),
+        None => artifact["signature"].as_str().and_then(|jws| part(jws, 1)).expect("a JWS"),
+    }
+}
+
+fn address(text: &str) -> alloy_primitives::Address {
+    text.parse().expect("an address")
+}
+
+/// The vectors in a folder by their files' names; `None` where no folder is named.
+fn vectors(folder: &str) -> Option<Vec<(String, Value)>> {
+    let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
+        println!("skipped: CLRESOLVE_X402 is not set");
+        return None;
+    };
+    let folder = Path::new(&root).join("vectors").join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    let read = |path: &Path| {
+        let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let name = |path: &Path| path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+    Some(files.iter().map(|path| (name(path), read(path))).collect())
+}
