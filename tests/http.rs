@@ -1,5 +1,7 @@
 //! The daemon over real sockets, on the sandbox.
 
+#[path = "http/decisions.rs"]
+mod decisions;
 #[cfg(unix)]
 #[path = "http/reload.rs"]
 mod reload;

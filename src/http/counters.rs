@@ -10,13 +10,14 @@ use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
 /// The names under which routes are counted, by the start of their paths; the first match counts.
-const ROUTES: [(&str, &str); 16] = [
+const ROUTES: [(&str, &str); 17] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
     ("/v1/verdicts", "batch"),
     ("/v1/cards/", "card"),
     ("/v1/agents/", "agent"),
+    ("/v1/decisions", "decision"),
     ("/v1/lint", "lint"),
     ("/v1/agent-systems/", "system-card"),
     ("/.well-known/agent-card.json", "root-card"),

@@ -1,0 +1,258 @@
+//! Decisions over HTTP: the same as the library's, and whatever a seller sent gets one.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, U256, address, hex};
+use alloy_sol_types::{SolStruct as _, eip712_domain, sol};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve::config::{AssetConfig, Config, Networks};
+use k256::ecdsa::SigningKey;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Answer, BAD, Daemon, GOOD, answer};
+
+const URL: &str = "https://api.example/summarize/v1";
+const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+
+/// Limits, the route and the payee of one agent, and of one that is not trusted.
+fn payable(config: &mut Config) {
+    let asset = json!({"network": "eip155:84532", "address": USDC, "max-amount": "50000"});
+    config.limits.assets = vec![serde_json::from_value::<AssetConfig>(asset).expect("an asset")];
+    config.limits.networks = Networks::Limits;
+    let accounts = || vec![format!("eip155:84532:{PAYEE}").parse().expect("an account")];
+    config.routes = [GOOD, BAD].map(|name| (name.to_owned(), URL.to_owned())).into();
+    config.payees = [GOOD, BAD].map(|name| (name.to_owned(), accounts())).into();
+}
+
+fn entry(pay_to: Address) -> Value {
+    json!({
+        "scheme": "exact",
+        "network": "eip155:84532",
+        "amount": "10000",
+        "asset": USDC,
+        "payTo": pay_to,
+        "maxTimeoutSeconds": 60,
+        "extra": {"name": "USDC", "version": "2"},
+    })
+}
+
+fn terms(entries: &[Value]) -> Value {
+    json!({"x402Version": 2, "resource": {"url": URL}, "accepts": entries})
+}
+
+fn encoded(value: &Value) -> String {
+    STANDARD.encode(value.to_string())
+}
+
+fn asked(name: &str, header: &str) -> Value {
+    json!({
+        "name": name,
+        "verb": "summarize",
+        "response": {"status": 402, "url": URL, "headers": [["PAYMENT-REQUIRED", header]], "body": "{}"},
+    })
+}
+
+fn honest() -> Value {
+    asked(GOOD, &encoded(&terms(&[entry(PAYEE)])))
+}
+
+async fn decide(daemon: &Daemon, path: &str, body: &Value) -> Answer {
+    let request = daemon.request(Method::POST, path).header("content-type", "application/json");
+    answer(request.body(body.to_string())).await
+}
+
+/// The decision, which must be what its schema describes.
+#[track_caller]
+fn decision(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    assert_eq!((answer.header("content-type"), answer.header("cache-control")), ("application/json", "no-store"));
+    let decision = answer.json();
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/decision.schema.json")).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<_> = schema.iter_errors(&decision).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}: {decision}");
+    decision
+}
+
+fn codes(decision: &Value) -> Vec<&str> {
+    decision["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_allowed_where_everything_fits() {
+    let daemon = Daemon::start(payable).await;
+    let allowed = decision(&decide(&daemon, "/v1/decisions", &honest()).await);
+    assert_eq!((&allowed["abort"], &allowed["decision"]), (&json!(false), &json!("allow")), "{allowed}");
+    let reason = allowed["reason"].as_str().expect("a sentence");
+    assert!(
+        reason.starts_with(&format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by the configuration")),
+        "{reason}"
+    );
+    assert_eq!(allowed["route"], json!({"url": URL, "source": "configured"}));
+    assert_eq!(allowed["payee"]["proven_by"], "configured");
+    assert!(allowed["valid_until"].is_string());
+    // The same question has the same answer, and another one another.
+    assert_eq!(decision(&decide(&daemon, "/v1/decisions", &honest()).await)["id"], allowed["id"]);
+    let stolen = decision(&decide(&daemon, "/v1/decisions", &asked(GOOD, &encoded(&terms(&[entry(THIEF)])))).await);
+    assert_eq!((codes(&stolen), &stolen["abort"]), (vec!["payee-mismatch"], &json!(true)));
+    let tightened = {
+        let mut request = honest();
+        request["limits"] = json!({"max_amount": "9999"});
+        decision(&decide(&daemon, "/v1/decisions", &request).await)
+    };
+    assert_eq!(codes(&tightened), ["payment-amount-exceeds"]);
+    let metrics = String::from_utf8(daemon.get("/metrics").await.body).expect("text");
+    assert!(metrics.contains("clresolve_payment_decisions_total{decision=\"allow\"}"), "{metrics}");
+}
+
+/// Whatever the gate denies aborts, with the gate's own code.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gate_denies_is_never_paid() {
+    let daemon = Daemon::start(payable).await;
+    let names = clresolve::sandbox::Sandbox::expected();
+    let mut denied = 0;
+    for expected in names.iter().filter(|expected| expected.state != clresolve::verdict::State::Indeterminate) {
+        let gate = daemon.get(&format!("/v1/gate/{}/pay", expected.name)).await;
+        assert_eq!(gate.status, 403, "{}", expected.name);
+        let mut request = asked(&expected.name, &encoded(&terms(&[entry(PAYEE)])));
+        request["verb"] = "pay".into();
+        let decision = decision(&decide(&daemon, "/v1/decisions", &request).await);
+        assert_eq!(decision["abort"], true, "{}", expected.name);
+        assert!(codes(&decision).contains(&gate.header("clresolve-code")), "{}: {decision}", expected.name);
+        denied += 1;
+    }
+    assert!(denied > 100, "{denied}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_seller_sends_gets_a_decision_and_what_is_no_request_a_problem() {
+    let daemon = Daemon::start(payable).await;
+    let malformed = "payment-terms-malformed";
+    let thirty_three = terms(&vec![entry(PAYEE); 33]);
+    let from_seller: BTreeMap<&str, Value> = [
+        ("an empty header", asked(GOOD, "")),
+        ("no base64", asked(GOOD, "%%%")),
+        ("a long header", asked(GOOD, &"A".repeat(100_000))),
+        ("33 entries", asked(GOOD, &encoded(&thirty_three))),
+        ("deep nesting", asked(GOOD, &STANDARD.encode("[".repeat(5000)))),
+        ("a status", {
+            let mut request = honest();
+            request["response"]["status"] = json!(200);
+            request
+        }),
+        ("a body that is no text", {
+            json!({"name": GOOD, "verb": "summarize", "response": {"status": 402, "url": URL, "body_base64": "/w=="}})
+        }),
+        ("a terminal's escape", asked(GOOD, "\u{1b}[2J")),
+    ]
+    .into();
+    for (what, request) in from_seller {
+        let decision = decision(&decide(&daemon, "/v1/decisions", &request).await);
+        assert_eq!((codes(&decision), &decision["abort"]), (vec![malformed], &json!(true)), "{what}");
+        assert!(!decision.to_string().contains('\u{1b}'), "{what}");
+    }
+    let no_request = [
+        json!({}),
+        json!({"name": GOOD, "verb": "summarize"}),
+        json!({"name": GOOD, "verb": "summarize", "response": {"status": 402}}),
+        json!({"name": GOOD, "verb": "summarize", "paymentRequired": {}, "limits": {"max": "1"}}),
+        json!({"name": GOOD, "verb": "summarize", "paymentRequired": {}, "header": "x"}),
+        json!({"name": 5, "verb": "summarize", "paymentRequired": {}}),
+    ];
+    for request in no_request {
+        decide(&daemon, "/v1/decisions", &request).await.is_problem(400, "request-malformed");
+    }
+    decide(&daemon, "/v1/decisions/signed", &honest()).await.is_problem(400, "request-malformed");
+    let long = json!({"name": GOOD, "verb": "summarize", "paymentRequired": {"a": "a".repeat(600_000)}});
+    decide(&daemon, "/v1/decisions", &long).await.is_problem(413, "body-too-large");
+    let plain = daemon.request(Method::POST, "/v1/decisions").header("content-type", "text/plain").body("{}");
+    answer(plain).await.is_problem(415, "media-type-unsupported");
+    // The sandbox signs nothing.
+    let signed = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
+    let signed = signed.header("accept", "application/jose").body(honest().to_string());
+    answer(signed).await.is_problem(406, "not-acceptable");
+}
+
+sol! {
+    struct TransferWithAuthorization {
+        address from;
+        address to;
+        uint256 value;
+        uint256 validAfter;
+        uint256 validBefore;
+        bytes32 nonce;
+    }
+}
+
+/// A payment header that pays `to`, as a client of version 2 makes it.
+fn payment(accepted: &Value, to: Address, valid_before: i64) -> String {
+    let key = SigningKey::from_slice(B256::with_last_byte(9).as_slice()).expect("a key");
+    let from = Address::from_public_key(key.verifying_key());
+    let message = TransferWithAuthorization {
+        from,
+        to,
+        value: U256::from(10_000),
+        validAfter: U256::ZERO,
+        validBefore: U256::try_from(valid_before).expect("it is later than 1970"),
+        nonce: B256::with_last_byte(7),
+    };
+    let domain = eip712_domain! { name: "USDC", version: "2", chain_id: 84_532, verifying_contract: USDC, };
+    let (signature, parity) =
+        key.sign_prehash_recoverable(message.eip712_signing_hash(&domain).as_slice()).expect("32 bytes");
+    let signature = format!("0x{}{:02x}", hex::encode(signature.to_bytes()), 27 + parity.to_byte());
+    let authorization = json!({
+        "from": from,
+        "to": to,
+        "value": "10000",
+        "validAfter": "0",
+        "validBefore": valid_before.to_string(),
+        "nonce": message.nonce,
+    });
+    let payload = json!({"signature": signature, "authorization": authorization});
+    encoded(&json!({"x402Version": 2, "accepted": accepted, "payload": payload}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_signed_must_be_what_was_decided() {
+    let daemon = Daemon::start(payable).await;
+    let now = jiff::Timestamp::now().as_second();
+    let both = asked(GOOD, &encoded(&terms(&[entry(THIEF), entry(PAYEE)])));
+    let signed = async |header: String, request: &Value| {
+        let mut request = request.clone();
+        request["header"] = header.into();
+        decision(&decide(&daemon, "/v1/decisions/signed", &request).await)
+    };
+    let good = signed(payment(&entry(PAYEE), PAYEE, now + 60), &both).await;
+    assert_eq!((&good["abort"], &good["entries"][0]["index"]), (&json!(false), &json!(1)), "{good}");
+    assert!(good["checked"].as_array().expect("a list").contains(&json!("signature")));
+    let mismatch = "payment-signature-mismatch";
+    for (what, header) in [
+        ("it pays the thief", payment(&entry(PAYEE), THIEF, now + 60)),
+        ("it lives for years", payment(&entry(PAYEE), PAYEE, now + 315_360_000)),
+        ("it has ended", payment(&entry(PAYEE), PAYEE, now - 1)),
+        ("it is none", "e30=".to_owned()),
+        ("it is empty", String::new()),
+    ] {
+        let bad = signed(header, &honest()).await;
+        assert_eq!((codes(&bad), &bad["abort"]), (vec![mismatch], &json!(true)), "{what}");
+    }
+    // What is signed for a thief's own entry keeps that entry's terms, and pays a stranger.
+    let thief = signed(payment(&entry(THIEF), THIEF, now + 60), &both).await;
+    assert!(thief["abort"] == true && codes(&thief).contains(&"payee-mismatch"), "{thief}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terms_alone_are_decided_about_where_the_asker_says_which_url_answered() {
+    let daemon = Daemon::start(payable).await;
+    let mut request = json!({"name": GOOD, "verb": "summarize", "paymentRequired": terms(&[entry(PAYEE)])});
+    let blind = decision(&decide(&daemon, "/v1/decisions", &request).await);
+    assert_eq!((&blind["abort"], &blind["unchecked"]), (&json!(true), &json!(["route", "resource"])));
+    request["url"] = URL.into();
+    assert_eq!(decision(&decide(&daemon, "/v1/decisions", &request).await)["abort"], false);
+    request["url"] = "https://evil.example/summarize/v1".into();
+    assert_eq!(codes(&decision(&decide(&daemon, "/v1/decisions", &request).await))[0], "endpoint-mismatch");
+}
