@@ -1,5 +1,8 @@
 //! The decision: every check, each made once, and what follows from them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use clresolve_core::reason::{Code, Effect, Reason, Refusal};

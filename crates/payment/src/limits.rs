@@ -6,6 +6,7 @@ use alloy_primitives::{Address, U256};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::asset::{Asset, AssetId};
+use crate::forms;
 use crate::network::Network;
 
 /// Longest time that an authorisation may ever be valid for, in seconds.
@@ -178,19 +179,11 @@ impl Atomic {
     }
 }
 
-/// Digits of 2^256 - 1.
-const MAX_DIGITS: usize = 78;
-
 impl std::str::FromStr for Atomic {
     type Err = NotAtomic;
 
     fn from_str(text: &str) -> Result<Self, NotAtomic> {
-        let digits = (1..=MAX_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-        let shortest = text == "0" || !text.starts_with('0');
-        if !digits || (!shortest && !clresolve_core::mutant!("amounts-with-leading-zeros")) {
-            return Err(NotAtomic);
-        }
-        U256::from_str_radix(text, 10).map(Self).map_err(|_| NotAtomic)
+        forms::amount(text).map(Self).ok_or(NotAtomic)
     }
 }
 
