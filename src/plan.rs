@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256};
 use bytes::Bytes;
+use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_payment::network::Network;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -185,6 +187,8 @@ pub struct CardPlan {
     pub bytes: usize,
     /// The records to set; one whose value is not known is missing.
     pub records: BTreeMap<&'static str, String>,
+    /// Records to set for the agent to be paid; their values are the publisher's.
+    pub payment_records: Vec<PaymentRecord>,
     /// The state that a verdict would have, were all of this published.
     pub would_be: State,
     /// The profile that judged.
@@ -197,6 +201,15 @@ pub struct CardPlan {
     pub near_misses: Vec<String>,
     /// What is taken for granted: [`ASSUMED`], and at depth `schemas` [`ASSUMED_OF_SCHEMAS`].
     pub assumed: Vec<&'static str>,
+}
+
+/// A record by which a runtime knows whom to pay, or where to call (`docs/payments.md`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PaymentRecord {
+    /// The record: `addr(COIN)`, or the key of a text record.
+    pub record: String,
+    /// What its value says.
+    pub says: String,
 }
 
 /// By which rules, and when, plans are judged.
@@ -243,6 +256,7 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
         sha256: Digest::of(bytes),
         bytes: bytes.len(),
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
+        payment_records: payment_records(card.as_ref()),
         would_be,
         profile: rules.profile.id().to_owned(),
         depth: rules.policy.depth,
@@ -250,6 +264,20 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
         near_misses,
         assumed: assumed(rules.policy.depth),
     }
+}
+
+/// An address for each network of the card that has a coin type, one for all other EVM chains, and the URL to call.
+fn payment_records(card: Option<&Card>) -> Vec<PaymentRecord> {
+    let coin = |network: &str| CoinType::of_chain(network.parse::<Network>().ok()?.chain_id()?);
+    let networks: BTreeMap<CoinType, &str> =
+        card.iter().flat_map(|card| card.networks()).filter_map(|network| Some((coin(network)?, network))).collect();
+    let address = |coin: CoinType, says: String| PaymentRecord { record: format!("addr({coin})"), says };
+    let mut records: Vec<_> =
+        networks.into_iter().map(|(coin, network)| address(coin, format!("the address that is paid on {network}"))).collect();
+    records.push(address(CoinType::EVM_DEFAULT, "the address on every other EVM chain (ENSIP-19)".to_owned()));
+    let says = "the https URL of the runtime; verb and version follow".to_owned();
+    records.push(PaymentRecord { record: EndpointKey::Runtime.to_string(), says });
+    records
 }
 
 fn assumed(depth: Depth) -> Vec<&'static str> {
@@ -433,6 +461,14 @@ mod tests {
             ("cl.owner", "commandlayer.eth".to_owned()),
         ];
         assert_eq!(plan.records.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_plan_names_the_records_to_be_paid() {
+        let mut card = good();
+        card["networks"] = serde_json::json!(["eip155:8453", "eip155:1", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"]);
+        let records: Vec<_> = one(&card, None).payment_records.into_iter().map(|record| record.record).collect();
+        assert_eq!(records, ["addr(60)", "addr(2147492101)", "addr(2147483648)", "cl.endpoint.runtime"]);
     }
 
     #[test]

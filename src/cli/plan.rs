@@ -128,6 +128,10 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     for (key, value) in &plan.records {
         let _ = writeln!(text, "  {key}={}", Foreign::new(value).at_most(RECORD_CHARACTERS));
     }
+    text.push_str("\nto be paid, set these too:\n");
+    for record in &plan.payment_records {
+        let _ = writeln!(text, "  {:<20} {}", record.record, record.says);
+    }
     for reason in &plan.reasons {
         text.push('\n');
         render::write_reason(&mut text, reason, palette);

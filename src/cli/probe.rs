@@ -1,7 +1,7 @@
 //! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
 
 use anyhow::bail;
-use clresolve_payment::request::{DecisionRequest, Demand};
+use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::terms::{Reply, Terms, Version};
 use clresolve_payment::{Decision, asset};
 use serde::Serialize;
