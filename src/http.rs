@@ -35,6 +35,7 @@ mod metrics;
 mod negotiate;
 mod path;
 mod problem;
+mod recent_decisions;
 mod registries;
 mod reload;
 mod rendered;

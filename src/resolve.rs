@@ -32,6 +32,8 @@ use tokio::time::Instant;
 
 use self::cached::CachedWalker;
 pub use self::content::{Content, Liars, Walk};
+#[cfg(feature = "daemon")]
+pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
 pub use self::question::Question;
 use self::question::RuleSet;

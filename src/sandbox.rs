@@ -4,13 +4,19 @@
 
 use std::time::Duration;
 
+use alloy_primitives::{Address, U256, address};
+use clresolve_payment::asset::Asset;
+use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::agents;
 use clresolve_sandbox::spec::Spec;
 
 pub use clresolve_sandbox::agents::Expected;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
-use crate::config::{ChainConfig, Config, Dns, Endpoint, Gateway, Hedging, ManifestSource, NetworkConfig, RulesConfig};
+use crate::config::{
+    AssetConfig, ChainConfig, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource, NetworkConfig,
+    Networks, RulesConfig,
+};
 use crate::profile::Profiles;
 use chain::RpcFault;
 
@@ -126,9 +132,39 @@ fn config(world: &clresolve_sandbox::World) -> Config {
             ..NetworkConfig::default()
         },
         rules: RulesConfig { manifests: world.manifests().iter().map(source).collect(), ..RulesConfig::default() },
+        limits: limits(),
         ..Config::default()
     }
 }
+
+/// What its sellers take: its own dollar, and one asset on a network that version 1 of x402 has a name for. One asset has
+/// no limit, so that it is seen what follows.
+fn limits() -> LimitsConfig {
+    let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
+    let dollar = Asset { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
+    let listed = |network: &str, address, most: Option<u64>, asset: Option<&Asset>| AssetConfig {
+        network: network.parse().expect("a CAIP-2 identifier"),
+        address,
+        max_amount: most.map(|most| Atomic(U256::from(most))),
+        name: asset.map(|asset| asset.name.to_string()),
+        version: asset.map(|asset| asset.version.to_string()),
+        decimals: asset.map(|asset| asset.decimals),
+        symbol: asset.map(|asset| asset.symbol.to_string()),
+    };
+    let most = Some(5 * clresolve_sandbox::seller::PRICE);
+    LimitsConfig {
+        networks: Networks::Limits,
+        assets: vec![
+            listed(&own, chain::DOLLAR, most, Some(&dollar)),
+            listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),
+            listed("eip155:84532", BASE_SEPOLIA_USDC, most, None),
+        ],
+        ..LimitsConfig::default()
+    }
+}
+
+/// USDC on Base Sepolia.
+const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 
 fn endpoint(at: At, own: bool) -> Endpoint {
     let url = at.url.parse().expect("a loopback address makes a URL");

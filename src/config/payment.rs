@@ -114,19 +114,6 @@ mod atomic {
 }
 
 impl AssetConfig {
-    /// An asset that the built-in table does not have.
-    pub fn new(id: AssetId, max_amount: Atomic, asset: Asset) -> Self {
-        Self {
-            network: id.network,
-            address: id.address,
-            max_amount: Some(max_amount),
-            name: Some(asset.name.into_owned()),
-            version: Some(asset.version.into_owned()),
-            decimals: Some(asset.decimals),
-            symbol: Some(asset.symbol.into_owned()),
-        }
-    }
-
     fn id(&self) -> AssetId {
         AssetId { network: self.network.clone(), address: self.address }
     }

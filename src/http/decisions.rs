@@ -9,6 +9,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
+use bytes::Bytes;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{Decision, DecisionRequest};
 
@@ -19,8 +20,9 @@ use super::log::LogEntry;
 use super::negotiate::Form;
 use super::problem;
 use super::state::AppState;
+use crate::digest::Digest;
 use crate::reason::Refusal;
-use crate::resolve::{Question, Resolution};
+use crate::resolve::{Question, Resolution, report_decision};
 use crate::sign;
 
 /// `POST /v1/decisions`
@@ -62,33 +64,47 @@ async fn answered(
     let form = Form::asked(request.headers());
     let permit = state.documents.take(client)?;
     let bytes = body::json(request, MAX_REQUEST_BYTES, state.http.read_timeout).await?;
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    let digest = Digest::of(&bytes);
+    let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| asked == Asked::BeforeSigning);
+    if let (Some(recent), Form::Plain) = (&recent, form) {
+        let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
+        if recent.is_about(answered.resolution.verdict()) && std::ptr::eq(&*in_force.state(), state) {
+            report_decision(&recent.decision);
+            return Ok(sent(recent.body.clone(), "application/json", &answered.resolution));
+        }
+    }
     let request = DecisionRequest::from_json(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
     match (asked, &request.header) {
         (Asked::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
         (Asked::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
-    if state.is_draining() {
-        return Err(Refusal::Draining.into());
-    }
     let answered = state.admission.ask(client, Question::new(&request.name)).await?;
     // A policy that was tightened while the question was open holds for its answer.
     let state = in_force.state();
-    let decision = state.resolver.decide_on(&answered.resolution, &request).await;
+    let decision = Arc::new(state.resolver.decide_on(&answered.resolution, &request).await);
     drop(permit);
-    Ok(written(&state, &decision, &answered.resolution, form))
+    report_decision(&decision);
+    let body = Bytes::from(serde_json::to_vec(&*decision).unwrap_or_default());
+    if asked == Asked::BeforeSigning {
+        state.recent_decisions.keep(digest, &request.name, &decision, &body, state.resolver.now());
+    }
+    Ok(written(&state, &decision, body, &answered.resolution, form))
 }
 
-fn written(state: &AppState, decision: &Decision, resolution: &Resolution, form: Form) -> Response {
-    let plain = || (serde_json::to_vec(decision).unwrap_or_default(), "application/json");
+fn written(state: &AppState, decision: &Decision, body: Bytes, resolution: &Resolution, form: Form) -> Response {
     let signed = || signature(state, decision, resolution);
-    let (body, media) = match (form, (form != Form::Plain).then(signed)) {
-        (_, Some(Ok(jws))) => (jws.into_bytes(), sign::MEDIA_TYPE),
-        (Form::Signed, Some(Err(detail))) => {
-            return problem::refused(Refusal::NotAcceptable, Some(detail.into()));
-        }
-        _ => plain(),
-    };
+    match (form, (form != Form::Plain).then(signed)) {
+        (_, Some(Ok(jws))) => sent(jws.into(), sign::MEDIA_TYPE, resolution),
+        (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
+        _ => sent(body, "application/json", resolution),
+    }
+}
+
+fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));

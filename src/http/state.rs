@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use super::admission::Admission;
 use super::client_limits::BodyLimits;
 use super::counters::Counters;
+use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
@@ -28,6 +29,8 @@ pub(super) struct AppState {
     pub(super) gate_requests: Arc<Semaphore>,
     /// Verdicts from the cache, as JSON.
     pub(super) rendered: RenderedCache,
+    /// Decisions that were made a moment ago.
+    pub(super) recent_decisions: RecentDecisions,
     /// Signs verdicts, where a key is configured.
     pub(super) signatures: Option<Arc<Signatures>>,
     /// Orloj's agent cards, where resources are configured.
@@ -56,6 +59,7 @@ impl AppState {
             requests: Arc::new(Semaphore::new(config.http.requests)),
             gate_requests: Arc::new(Semaphore::new(config.http.requests)),
             rendered: RenderedCache::new(),
+            recent_decisions: RecentDecisions::new(),
             signatures,
             systems,
             documents: BodyLimits::new(),

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::decide::{Knowledge, Question, decide};
-use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{Claim, ClaimSource, Payees};
 use clresolve_payment::route::Route;
@@ -33,10 +32,12 @@ impl Resolver {
     /// Never fails: what went wrong is in the decision, which then aborts.
     pub async fn decide(&self, request: &DecisionRequest) -> Decision {
         let resolution = self.resolve(&request.name).await;
-        self.decide_on(&resolution, request).await
+        let decision = self.decide_on(&resolution, request).await;
+        report(&decision);
+        decision
     }
 
-    /// The same, about the agent of a verdict that was just asked for.
+    /// The same, about the agent of a verdict that was just asked for. It is not reported yet.
     pub(crate) async fn decide_on(&self, resolution: &Resolution, request: &DecisionRequest) -> Decision {
         let config = &self.0.walker.config;
         let limits = config.limits.limits().tightened(&request.limits);
@@ -68,7 +69,6 @@ impl Resolver {
             payees.values_mut().for_each(|payees| payees.signers.ed25519.extend(key.clone()));
             decision = judge(&payees);
         }
-        log(&decision, &terms, &limits);
         decision
     }
 
@@ -163,27 +163,23 @@ fn version_segment(agent: &Identity) -> Option<String> {
     of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
 }
 
-/// One line for each decision.
-fn log(decision: &Decision, terms: &Result<Terms, Box<Reason>>, limits: &Limits) {
+/// Counts a decision, and writes one event about it: each is reported once, also where an answer is given again.
+pub(crate) fn report(decision: &Decision) {
     telemetry::payment_decision(decision.decision.as_str());
-    let shown = decision.entries.iter().find(|row| !row.abort).or_else(|| decision.entries.first());
-    let entry = shown.and_then(|row| terms.as_ref().ok()?.entries.get(row.index));
-    let price = entry.and_then(|entry| entry.price.as_ref().ok());
-    let payee = decision.payee.as_ref();
+    let Decision { price, payee, .. } = decision;
     tracing::info!(
         target: DECISIONS,
         id = decision.id,
-        decision = %decision.decision,
+        decision = decision.decision.as_str(),
         name = %Foreign::new(&decision.name),
         verb = %Foreign::new(&decision.verb),
-        network = price.map(|price| tracing::field::display(&price.network)),
-        asset = price.map(|price| tracing::field::display(price.asset)),
-        amount = price.map(|price| tracing::field::display(price.amount)),
-        payee = payee.map(|payee| tracing::field::display(payee.address)),
-        proven_by = payee.and_then(|payee| payee.proven_by).map(tracing::field::debug),
+        network = price.as_ref().map(|price| price.network.as_str()),
+        asset = price.as_ref().map(|price| tracing::field::display(price.asset)),
+        amount = price.as_ref().map(|price| price.amount.as_str()),
+        payee = payee.as_ref().map(|payee| tracing::field::display(payee.address)),
+        proven_by = payee.as_ref().and_then(|payee| payee.proven_by).map(tracing::field::debug),
         codes = decision.codes.join(","),
         verdict = decision.verdict,
-        assets = limits.assets.len(),
         "decision"
     );
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::asset::AssetId;
-use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, SCHEMA, codes};
+use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, PriceRow, SCHEMA, codes};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
 use crate::network::Network;
 use crate::payee::{Payees, Proven};
@@ -125,6 +125,7 @@ fn written(
         verdict: verdict.id.clone(),
         terms_digest: (!json.is_empty()).then(|| canonical_digest(&json!({"url": question.url, "entries": json}))),
         entries: rows,
+        price: shown.and_then(price_row),
         payee: shown.and_then(|judged| payee_row(known, judged)),
         route: known.route.ok().cloned(),
         checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
@@ -367,6 +368,11 @@ fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
 fn row(common: &[Objection], judged: &Judged<'_>) -> EntryRow {
     let objections = [common, judged.objections.as_slice()].concat();
     EntryRow { index: judged.index, abort: objections.iter().any(Objection::decides), codes: codes(&objections) }
+}
+
+fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
+    let price = judged.entry.price.as_ref().ok()?;
+    Some(PriceRow { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
 }
 
 fn payee_row(known: &Knowledge<'_>, judged: &Judged<'_>) -> Option<PayeeRow> {

@@ -44,7 +44,9 @@ pub struct Decision {
     pub terms_digest: Option<String>,
     /// A row for each entry that was decided about.
     pub entries: Vec<EntryRow>,
-    /// Who is paid by the first of them that may be paid, else by the first.
+    /// What the first of them that may be paid asks for, else the first.
+    pub price: Option<PriceRow>,
+    /// Who is paid by it.
     pub payee: Option<PayeeRow>,
     /// The URL behind the agent's entry.
     pub route: Option<Route>,
@@ -77,6 +79,17 @@ pub struct EntryRow {
     pub abort: bool,
     /// Why, by effect.
     pub codes: Vec<String>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PriceRow {
+    /// On this network.
+    pub network: Network,
+    /// The asset's contract.
+    pub asset: Address,
+    /// Atomic units, in decimal.
+    pub amount: String,
 }
 
 /// Who is paid.

@@ -5,7 +5,7 @@ use clresolve_core::state::State;
 use serde::Serialize;
 
 use crate::schemas::Schemas;
-use crate::spec::Spec;
+use crate::spec::{Class, Spec};
 use crate::world::Manifest;
 
 /// Good agents, and one for each mistake that a publisher can make.
@@ -13,7 +13,19 @@ const AGENTS: &str = include_str!("agents.toml");
 
 /// The sandbox as data.
 pub fn spec() -> Spec {
-    Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests")
+    let mut spec = Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests");
+    for agent in spec.agents.iter_mut().filter(|agent| agent.state == Some(State::Trusted) && agent.seller.is_none()) {
+        agent.seller = Some(honest_seller(agent.class).to_owned());
+    }
+    spec
+}
+
+/// Good agents sell, those of one layer by each version of x402.
+const fn honest_seller(class: Class) -> &'static str {
+    match class {
+        Class::Commons => "",
+        Class::Commercial => "v1",
+    }
 }
 
 /// Every agent with an expected verdict: trusted ones first, then by name.

@@ -42,6 +42,9 @@ pub(crate) const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9A
 /// The NameWrapper.
 pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
 
+/// A token that moves by signed authorisations (EIP-3009).
+pub const DOLLAR: Address = address!("00000000000000000000000000000000d0114400");
+
 /// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
 const GAS_LIMIT: u64 = 50_000_000;
 

@@ -3,15 +3,17 @@
 
 use std::borrow::Cow;
 
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_sol_types::{SolStruct, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::payment::CoinType;
 use jiff::Timestamp;
 use k256::ecdsa::SigningKey;
 use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, DOLLAR};
+use crate::keys::{payee, payee_key, stranger, stranger_key};
 use crate::web::{self, Reply};
 
 /// Host of the sellers.
@@ -23,8 +25,8 @@ pub(crate) const THIEF_HOST: &str = "thief.sandbox.example";
 /// What an honest seller asks for, in atomic units: 0.01 of the sandbox's dollar.
 pub const PRICE: u64 = 10_000;
 
-/// Chain id of the network that version 1 of x402 has a name for, and the asset there.
-const BASE_SEPOLIA: u64 = 84_532;
+/// The network that version 1 of x402 has a name for, and the asset there.
+pub(crate) const BASE_SEPOLIA: u64 = 84_532;
 const BASE_SEPOLIA_DOLLAR: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 
 /// For how long a signed offer is valid, in seconds.
@@ -44,28 +46,15 @@ sol! {
     }
 }
 
-/// The key of the payee whom honest names publish. It is no secret.
-fn payee_key() -> SigningKey {
-    key("payee")
+/// The base URL of the runtime of a seller with these manners.
+pub(crate) fn runtime(manners: &str) -> String {
+    if manners.is_empty() { format!("https://{SELLER_HOST}") } else { format!("https://{SELLER_HOST}/{manners}") }
 }
 
-fn key(label: &str) -> SigningKey {
-    let secret = keccak256(format!("clresolve sandbox key {label}"));
-    SigningKey::from_slice(secret.as_slice()).expect("a hash is a key but for a chance of 2^-127")
-}
-
-fn address_of(key: &SigningKey) -> Address {
-    Address::from_public_key(key.verifying_key())
-}
-
-/// The address that honest names publish.
-pub fn payee() -> Address {
-    address_of(&payee_key())
-}
-
-/// An address that no name publishes.
-fn stranger() -> Address {
-    address_of(&key("stranger"))
+/// The address records of who is paid honestly, by coin type.
+pub(crate) fn payees() -> Vec<(CoinType, Bytes)> {
+    let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::of_chain);
+    coins.map(|coin| (coin, Bytes::copy_from_slice(payee().as_slice()))).collect()
 }
 
 /// What the sellers answer to a request for `path` on their host.
@@ -108,8 +97,12 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
         "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())], None),
         "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
         "fresh" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &payee_key(), stranger(), now))),
-        "offer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &payee_key(), payee(), now))),
-        "signer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &key("stranger"), stranger(), now))),
+        "offer" => {
+            let mut tampered = offer(url, &payee_key(), stranger(), now);
+            tampered["payload"]["amount"] = json!("1");
+            version_2(url, verb, &[to_stranger()], Some(&tampered))
+        }
+        "signer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &stranger_key(), stranger(), now))),
         _ => web::html(hyper::StatusCode::NOT_FOUND),
     }
 }
@@ -169,7 +162,8 @@ fn version_1(url: &str, verb: &str) -> Reply {
 }
 
 fn with_header_twice(url: &str, verb: &str) -> Reply {
-    let headers = [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], None).to_string()));
+    let headers =
+        [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], None).to_string()));
     web::payment_required(&headers, "{}")
 }
 

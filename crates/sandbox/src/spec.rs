@@ -9,12 +9,14 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::chain::{Custody, HostileMode};
 use super::gateway::GatewayManners;
 use super::web::Manners;
+use clresolve_core::payment::CoinType;
 use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
 
@@ -120,12 +122,22 @@ pub struct Agent {
     /// How another version of its card differs from a good one, beside its description.
     #[serde(default)]
     pub other: CardEdit,
-    /// Records that differ from good ones. The empty text is a record that is not set.
+    /// Records that differ from good ones, of any key. The empty text is a record that is not set.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
     /// Records that differ in the newest block, which is not final yet.
     #[serde(default)]
     pub latest: BTreeMap<String, String>,
+    /// Address records (ENSIP-9), by the EIP-155 id of the chain, or under `default` for the one of all EVM chains
+    /// (ENSIP-19). The bytes in hexadecimal; none for a record that is not set.
+    #[serde(default)]
+    pub addresses: Addresses,
+    /// Address records that differ in the newest block.
+    #[serde(default)]
+    pub latest_addresses: Addresses,
+    /// The seller behind its entry, by the path on the sellers' host (`seller.rs`): its runtime is published, and the
+    /// address of the payee. `None`: neither is.
+    pub seller: Option<String>,
     /// Whether the records of the schema binding are set too.
     #[serde(default)]
     pub schema_records: bool,
@@ -141,6 +153,27 @@ pub struct Agent {
     /// The registration of its name.
     #[serde(default)]
     pub chain: OnChain,
+}
+
+/// Address records by coin type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Bytes>")]
+pub struct Addresses(pub BTreeMap<CoinType, Bytes>);
+
+impl TryFrom<BTreeMap<String, Bytes>> for Addresses {
+    type Error = String;
+
+    fn try_from(by_chain: BTreeMap<String, Bytes>) -> Result<Self, String> {
+        let coin = |chain: &str| match chain {
+            "default" => Some(CoinType::EVM_DEFAULT),
+            id => id.parse().ok().and_then(CoinType::of_chain),
+        };
+        let known = by_chain.into_iter().map(|(chain, address)| match coin(&chain) {
+            Some(coin) => Ok((coin, address)),
+            None => Err(format!("{chain} is neither the id of an EVM chain nor default")),
+        });
+        known.collect::<Result<_, _>>().map(Self)
+    }
 }
 
 /// The layer that a card's verb comes from.

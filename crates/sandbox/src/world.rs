@@ -17,9 +17,11 @@ use super::gateway::{GatewayManners, Store};
 use super::published::{CARDS_HOST, Published};
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
+use super::seller::{self, SELLER_HOST, THIEF_HOST};
 use super::spec::{Agent, Resolver, Spec, SpecError};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::{CoinType, EndpointKey};
 
 /// Host of the gateway without faults; those with faults are below it.
 const GATEWAY_HOST: &str = "gateway.sandbox.example";
@@ -100,6 +102,8 @@ pub struct Counts {
     pub ccip: u64,
     /// For schemas and manifests.
     pub schemas: u64,
+    /// To sellers.
+    pub sellers: u64,
 }
 
 /// The chain that an endpoint serves.
@@ -205,6 +209,7 @@ impl World {
             rpc: self.rpc.requests(),
             ccip: count(&site.ccip),
             schemas: count(&site.schemas),
+            sellers: count(&site.sellers),
         }
     }
 
@@ -218,6 +223,7 @@ impl World {
             at("IPFS gateway", GATEWAY_HOST),
             at("CCIP-Read gateway", CCIP_HOST),
             at("schemas", SCHEMAS_HOST),
+            at("sellers", SELLER_HOST),
             at("discovery", &discovery::HOSTS.join(", ")),
         ]
     }
@@ -239,7 +245,7 @@ impl World {
     pub fn connect_to(&self) -> Vec<String> {
         let target = self.server.address();
         let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
-        [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, UNTRUSTED_HOST]
+        [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, SELLER_HOST, THIEF_HOST, UNTRUSTED_HOST]
             .into_iter()
             .chain(discovery::HOSTS)
             .map(str::to_owned)
@@ -250,8 +256,16 @@ impl World {
 }
 
 /// The hosts that the certificate of a world covers, in addition to those of [`discovery::HOSTS`].
-const CERTIFIED: [&str; 6] =
-    [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, GATEWAY_HOST, "*.gateway.sandbox.example"];
+const CERTIFIED: [&str; 8] = [
+    CARDS_HOST,
+    SCHEMAS_HOST,
+    MIRROR_HOST,
+    CCIP_HOST,
+    SELLER_HOST,
+    THIEF_HOST,
+    GATEWAY_HOST,
+    "*.gateway.sandbox.example",
+];
 
 fn gateway_host(manners: GatewayManners) -> String {
     match manners {
@@ -270,11 +284,13 @@ struct Draft {
     builder: ChainBuilder,
     /// Records that the newest block has, and the finalized one has not.
     pending: Vec<(EnsName, String, String)>,
+    /// The same of address records.
+    pending_addresses: Vec<(EnsName, CoinType, alloy_primitives::Bytes)>,
 }
 
 impl Draft {
     fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
-        let mut draft = Self { builder: ChainBuilder::new()?, pending: Vec::new() };
+        let mut draft = Self { builder: ChainBuilder::new()?, pending: Vec::new(), pending_addresses: Vec::new() };
         for plain in &spec.names {
             let name = parse(&plain.name)?;
             let mut registration = Registration::new(name, account(&plain.holder));
@@ -295,6 +311,11 @@ impl Draft {
         }
         let mut name = parse(&agent.name)?;
         let mut texts = published.records.clone();
+        let mut addresses = agent.addresses.0.clone();
+        if let Some(seller) = &agent.seller {
+            texts.entry(EndpointKey::Runtime.to_string()).or_insert_with(|| seller::runtime(seller));
+            addresses = seller::payees().into_iter().chain(addresses).collect();
+        }
         let resolver = match &chain.resolver {
             Resolver::Public => ResolverKind::Public,
             Resolver::ParentWildcard => {
@@ -305,15 +326,20 @@ impl Draft {
             Resolver::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
             Resolver::None => {
                 texts.clear();
+                addresses.clear();
                 ResolverKind::None
             }
             Resolver::NoCode => {
                 texts.clear();
+                addresses.clear();
                 ResolverKind::Address(account("nobody"))
             }
         };
         for (key, value) in &published.latest {
             self.pending.push((name.clone(), key.clone(), value.clone()));
+        }
+        for (coin, address) in &agent.latest_addresses.0 {
+            self.pending_addresses.push((name.clone(), *coin, address.clone()));
         }
         let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
         self.register(&Registration {
@@ -321,6 +347,7 @@ impl Draft {
             expiry: Some(expiry),
             resolver,
             texts,
+            addresses,
             ..Registration::new(name, account(&chain.holder))
         })
     }
@@ -343,6 +370,9 @@ impl Draft {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;
+        }
+        for (name, coin, address) in &self.pending_addresses {
+            newest.set_address(name, *coin, address)?;
         }
         newest.seal(now - NEWEST)?;
         Ok(newest.build()?)
@@ -370,6 +400,7 @@ struct Hosts {
     gateways: AtomicU64,
     ccip: AtomicU64,
     schemas: AtomicU64,
+    sellers: AtomicU64,
 }
 
 impl Hosts {
@@ -406,6 +437,7 @@ impl Hosts {
             gateways: AtomicU64::new(0),
             ccip: AtomicU64::new(0),
             schemas: AtomicU64::new(0),
+            sellers: AtomicU64::new(0),
         }
     }
 
@@ -479,12 +511,16 @@ impl Site for Hosts {
         let counter = match host.as_str() {
             CCIP_HOST => &self.ccip,
             SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
+            SELLER_HOST | THIEF_HOST => &self.sellers,
             host if host.ends_with(GATEWAY_HOST) => &self.gateways,
             _ => &self.cards,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         if host == CCIP_HOST {
             return self.lookup(request, body);
+        }
+        if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
+            return seller::answer(&host, request.uri().path(), Timestamp::now());
         }
         match GatewayManners::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
             Some(manners) => self.store.answer(manners, request),

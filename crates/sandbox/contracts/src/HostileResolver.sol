@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IERC165, IExtendedResolver, IProfiles, OffchainLookup} from "./Profiles.sol";
+import {IERC165, IExtendedResolver, IMulticoin, IProfiles, OffchainLookup} from "./Profiles.sol";
 
 /// A resolver that misbehaves in one way. The other records, where only one key misbehaves, are as set.
-contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
+contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
     enum Mode {
         Aliased, // a string whose length word is the offset word itself
         BadLength, // a string with a length past the end
@@ -32,10 +32,11 @@ contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
 
     address private immutable DEPLOYER = msg.sender;
     Mode private immutable MODE;
-    /// The URL of a lookup; else the key that misbehaves, all of them when empty.
+    /// The URL of a lookup; else the key that misbehaves (`addr` for addresses by coin type), all of them when empty.
     string private _arg;
 
     address private _addr;
+    mapping(uint256 coinType => bytes) private _addresses;
     mapping(string key => string) private _texts;
 
     constructor(Mode mode, string memory arg) {
@@ -48,6 +49,11 @@ contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
         _addr = value;
     }
 
+    function setAddr(uint256 coinType, bytes calldata value) external {
+        if (msg.sender != DEPLOYER) revert Unauthorised();
+        _addresses[coinType] = value;
+    }
+
     function setText(string calldata key, string calldata value) external {
         if (msg.sender != DEPLOYER) revert Unauthorised();
         _texts[key] = value;
@@ -55,6 +61,11 @@ contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
 
     function addr(bytes32) external view returns (address) {
         return _addr;
+    }
+
+    function addr(bytes32, uint256 coinType) external view returns (bytes memory) {
+        if (_misbehavesFor("addr")) _misbehave();
+        return _addresses[coinType];
     }
 
     function text(bytes32, string calldata key) external view returns (string memory) {
@@ -69,7 +80,8 @@ contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
     function supportsInterface(bytes4 id) external view returns (bool) {
         if (MODE == Mode.BurnInterface) _burn();
         if (MODE == Mode.ExtendedGarbage) return true;
-        return id == type(IERC165).interfaceId || id == IProfiles.addr.selector || id == IProfiles.text.selector;
+        return id == type(IERC165).interfaceId || id == IProfiles.addr.selector || id == IProfiles.text.selector
+            || id == type(IMulticoin).interfaceId;
     }
 
     /// EIP-3668 callback of a lookup that never ends.
@@ -82,7 +94,7 @@ contract HostileResolver is IERC165, IExtendedResolver, IProfiles {
         return answer;
     }
 
-    function _misbehavesFor(string calldata key) private view returns (bool) {
+    function _misbehavesFor(string memory key) private view returns (bool) {
         if (MODE == Mode.BurnInterface) return false;
         return _looksUp() || bytes(_arg).length == 0 || keccak256(bytes(key)) == keccak256(bytes(_arg));
     }

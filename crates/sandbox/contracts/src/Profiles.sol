@@ -9,6 +9,11 @@ interface IProfiles {
     function text(bytes32 node, string calldata key) external view returns (string memory);
 }
 
+/// ENSIP-9: addresses by coin type.
+interface IMulticoin {
+    function addr(bytes32 node, uint256 coinType) external view returns (bytes memory);
+}
+
 /// EIP-165.
 interface IERC165 {
     function supportsInterface(bytes4 id) external view returns (bool);

@@ -2,17 +2,20 @@
 pragma solidity 0.8.37;
 
 import {INameWrapper} from "./NameWrapper.sol";
-import {IERC165, IMulticallable, IProfiles} from "./Profiles.sol";
+import {IERC165, IMulticallable, IMulticoin, IProfiles} from "./Profiles.sol";
 import {IRegistry} from "./Registry.sol";
 
 /// Records that the holder of a name writes.
-contract PublicResolver is IERC165, IMulticallable, IProfiles {
+contract PublicResolver is IERC165, IMulticallable, IMulticoin, IProfiles {
     error Unauthorised(bytes32 node);
+
+    /// The coin type of ether, whose address is that of EIP-137.
+    uint256 private constant ETHER = 60;
 
     IRegistry private immutable REGISTRY;
     INameWrapper private immutable WRAPPER;
 
-    mapping(bytes32 node => address) private _addresses;
+    mapping(bytes32 node => mapping(uint256 coinType => bytes)) private _addresses;
     mapping(bytes32 node => mapping(string key => string)) private _texts;
 
     constructor(IRegistry registry, INameWrapper wrapper) {
@@ -28,7 +31,12 @@ contract PublicResolver is IERC165, IMulticallable, IProfiles {
     }
 
     function addr(bytes32 node) external view returns (address) {
-        return _addresses[node];
+        bytes memory value = _addresses[node][ETHER];
+        return value.length == 20 ? address(bytes20(value)) : address(0);
+    }
+
+    function addr(bytes32 node, uint256 coinType) external view returns (bytes memory) {
+        return _addresses[node][coinType];
     }
 
     function text(bytes32 node, string calldata key) external view returns (string memory) {
@@ -36,7 +44,11 @@ contract PublicResolver is IERC165, IMulticallable, IProfiles {
     }
 
     function setAddr(bytes32 node, address value) external authorised(node) {
-        _addresses[node] = value;
+        _addresses[node][ETHER] = abi.encodePacked(value);
+    }
+
+    function setAddr(bytes32 node, uint256 coinType, bytes calldata value) external authorised(node) {
+        _addresses[node][coinType] = value;
     }
 
     function setText(bytes32 node, string calldata key, string calldata value) external authorised(node) {
@@ -55,6 +67,6 @@ contract PublicResolver is IERC165, IMulticallable, IProfiles {
 
     function supportsInterface(bytes4 id) external pure returns (bool) {
         return id == type(IERC165).interfaceId || id == IProfiles.addr.selector || id == IProfiles.text.selector
-            || id == type(IMulticallable).interfaceId;
+            || id == type(IMulticoin).interfaceId || id == type(IMulticallable).interfaceId;
     }
 }

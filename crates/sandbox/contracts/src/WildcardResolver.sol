@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IERC165, IExtendedResolver, IProfiles, UnsupportedResolverProfile} from "./Profiles.sol";
+import {IERC165, IExtendedResolver, IMulticoin, IProfiles, UnsupportedResolverProfile} from "./Profiles.sol";
 
 /// An ENSIP-10 resolver that answers for every name it is asked about, with one set of records for all of them.
 /// `{label}` in a text stands for the first label of the name that was asked.
@@ -12,11 +12,17 @@ contract WildcardResolver is IERC165, IExtendedResolver {
     address private immutable DEPLOYER = msg.sender;
 
     address private _addr;
+    mapping(uint256 coinType => bytes) private _addresses;
     mapping(string key => string) private _texts;
 
     function setAddr(address value) external {
         if (msg.sender != DEPLOYER) revert Unauthorised();
         _addr = value;
+    }
+
+    function setAddr(uint256 coinType, bytes calldata value) external {
+        if (msg.sender != DEPLOYER) revert Unauthorised();
+        _addresses[coinType] = value;
     }
 
     function setText(string calldata key, string calldata value) external {
@@ -27,6 +33,10 @@ contract WildcardResolver is IERC165, IExtendedResolver {
     function resolve(bytes calldata name, bytes calldata data) external view returns (bytes memory) {
         bytes4 selector = bytes4(data);
         if (selector == IProfiles.addr.selector) return abi.encode(_addr);
+        if (selector == IMulticoin.addr.selector) {
+            (, uint256 coinType) = abi.decode(data[4:], (bytes32, uint256));
+            return abi.encode(_addresses[coinType]);
+        }
         if (selector != IProfiles.text.selector) revert UnsupportedResolverProfile(selector);
         (, string memory key) = abi.decode(data[4:], (bytes32, string));
         return abi.encode(_fill(bytes(_texts[key]), name[1:1 + uint8(name[0])]));

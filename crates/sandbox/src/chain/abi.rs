@@ -25,10 +25,21 @@ sol! {
         function multicall(bytes[] calls) returns (bytes[]);
     }
 
+    /// Addresses by coin type (ENSIP-9).
+    interface Multicoin {
+        function addr(bytes32 node, uint256 coinType) returns (bytes);
+        function setAddr(bytes32 node, uint256 coinType, bytes value);
+    }
+
     /// Resolvers with one set of records, written by their deployer.
     interface OwnResolver {
         function setAddr(address value);
         function setText(string key, string value);
+    }
+
+    /// The same of those resolvers.
+    interface OwnMulticoin {
+        function setAddr(uint256 coinType, bytes value);
     }
 
     interface Profiles {

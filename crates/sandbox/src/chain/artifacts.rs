@@ -9,6 +9,7 @@ use serde::Deserialize;
 /// A contract of `contracts/src`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) enum Contract {
+    Dollar,
     HostileResolver,
     Multicall3,
     NameWrapper,

@@ -12,12 +12,16 @@ use revm::context::result::Output;
 use revm::primitives::TxKind;
 use serde::Deserialize;
 
-use super::abi::{NameWrapper, OwnResolver, PublicResolver, Registrar, Registry};
+use super::abi::{Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, Registrar, Registry};
 use super::artifacts::Contract;
 use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
-use super::{GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER};
+use super::{
+    DOLLAR, GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER,
+};
+use crate::keys::payer;
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::CoinType;
 use clresolve_core::reading::Block;
 
 /// Namehash of the root.
@@ -48,6 +52,9 @@ pub struct Registration {
     pub texts: BTreeMap<String, String>,
     /// Address record (EIP-137).
     pub addr: Option<Address>,
+    /// Address records by coin type (ENSIP-9). Any bytes: a publisher may set others than an address has. In the public
+    /// resolver the one of ether is `addr` too.
+    pub addresses: BTreeMap<CoinType, Bytes>,
 }
 
 impl Registration {
@@ -61,6 +68,7 @@ impl Registration {
             resolver: ResolverKind::Public,
             texts: BTreeMap::new(),
             addr: None,
+            addresses: BTreeMap::new(),
         }
     }
 }
@@ -100,7 +108,7 @@ pub enum ResolverKind {
         /// How.
         mode: HostileMode,
         /// The URL, for the modes with a lookup; else the text key that misbehaves while the others are answered
-        /// well. Every key, when empty.
+        /// well, or `addr` for the addresses by coin type. Every key, when empty.
         #[serde(default)]
         arg: String,
     },
@@ -227,6 +235,7 @@ impl ChainBuilder {
         builder.deploy_at(MULTICALL3, Contract::Multicall3, &[])?;
         builder.public_resolver =
             builder.deploy(Contract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
+        builder.deploy_at(DOLLAR, Contract::Dollar, &payer().abi_encode())?;
         let eth = keccak256("eth");
         builder.transact(
             OPERATOR,
@@ -257,7 +266,8 @@ impl ChainBuilder {
         let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
         self.claim(name, parent, Claim { holding, label: first_label(name), resolver, expiry })?;
         self.names.insert(node, holding);
-        self.write_records(name, &registration.texts, registration.addr)
+        let Registration { texts, addr, addresses, .. } = registration;
+        self.write_records(name, &Values { texts, addr: *addr, addresses })
     }
 
     /// Sets one text record; the empty value removes it.
@@ -265,7 +275,17 @@ impl ChainBuilder {
     /// # Errors
     /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
     pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), BuildError> {
-        self.write_records(name, &BTreeMap::from([(key.to_owned(), value.to_owned())]), None)
+        let texts = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        self.write_records(name, &Values { texts: &texts, addr: None, addresses: &BTreeMap::new() })
+    }
+
+    /// Sets the address record of one coin type; no bytes remove it.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
+    pub fn set_address(&mut self, name: &EnsName, coin: CoinType, value: &Bytes) -> Result<(), BuildError> {
+        let addresses = BTreeMap::from([(coin, value.clone())]);
+        self.write_records(name, &Values { texts: &BTreeMap::new(), addr: None, addresses: &addresses })
     }
 
     /// Changes the resolver of a registered name.
@@ -401,51 +421,47 @@ impl ChainBuilder {
         }
     }
 
-    fn write_records(
-        &mut self,
-        name: &EnsName,
-        texts: &BTreeMap<String, String>,
-        addr: Option<Address>,
-    ) -> Result<(), BuildError> {
-        if texts.is_empty() && addr.is_none() {
+    fn write_records(&mut self, name: &EnsName, values: &Values<'_>) -> Result<(), BuildError> {
+        let Values { texts, addr, addresses } = values;
+        if texts.is_empty() && addr.is_none() && addresses.is_empty() {
             return Ok(());
         }
         let node = name.node();
         let holding = self.holding(name)?;
         match holding.records {
             RecordsAt::Nowhere => Err(BuildError::NoRecords(name.to_string())),
-            RecordsAt::Public => self.write_public(node, holding.owner, texts, addr),
-            RecordsAt::Own(resolver) => self.write_own(resolver, texts, addr),
+            RecordsAt::Public => self.write_public(node, holding.owner, values),
+            RecordsAt::Own(resolver) => self.write_own(resolver, values),
             RecordsAt::Gateway => {
                 texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
-                addr.into_iter().for_each(|value| self.gateway.set_addr(node, value));
+                addr.iter().for_each(|value| self.gateway.set_addr(node, *value));
+                addresses.iter().for_each(|(coin, value)| self.gateway.set_address(node, *coin, value));
                 Ok(())
             }
         }
     }
 
-    fn write_public(
-        &mut self,
-        node: B256,
-        owner: Address,
-        texts: &BTreeMap<String, String>,
-        addr: Option<Address>,
-    ) -> Result<(), BuildError> {
+    fn write_public(&mut self, node: B256, owner: Address, values: &Values<'_>) -> Result<(), BuildError> {
+        let Values { texts, addr, addresses } = values;
         let set_texts = texts.iter().map(|(key, value)| {
             PublicResolver::setTextCall { node, key: key.clone(), value: value.clone() }.abi_encode().into()
         });
         let set_addr = addr.map(|value| PublicResolver::setAddrCall { node, value }.abi_encode().into());
-        let calls: Vec<Bytes> = set_texts.chain(set_addr).collect();
+        let set_addresses = addresses.iter().map(|(coin, value)| {
+            let coin_type = U256::from(coin.number());
+            Multicoin::setAddrCall { node, coinType: coin_type, value: value.clone() }.abi_encode().into()
+        });
+        let calls: Vec<Bytes> = set_texts.chain(set_addr).chain(set_addresses).collect();
         self.transact(owner, self.public_resolver, PublicResolver::multicallCall { calls })
     }
 
-    fn write_own(
-        &mut self,
-        resolver: Address,
-        texts: &BTreeMap<String, String>,
-        addr: Option<Address>,
-    ) -> Result<(), BuildError> {
-        for (key, value) in texts {
+    fn write_own(&mut self, resolver: Address, values: &Values<'_>) -> Result<(), BuildError> {
+        let Values { texts, addr, addresses } = values;
+        for (coin, value) in *addresses {
+            let set = OwnMulticoin::setAddrCall { coinType: U256::from(coin.number()), value: value.clone() };
+            self.transact(OPERATOR, resolver, set)?;
+        }
+        for (key, value) in *texts {
             let set = OwnResolver::setTextCall { key: key.clone(), value: value.clone() };
             self.transact(OPERATOR, resolver, set)?;
         }
@@ -479,6 +495,13 @@ impl ChainBuilder {
             Executed::Halted(cause) => Err(BuildError::Transaction(cause)),
         }
     }
+}
+
+/// Records to write.
+struct Values<'a> {
+    texts: &'a BTreeMap<String, String>,
+    addr: Option<Address>,
+    addresses: &'a BTreeMap<CoinType, Bytes>,
 }
 
 /// One name taken below its parent.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_sol_types::{SolCall, SolInterface};
+use clresolve_core::payment::CoinType;
 use k256::ecdsa::SigningKey;
 use k256::elliptic_curve::rand_core::OsRng;
 
@@ -22,6 +23,7 @@ pub(super) struct Gateway {
 #[derive(Clone, Default)]
 struct Records {
     addr: Address,
+    addresses: BTreeMap<CoinType, Bytes>,
     texts: BTreeMap<String, String>,
 }
 
@@ -47,6 +49,10 @@ impl Gateway {
         self.records.entry(node).or_default().addr = value;
     }
 
+    pub(super) fn set_address(&mut self, node: B256, coin: CoinType, value: &Bytes) {
+        self.records.entry(node).or_default().addresses.insert(coin, value.clone());
+    }
+
     pub(super) fn signer(&self) -> Address {
         let point = self.key.verifying_key().to_encoded_point(false);
         // SEC 1: a tag byte, then the 64 bytes that the address is the hash of.
@@ -65,6 +71,12 @@ impl Gateway {
     /// The ABI-encoded record that `call` asks for; the empty one where nothing is set.
     fn result(&self, call: &[u8]) -> Result<Vec<u8>, GatewayError> {
         use abi::Profiles::{ProfilesCalls, addrCall, textCall};
+        if let Ok(asked) = abi::Multicoin::addrCall::abi_decode(call) {
+            let addresses = self.records.get(&asked.node).map(|records| &records.addresses);
+            let mut set = addresses.into_iter().flatten();
+            let address = set.find(|(coin, _)| U256::from(coin.number()) == asked.coinType).map(|(_, address)| address);
+            return Ok(abi::Multicoin::addrCall::abi_encode_returns(address.unwrap_or(&Bytes::new())));
+        }
         match ProfilesCalls::abi_decode(call).map_err(|_| GatewayError::Malformed)? {
             ProfilesCalls::addr(asked) => {
                 let addr = self.records.get(&asked.node).map(|r| r.addr).unwrap_or_default();

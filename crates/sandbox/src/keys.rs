@@ -1,0 +1,45 @@
+//! The accounts that pay and are paid in the sandbox: the well-known ones of development chains. Their keys are worthless,
+//! and everybody has them.
+
+use alloy_primitives::{Address, B256, b256};
+use k256::ecdsa::SigningKey;
+
+/// Who holds all of the sandbox's dollars.
+const PAYER: B256 = b256!("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+
+/// Who is paid: the address that honest names publish.
+const PAYEE: B256 = b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
+
+/// Whom no name publishes.
+const STRANGER: B256 = b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a");
+
+/// The address that holds all of the sandbox's dollars.
+pub fn payer() -> Address {
+    address_of(&key(PAYER))
+}
+
+/// The address that honest names publish.
+pub fn payee() -> Address {
+    address_of(&payee_key())
+}
+
+/// An address that no name publishes.
+pub fn stranger() -> Address {
+    address_of(&stranger_key())
+}
+
+pub(crate) fn payee_key() -> SigningKey {
+    key(PAYEE)
+}
+
+pub(crate) fn stranger_key() -> SigningKey {
+    key(STRANGER)
+}
+
+fn key(secret: B256) -> SigningKey {
+    SigningKey::from_slice(secret.as_slice()).expect("it is below the order")
+}
+
+fn address_of(key: &SigningKey) -> Address {
+    Address::from_public_key(key.verifying_key())
+}

@@ -1,0 +1,61 @@
+//! Decisions that were made a moment ago: the same question about the same verdict has the same answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clresolve_payment::Decision;
+use jiff::{SignedDuration, Timestamp};
+use moka::sync::Cache;
+
+use crate::digest::Digest;
+use crate::verdict::{State, Verdict};
+
+/// How long a decision is given again. Time goes into it where offers and terms end, so this is far below any of these.
+const KEPT_FOR: SignedDuration = SignedDuration::from_secs(1);
+
+/// Most bytes kept; a decision has one or two thousand.
+const KEPT_BYTES: u64 = 8 * 1024 * 1024;
+
+/// A decision as it was sent.
+#[derive(Clone)]
+pub(super) struct Recent {
+    /// The name that was asked for.
+    pub(super) name: Arc<str>,
+    /// The decision.
+    pub(super) decision: Arc<Decision>,
+    /// Its JSON.
+    pub(super) body: Bytes,
+    made: Timestamp,
+}
+
+/// Recent decisions by the digest of their request; the least used go first. A configuration has its own.
+pub(super) struct RecentDecisions(Cache<Digest, Recent>);
+
+impl RecentDecisions {
+    pub(super) fn new() -> Self {
+        let weigh = |_: &Digest, recent: &Recent| u32::try_from(2 * recent.body.len()).unwrap_or(u32::MAX);
+        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
+    }
+
+    /// What was decided about this request within the last second.
+    pub(super) fn get(&self, request: Digest, now: Timestamp) -> Option<Recent> {
+        self.0
+            .get(&request)
+            .filter(|recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made)))
+    }
+
+    /// Keeps a decision. Only one about a trusted agent is likely to be asked for again at once.
+    pub(super) fn keep(&self, request: Digest, name: &str, decision: &Arc<Decision>, body: &Bytes, now: Timestamp) {
+        if decision.state == State::Trusted {
+            let recent = Recent { name: name.into(), decision: Arc::clone(decision), body: body.clone(), made: now };
+            self.0.insert(request, recent);
+        }
+    }
+}
+
+impl Recent {
+    /// Whether it is about this very verdict, however that was served.
+    pub(super) fn is_about(&self, verdict: &Verdict) -> bool {
+        self.decision.verdict == verdict.id
+    }
+}
