@@ -16,6 +16,7 @@ pub use self::endpoint::Endpoint;
 pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
+use clresolve_core::payment::Coins;
 pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 
 mod endpoint;
@@ -251,6 +252,13 @@ impl Default for ChainConfig {
             block: BlockSelector::Finalized,
             ccip_read: true,
         }
+    }
+}
+
+impl Config {
+    /// The coin types for which addresses are read with the records of a name.
+    pub(crate) fn coins(&self) -> Coins {
+        Coins::new(self.limits.coins()).unwrap_or_default()
     }
 }
 

@@ -19,7 +19,7 @@ use clresolve::project::a2a_card;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys};
-use clresolve::verdict::{Depth, GatePolicy, Origin, State, canonical_digest};
+use clresolve::verdict::{Depth, GatePolicy, Origin, State, Verdict, canonical_digest};
 use clresolve_state::{ProofError, StateProofError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -278,6 +278,77 @@ fn every_lie_about_a_gateways_answer_is_refused() {
         },
     ] {
         assert_eq!(refused_class(bundle, |b| change(answers(b))), "bundle-proof-refused", "{name}");
+    }
+}
+
+/// What a name says about payments is computed again, like its records: a value that is altered, added or left out is
+/// refused, and so is another question.
+#[test]
+fn every_lie_about_an_address_is_refused() {
+    let address = || json!({"address": format!("0x{}", "11".repeat(20))});
+    let cause = || json!({"failed": {"resolver": "it reverted"}});
+    let payment = "/reading/given/answer/records/payment";
+    for name in [RAW, "offchain.eth", "alice.wildcard.eth"] {
+        let bundle = proven(name);
+        assert_eq!(
+            bundle.pointer(&format!("{payment}/addresses")),
+            Some(&json!({"60": "absent", "2147483648": "absent"}))
+        );
+        let altered = |place: &str, value: Value| {
+            let change = |b: &mut Value| *b.pointer_mut(&format!("{payment}{place}")).expect("a place") = value;
+            assert_eq!(refused_class(bundle, change), "bundle-proof-refused", "{name}: {place}");
+        };
+        altered("/addresses/60", address());
+        altered("/addresses/60", json!({"malformed": "0x00"}));
+        altered("/addresses/60", cause());
+        altered("/addresses", json!({"60": "absent"}));
+        altered("/addresses", json!({"60": "absent", "2147483648": "absent", "2147492101": "absent"}));
+        altered("/endpoints/cl.endpoint.runtime", json!({"read": "https://thief.example"}));
+        altered("/endpoints/cl.endpoint.runtime", cause());
+        altered("/endpoints", json!({}));
+        for coins in [json!([60, 2_147_483_648_u64, 2_147_492_101_u64]), Value::Null] {
+            let asked = |b: &mut Value| *b.pointer_mut(&format!("{WITNESS}/coins")).expect("coins") = coins.clone();
+            assert_eq!(refused_class(bundle, asked), "bundle-proof-refused", "{name}: {coins}");
+        }
+        let without = |b: &mut Value| {
+            let records = b.pointer_mut("/reading/given/answer/records").and_then(Value::as_object_mut);
+            drop(records.expect("an object").remove("payment"));
+        };
+        assert_eq!(refused_class(bundle, without), "bundle-proof-refused", "{name}");
+        let answers = |b: &mut Value| b.pointer_mut(WITNESS).expect("proofs")["payment_look_ups"] = json!(["0x00"]);
+        assert_eq!(refused_class(bundle, answers), "bundle-proof-refused", "{name}");
+    }
+    let asked = |b: &mut Value| *b.pointer_mut(&format!("{WITNESS}/coins")).expect("coins") = json!([60]);
+    assert_eq!(refused_class(proven(RAW), asked), "bundle-malformed", "a list that no run asks for");
+    let left_out = |b: &mut Value| {
+        let proofs = b.pointer_mut(WITNESS).and_then(Value::as_object_mut).expect("proofs");
+        assert!(proofs.remove("payment_look_ups").is_some(), "addresses came through the gateway");
+    };
+    assert_eq!(refused_class(proven("offchain.eth"), left_out), "bundle-proof-refused", "values without an answer");
+}
+
+/// A bundle of a version that read no payments has the verdict that it had.
+#[test]
+fn a_bundle_without_payments_replays_to_its_verdict() {
+    for name in [GOOD, RAW, "offchain.eth", "alice.wildcard.eth"] {
+        let mut bundle = proven(name).clone();
+        fn remove(bundle: &mut Value, place: &str, members: &[&str]) {
+            let object = bundle.pointer_mut(place).and_then(Value::as_object_mut).expect("an object");
+            members.iter().for_each(|member| drop(object.remove(*member)));
+        }
+        remove(&mut bundle, WITNESS, &["coins", "payment_look_ups"]);
+        remove(&mut bundle, "/reading/given/answer/records", &["payment"]);
+        remove(&mut bundle, "/reading/given/latest/given/records", &["payment"]);
+        let steps = bundle["verdict"]["steps"].as_array_mut().expect("steps");
+        let records = steps.iter_mut().find(|step| step["step"] == "records").expect("records are a step");
+        remove(records, "/evidence", &["addresses", "endpoints"]);
+        let verdict: Verdict = serde_json::from_value(bundle["verdict"].clone()).expect("a verdict");
+        let verdict = verdict.with_digests();
+        assert_eq!(Some(verdict.conclusion.as_str()), bundle["verdict"]["conclusion"].as_str(), "{name}");
+        bundle["verdict"] = serde_json::to_value(&verdict).expect("JSON");
+
+        let (id, _) = replayed(&resealed(bundle)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(id, verdict.id, "{name}");
     }
 }
 

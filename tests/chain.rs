@@ -1,5 +1,8 @@
 //! Readings over real HTTP from the sandbox's chain, from endpoints that fail in every way known, and through CCIP-Read.
 
+#[path = "chain/payment.rs"]
+mod payment;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,8 +18,8 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Grade,
-    Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
+    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Coins, Contracts, Demand, Endpoint,
+    EndpointKey, Found, Grade, Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -152,6 +155,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
         timeout: Duration::from_secs(8),
         hedge_after: Duration::from_secs(8),
         ccip: true,
+        coins: Coins::default(),
     }
 }
 
@@ -311,7 +315,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     let reading = world.reader.read(&name("off.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
-    assert_eq!(gateway.asked(), 2 * Key::ALL.len());
+    assert_eq!(gateway.asked(), 2 * (Key::ALL.len() + Coins::default().count() + EndpointKey::ALL.len()));
     let found = found(reading.answer);
     assert!(found.offchain);
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
@@ -398,7 +402,8 @@ async fn an_endless_lookup_ends() {
 
     assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     // At two blocks each hop demands one look-up for each record.
-    assert!(gateway.asked() <= 2 * MAX_LOOK_UPS * Key::ALL.len(), "{}", gateway.asked());
+    let records = Key::ALL.len() + Coins::default().count() + EndpointKey::ALL.len();
+    assert!(gateway.asked() <= 2 * MAX_LOOK_UPS * records, "{}", gateway.asked());
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain, ChainConfig, ChainError, Clock, Contracts, Demand, Endpoint, Head, HeaderSource,
-    Holding, ProvenChain, QuorumHeaders, Reading, RpcChain,
+    Answer, BlockSelector, Chain, ChainConfig, ChainError, Clock, Coins, Contracts, Demand, Endpoint, Head,
+    HeaderSource, Holding, ProvenChain, QuorumHeaders, Reading, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
@@ -160,6 +160,7 @@ fn config(demand: Demand, urls: Vec<Url>) -> ChainConfig {
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         ccip: true,
+        coins: Coins::default(),
     }
 }
 

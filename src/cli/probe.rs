@@ -1,9 +1,11 @@
 //! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
 
 use anyhow::bail;
+use clresolve_payment::Decision;
+use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::limits::Limits;
 use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::terms::{Reply, Terms, Version};
-use clresolve_payment::{Decision, asset};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -43,9 +45,10 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     let terms = request.terms();
+    let limits = world.config.limits.limits();
     let answer = Answer { terms: terms.as_ref().ok().map(written), decision: &decision };
     results.push(&answer, |format| match format {
-        Format::Text => text(resolution.verdict(), terms.as_ref().ok(), &decision),
+        Format::Text => text(resolution.verdict(), terms.as_ref().ok(), &limits, &decision),
         _ => short(&decision),
     })?;
     results.finish()?;
@@ -84,7 +87,7 @@ fn written(terms: &Terms) -> Value {
 }
 
 /// The walk for people, down to the sentence on what is paid to whom.
-fn text(verdict: &Verdict, terms: Option<&Terms>, decision: &Decision) -> String {
+fn text(verdict: &Verdict, terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
     let mut lines = vec![format!("{} {}", Foreign::new(&decision.name), verdict.state)];
     lines.push(format!("  {}", Foreign::new(&verdict.summary)));
     if let Some(route) = &decision.route {
@@ -93,8 +96,9 @@ fn text(verdict: &Verdict, terms: Option<&Terms>, decision: &Decision) -> String
     for (index, entry) in terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate()) {
         let said = match &entry.price {
             Ok(price) => {
-                let id = asset::AssetId { network: price.network.clone(), address: price.asset };
-                let amount = match asset::Asset::known(&id) {
+                let id = AssetId { network: price.network.clone(), address: price.asset };
+                let amount = match limits.assets.get(&id).map(|limit| limit.asset.clone()).or_else(|| Asset::known(&id))
+                {
                     Some(asset) => format!("{} {}", asset.units(price.amount), asset.symbol),
                     None => format!("{} of {}", price.amount, price.asset),
                 };

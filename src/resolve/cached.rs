@@ -123,6 +123,7 @@ fn world_digest(config: &Config) -> Arc<str> {
         "chain": chain.id,
         "universal_resolver": chain.universal_resolver.to_string(),
         "ccip_read": chain.ccip_read,
+        "coins": config.coins(),
         "endpoints": endpoints,
         "proof": chain.proof.map(|proof| proof.to_string()),
         "quorum": chain.quorum,

@@ -109,6 +109,7 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         ccip: config.chain.ccip_read,
+        coins: config.coins(),
     };
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));

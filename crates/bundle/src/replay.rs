@@ -9,6 +9,7 @@ use super::form::{Backing, Document, Question, ResultForm, WalkForm};
 use super::{BundleError, Verified, header};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{Answer, BlockSelector, Found, Grade, Reading};
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
@@ -91,8 +92,13 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     let replay = state_proof.open(&header.0, document.run.chain_id)?;
     let computed = replay.read(&document.question.name)?;
     let contradicted = |what| Err(StateProofError::Contradicted(what).into());
-    if computed.answer != reading.answer {
+    if !computed.answer.same_records(&reading.answer) {
         return contradicted("records");
+    }
+    if !payment(&computed.answer).same_values(payment(&reading.answer))
+        && !clresolve_core::mutant!("bundled-addresses-are-believed")
+    {
+        return contradicted("addresses or endpoints");
     }
     if (computed.holder, computed.expiry) != (reading.holder, reading.expiry) {
         return contradicted("words on holder and expiry");
@@ -105,6 +111,15 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
         (_, OwnerEvidence::Read(_)) => Ok(()),
         _ if state_proof.owner_look_ups.is_empty() => Ok(()),
         _ => Err(StateProofError::LookUps("nothing asks for them").into()),
+    }
+}
+
+/// What an answer says about payments. Why a record of it could not be read is recorded in words, and not compared.
+fn payment(answer: &Answer) -> &PaymentRecords {
+    const NOTHING: &PaymentRecords = &PaymentRecords { addresses: BTreeMap::new(), endpoints: BTreeMap::new() };
+    match answer {
+        Answer::Records(found) => &found.payment,
+        Answer::Unregistered | Answer::NoResolver(_) => NOTHING,
     }
 }
 
@@ -297,6 +312,9 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
         proven.push(format!(
             "records, resolver, holder, expiry{owner}: computed here from state that is proven against the header"
         ));
+        if state_proof.coins.is_some() {
+            proven.push("addresses, endpoints: computed from the same state".to_owned());
+        }
         if asks_ens(state_proof, document) {
             proven.push("contracts: the ones asked are those of ENS, as known here".to_owned());
         }
@@ -356,7 +374,7 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
         ));
     }
     if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. }))
-        || !state_proof.owner_look_ups.is_empty()
+        || !(state_proof.payment_look_ups.is_empty() && state_proof.owner_look_ups.is_empty())
     {
         beside.push("off-chain records: what gateways answered, where the resolver does not check it".to_owned());
     }

@@ -87,6 +87,7 @@ impl From<LookUpError> for CcipReadGatewayError {
 }
 
 /// Follows look-ups.
+#[derive(Clone)]
 pub(super) struct Lookups {
     gateway: Arc<dyn CcipReadGateway>,
     patience: Duration,
@@ -95,6 +96,11 @@ pub(super) struct Lookups {
 impl Lookups {
     pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, request_timeout: Duration) -> Self {
         Self { gateway, patience: request_timeout.saturating_mul(PATIENCE) }
+    }
+
+    /// The same with another time limit of a look-up.
+    pub(super) fn with_patience(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
     }
 
     /// The result of `call` to the Universal Resolver at `block`, once all look-ups are answered.

@@ -62,7 +62,8 @@ pub const RPC_LIES: &str = "clresolve_rpc_lies_total";
 /// A source of readings.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// Everything about `name` at the block that `block` selects, with the records of the walk.
+    /// Everything about `name` at the block that `block` selects, with the records of the walk and, where this chain reads
+    /// that, with what the name says about payments.
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
         self.read_keys(name, block, &Key::ALL).await
     }

@@ -78,9 +78,7 @@ impl Votable for Query {
 pub(crate) struct Consensus<V> {
     pub(crate) block: Block,
     pub(crate) pinned: V,
-    pub(crate) latest: Option<Result<V, Failure>>,
-    /// Label of the endpoint that gave `latest`.
-    pub(crate) latest_label: String,
+    pub(crate) latest: Option<Newest<V>>,
     /// The endpoints that may be asked further: those that agreed, and those that have not contradicted.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     /// The endpoints that were not asked.
@@ -91,6 +89,31 @@ pub(crate) struct Consensus<V> {
     pub(crate) failed: Vec<(String, String)>,
     asked: Vec<Arc<RpcEndpoint>>,
     agreed: Vec<Arc<RpcEndpoint>>,
+}
+
+/// What counts of the votes on the newest block.
+pub(crate) struct Newest<V> {
+    /// For the records.
+    pub(crate) records: NewestVote<V>,
+    /// For payments.
+    pub(crate) payment: NewestVote<V>,
+}
+
+/// A vote on the newest block.
+pub(crate) struct NewestVote<V> {
+    /// Label of the endpoint that gave it.
+    pub(crate) label: String,
+    pub(crate) vote: Result<V, Failure>,
+}
+
+impl<V> NewestVote<V> {
+    /// The vote.
+    ///
+    /// # Errors
+    /// [`ChainError`], where the endpoint gave none.
+    pub(crate) fn into_vote(self, chain_id: u64) -> Result<V, ChainError> {
+        self.vote.map_err(|failure| failure.into_error(&self.label, "latest", chain_id))
+    }
 }
 
 impl<V> Consensus<V> {
@@ -218,12 +241,14 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let others = (0..asked.len()).filter(|index| !endpoints.contains(index)).filter(is_usable);
         let of = |index: usize| Arc::clone(&order[index]);
         let label = |endpoint: usize| self.count.label(endpoint);
+        let newest =
+            |endpoint: usize| Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone() });
+        let latest = latest.and_then(|at| Some(Newest { records: newest(at.records)?, payment: newest(at.payment)? }));
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let consensus = Consensus {
             block: *block,
             pinned: pinned.expect("an endpoint that agrees has voted"),
-            latest: latest.and_then(|endpoint| counter.latest_vote(endpoint)).cloned(),
-            latest_label: latest.map(label).unwrap_or_default(),
+            latest,
             members: endpoints.iter().copied().chain(others).map(of).collect(),
             spares: spares.to_vec(),
             contradicted_by: contradictions.iter().map(|(index, words)| (label(*index), words.clone())).collect(),

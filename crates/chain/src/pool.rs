@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_client::RpcClient;
+use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Block, ChainError, Demand};
 use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Findings;
@@ -45,6 +46,8 @@ pub struct ChainConfig {
     pub hedge_after: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
     pub ccip: bool,
+    /// The coin types for which addresses are read with the records of the walk.
+    pub coins: Coins,
 }
 
 /// Gives the time. Only how long a failed endpoint rests depends on it.

@@ -6,15 +6,16 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
-use alloy_rpc_types_eth::{AccessList, BlockId};
+use alloy_rpc_types_eth::AccessList;
 use async_trait::async_trait;
 use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
-use clresolve_state::contracts::Findings;
-use clresolve_state::{About, CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording};
-use futures_util::future::{OptionFuture, join, try_join};
+use clresolve_state::contracts::{Findings, Resolved};
+use clresolve_state::{CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording, StateProof};
+use futures_util::future::{FutureExt as _, OptionFuture, join, try_join};
 use moka::future::Cache;
 
 use crate::Chain;
@@ -24,13 +25,13 @@ use crate::failure::Failure;
 use crate::header_source::{Head, HeaderSource};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::proof_source::ProofSource;
-use crate::proven_transport::{Complaints, ProvenTransport};
+use crate::proven_transport::ProvenTransport;
 use crate::prover::{Prover, Session};
 use crate::query::Query;
 use crate::quorum_headers::QuorumHeaders;
 use crate::request::{by_hash, is_compared_with_latest};
 use crate::transport::HttpPost;
-use crate::unproven_hints::UnprovenHints;
+use crate::unproven_hints::{NewestFindings, UnprovenHints};
 
 /// Headers that are remembered for queries about an earlier reading's block.
 const KNOWN_HEADERS: u64 = 64;
@@ -40,6 +41,7 @@ const KNOWN_HEADERS: u64 = 64;
 pub struct ProvenChain {
     pool: Arc<EndpointPool>,
     contracts: Contracts,
+    coins: Coins,
     answers: Arc<Answers>,
     /// The source of headers. `None`: the endpoints, by agreement.
     headers: Option<Arc<dyn HeaderSource>>,
@@ -53,10 +55,11 @@ impl ProvenChain {
     /// Trusts the header that the endpoints agree on. Reads through `http`, the door for the operator's URLs, and follows
     /// look-ups through `gateway`, which must keep to the rules for foreign URLs.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
-        let (contracts, answers) = (config.contracts, Answers::new(&config, gateway));
+        let (contracts, coins, answers) = (config.contracts, config.coins.clone(), Answers::new(&config, gateway));
         let pool = Arc::new(EndpointPool::new(config, http));
         Self {
             contracts,
+            coins,
             answers: Arc::new(answers),
             headers: None,
             prover: Arc::new(Prover::new(pool.chain_id)),
@@ -129,12 +132,27 @@ impl ProvenChain {
         query.decode_at(block, &data).map_err(explain)
     }
 
-    /// Records the proofs of the transport's calls, where that is wanted.
-    async fn record(&self, about: About, transport: &ProvenTransport) {
+    /// Records the proofs of the calls about a name, where that is wanted. `payment` computed a look-up about payments, if
+    /// one was successful.
+    async fn record(&self, query: &Query, transport: &ProvenTransport, payment: Option<&ProvenTransport>) {
         let Some(recording) = &self.recording else { return };
-        if let Some((nodes, look_ups)) = transport.proofs().await {
-            recording.add(about, self.contracts, nodes, look_ups);
-        }
+        let Some((mut state, name_look_ups)) = transport.proofs().await else { return };
+        let apart = match payment {
+            Some(payment) => payment.proofs().await,
+            None => None,
+        };
+        let payment_look_ups = apart.map(|(nodes, look_ups)| {
+            state.extend(nodes);
+            look_ups
+        });
+        recording.name(StateProof {
+            contracts: self.contracts,
+            state,
+            coins: query.coins().cloned(),
+            name_look_ups,
+            payment_look_ups: payment_look_ups.unwrap_or_default(),
+            owner_look_ups: Vec::new(),
+        });
     }
 
     /// The header of a block of an earlier reading.
@@ -154,26 +172,16 @@ impl ProvenChain {
         head: &Head,
         pinned: &Findings,
     ) -> Result<Answer, ChainError> {
-        let Some(newest) = hints.newest(head, pinned).await else {
+        let Some(NewestFindings { newest, members, spares }) = hints.newest(head, pinned).await else {
             let few = "too few endpoints say what the newest block holds".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
-        let explain = |failure: Failure| failure.into_error(&newest.label, "latest", self.pool.chain_id);
-        let findings = newest.findings.map_err(explain)?;
-        let client = self.pool.client(newest.members, newest.spares);
-        self.answers.records(&client, query, &findings, BlockId::latest()).await
+        let client = self.pool.client(members, spares);
+        self.answers.newest(&client, query, newest, self.pool.chain_id).await
     }
-}
 
-#[async_trait]
-impl Chain for ProvenChain {
-    async fn read_keys(
-        &self,
-        name: &EnsName,
-        selector: BlockSelector,
-        keys: &'static [Key],
-    ) -> Result<Reading, ChainError> {
-        let query = Arc::new(Query::records(name, &self.contracts, keys));
+    async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
+        let query = Arc::new(query);
         let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
         let (head, mut hints) = try_join(self.head(selector), hints).await?;
         let header = Arc::new(head.header.clone());
@@ -182,23 +190,50 @@ impl Chain for ProvenChain {
         let transport = self.transport(header, &head.endpoints);
         // A missing hint costs runs, not an exchange of its own: the endpoints have been asked for it already.
         let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
-        let client = transport.client();
         let latest = is_compared_with_latest(selector).then(|| self.newest(hints, &query, &head, &pinned));
-        let answer = self.answers.records(&client, &query, &pinned, by_hash(&head.block));
-        let (answer, latest) = join(answer, OptionFuture::from(latest)).await;
-        let Complaints { lies, failures } = transport.complaints().await;
-        self.record(About::Name, &transport).await;
+        // Two look-ups are recorded apart.
+        let apart = match &pinned.payment {
+            Some(Resolved::Offchain(_)) => Some(transport.apart(self.source(&head.endpoints)).await),
+            _ => None,
+        };
+        let block = by_hash(&head.block);
+        let (client, payment_client) = (transport.client(), apart.as_ref().unwrap_or(&transport).client());
+        let answer = self.answers.records(&client, &query, &pinned, block);
+        let payment = self.answers.payment(&payment_client, &query, &pinned, block).map(Ok);
+        let (answers, latest) = join(try_join(answer, payment), OptionFuture::from(latest)).await;
+        let (answer, payment) = answers?;
+        let mut complaints = transport.complaints().await;
+        if let Some(apart) = &apart {
+            complaints.extend(apart.complaints().await);
+        }
+        self.record(&query, &transport, apart.as_ref().filter(|_| payment.is_ok())).await;
         Ok(Reading {
             block: head.block,
-            answer: answer?,
+            answer: query.with_payment(answer, payment),
             latest,
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: Proof { grade: Grade::StateProof, asked: head.asked, agreed: head.agreed, own: head.own },
             endpoints: head.endpoints,
-            contradicted_by: head.contradicted_by.into_iter().chain(lies).collect(),
-            failed_endpoints: head.failed_endpoints.into_iter().chain(failures).collect(),
+            contradicted_by: head.contradicted_by.into_iter().chain(complaints.lies).collect(),
+            failed_endpoints: head.failed_endpoints.into_iter().chain(complaints.failures).collect(),
         })
+    }
+}
+
+#[async_trait]
+impl Chain for ProvenChain {
+    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
+        self.reading(Query::walk(name, &self.contracts, &self.coins), block).await
+    }
+
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        selector: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        self.reading(Query::records(name, &self.contracts, keys), selector).await
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
@@ -206,7 +241,9 @@ impl Chain for ProvenChain {
         let transport = self.transport(self.header_of(block).await?, endpoints);
         let findings = self.findings(&transport, &query, block, None).await?;
         let holding = self.answers.holding(&transport.client(), &query, &findings, by_hash(block)).await?;
-        self.record(About::Owner, &transport).await;
+        if let (Some(recording), Some((nodes, look_ups))) = (&self.recording, transport.proofs().await) {
+            recording.owner(nodes, look_ups);
+        }
         Ok(holding)
     }
 

@@ -45,12 +45,25 @@ pub(crate) struct Complaints {
     pub(crate) failures: Vec<(String, String)>,
 }
 
+impl Complaints {
+    /// Adds those of another transport.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.lies.extend(other.lies);
+        self.failures.extend(other.failures);
+    }
+}
+
 impl ProvenTransport {
     /// Computes in the session's block, over what `source` proves.
     pub(crate) fn new(prover: Arc<Prover>, session: Session, source: ProofSource) -> Self {
         let block = session.block();
         let progress = Mutex::new(Progress { session, calls: Vec::new(), lies: Vec::new() });
         Self(Arc::new(Inner { prover, block, source, progress }))
+    }
+
+    /// The same over another source, with all that is proven by now and a look-up of its own.
+    pub(crate) async fn apart(&self, source: ProofSource) -> Self {
+        Self::new(Arc::clone(&self.0.prover), self.0.progress.lock().await.session.clone(), source)
     }
 
     pub(crate) fn client(&self) -> RpcClient {

@@ -42,6 +42,7 @@ pub(super) struct Prover {
 }
 
 /// A header and what is proven under it so far. Calls in the same block share it.
+#[derive(Clone)]
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,

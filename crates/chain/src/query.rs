@@ -3,9 +3,11 @@
 use alloy_primitives::Bytes;
 use alloy_rpc_types_eth::TransactionRequest;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Block;
+use clresolve_core::payment::{Coins, PaymentRecords};
+use clresolve_core::reading::{Answer, Block, ChainError};
 use clresolve_core::records::Key;
 use clresolve_state::Contracts;
+use clresolve_state::answer;
 use clresolve_state::contracts::{Findings, Subject};
 
 use crate::failure::Failure;
@@ -23,9 +25,18 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// The text records of the walk, and in the same request what the name says about payments.
+    pub(crate) fn walk(name: &EnsName, contracts: &Contracts, coins: &Coins) -> Self {
+        let subject = Subject::new(name, contracts).with_payment(Some(coins.clone()));
+        Self::texts(subject, contracts, &Key::ALL)
+    }
+
     /// The text records of these keys.
     pub(crate) fn records(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
-        let subject = Subject::new(name, contracts);
+        Self::texts(Subject::new(name, contracts), contracts, keys)
+    }
+
+    fn texts(subject: Subject, contracts: &Contracts, keys: &'static [Key]) -> Self {
         let resolve = subject.resolve_texts(keys.iter().map(|key| key.as_str()));
         Self::new(subject, contracts, resolve, keys)
     }
@@ -47,6 +58,24 @@ impl Query {
     fn new(subject: Subject, contracts: &Contracts, resolve: Bytes, keys: &'static [Key]) -> Self {
         let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
         Self { subject, keys, resolve, call }
+    }
+
+    /// The coin types that are asked for and the call that asks for them, where payments are.
+    pub(crate) fn payment(&self) -> Option<(&Coins, Bytes)> {
+        self.subject.coins().zip(self.subject.resolve_payment())
+    }
+
+    /// The coin types that are asked for, where payments are.
+    pub(crate) const fn coins(&self) -> Option<&Coins> {
+        self.subject.coins()
+    }
+
+    /// The answer with what the name says about payments, if that was asked.
+    pub(crate) fn with_payment(&self, answer: Answer, payment: Result<PaymentRecords, ChainError>) -> Answer {
+        match self.subject.coins() {
+            Some(coins) => answer::with_payment(answer, coins, payment),
+            None => answer,
+        }
     }
 
     /// Decodes the result of the call.

@@ -26,19 +26,32 @@ const MAX_REPEATS: usize = 4;
 
 /// What an endpoint states about a block.
 pub(crate) trait Vote: PartialEq {
-    /// Whether the name's resolver and its response are the same, whatever the block.
-    fn same_answer(&self, other: &Self) -> bool;
+    /// Whether the name's resolver and this part of its response are the same, whatever the block.
+    fn same(&self, other: &Self, part: Part) -> bool;
+}
+
+/// A part of a vote. At the newest block each counts for itself, so that a dispute about payments leaves the records as
+/// they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The records of the walk.
+    Records,
+    /// What the name says about payments.
+    Payment,
 }
 
 impl Vote for Findings {
-    fn same_answer(&self, other: &Self) -> bool {
-        self.same_answer(other)
+    fn same(&self, other: &Self, part: Part) -> bool {
+        match part {
+            Part::Records => self.same_records(other),
+            Part::Payment => self.same_payment(other),
+        }
     }
 }
 
 /// Where the rest is computed from proven state, the header is the whole vote.
 impl Vote for HashedHeader {
-    fn same_answer(&self, other: &Self) -> bool {
+    fn same(&self, other: &Self, _: Part) -> bool {
         self == other
     }
 }
@@ -73,9 +86,18 @@ pub(crate) struct Agreement {
     pub(crate) block: Block,
     /// Indices of the endpoints that agree.
     pub(crate) endpoints: Vec<usize>,
-    /// The endpoint whose vote on the newest block counts: enough endpoints share it, or it is an objection. `None` where
-    /// the newest block was not requested.
-    pub(crate) latest: Option<usize>,
+    /// The endpoints whose votes on the newest block count. `None` where it was not requested.
+    pub(crate) latest: Option<AtLatest>,
+}
+
+/// The endpoints whose votes on the newest block count, for each part of it: enough endpoints share the vote, or it is an
+/// objection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtLatest {
+    /// For the records.
+    pub(crate) records: usize,
+    /// For payments.
+    pub(crate) payment: usize,
 }
 
 /// The result of the count so far.
@@ -171,7 +193,7 @@ impl<V: Vote> QuorumCounter<V> {
             let most = groups.iter().map(|group| self.operators(&group.endpoints)).max().unwrap_or(0);
             return QuorumStatus::Open { most, repeats: self.repeats(&groups) };
         };
-        let (latest, is_clear) = self.latest(group);
+        let (latest, is_clear) = self.at_latest(group);
         let agreement = Agreement { block: group.block, endpoints: group.endpoints.clone(), latest };
         if self.is_old(&group.block) {
             return QuorumStatus::Provisional(agreement, Lacking::RecentBlock);
@@ -200,16 +222,22 @@ impl<V: Vote> QuorumCounter<V> {
         self.ballot(endpoint)?.latest.as_ref()
     }
 
-    /// The endpoint whose vote on the newest block differs from `vote`, or that failed there, where too few endpoints
-    /// answered.
+    /// The endpoints whose votes on the newest block count where too few endpoints answered: those that object to `vote`. An
+    /// objection to one part alone is followed in both.
     #[cfg(feature = "state-proof")]
-    pub(crate) fn objection(&self, vote: &V) -> Option<usize> {
-        let of = |objects: fn(&Result<V, Failure>, &V) -> bool| {
-            let ballot = self.ballots.iter().find(|b| b.latest.as_ref().is_some_and(|latest| objects(latest, vote)));
+    pub(crate) fn objections(&self, vote: &V) -> Option<AtLatest> {
+        let (records, payment) = (self.objection(vote, Part::Records), self.objection(vote, Part::Payment));
+        Some(AtLatest { records: records?, payment: payment.or(records)? })
+    }
+
+    /// The endpoint whose vote on this part of the newest block differs from `vote`, or that failed there.
+    #[cfg(feature = "state-proof")]
+    fn objection(&self, vote: &V, part: Part) -> Option<usize> {
+        let of = |objects: &dyn Fn(&Result<V, Failure>) -> bool| {
+            let ballot = self.ballots.iter().find(|ballot| ballot.latest.as_ref().is_some_and(objects));
             ballot.map(|ballot| ballot.endpoint)
         };
-        of(|latest, vote| latest.as_ref().is_ok_and(|latest| !latest.same_answer(vote)))
-            .or_else(|| of(|latest, _| latest.is_err()))
+        of(&|latest| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part))).or_else(|| of(&Result::is_err))
     }
 
     /// The endpoints that have answered.
@@ -289,17 +317,25 @@ impl<V: Vote> QuorumCounter<V> {
         self.ballots.iter().filter(unasked).map(|ballot| (ballot.endpoint, *block)).collect()
     }
 
-    /// The endpoint whose vote on the newest block counts, and whether that is clear. A change counts unless enough
-    /// operators state that it is absent: the newest block may only downgrade, but one endpoint alone cannot withhold a
-    /// name by it.
-    fn latest(&self, group: &AgreementGroup<'_, V>) -> (Option<usize>, bool) {
-        let of = |wanted: fn(&Result<V, Failure>, &V) -> bool| -> Vec<usize> {
-            let is_one = |b: &&Ballot<V>| b.latest.as_ref().is_some_and(|latest| wanted(latest, group.vote));
+    /// The endpoints whose votes on the newest block count, and whether that is clear for both parts.
+    fn at_latest(&self, group: &AgreementGroup<'_, V>) -> (Option<AtLatest>, bool) {
+        let (records, records_are_clear) = self.latest(group, Part::Records);
+        let (payment, payment_is_clear) = self.latest(group, Part::Payment);
+        let latest = records.zip(payment).map(|(records, payment)| AtLatest { records, payment });
+        (latest, records_are_clear && payment_is_clear)
+    }
+
+    /// The endpoint whose vote on this part of the newest block counts, and whether that is clear. A change counts unless
+    /// enough operators state that it is absent: the newest block may only downgrade, but one endpoint alone cannot
+    /// withhold a name by it.
+    fn latest(&self, group: &AgreementGroup<'_, V>, part: Part) -> (Option<usize>, bool) {
+        let of = |wanted: &dyn Fn(&Result<V, Failure>) -> bool| -> Vec<usize> {
+            let is_one = |ballot: &&Ballot<V>| ballot.latest.as_ref().is_some_and(wanted);
             self.ballots.iter().filter(is_one).map(|ballot| ballot.endpoint).collect()
         };
-        let same = of(|latest, vote| latest.as_ref().is_ok_and(|latest| latest.same_answer(vote)));
-        let changed = of(|latest, vote| latest.as_ref().is_ok_and(|latest| !latest.same_answer(vote)));
-        let failed = of(|latest, _| latest.is_err());
+        let same = of(&|latest| latest.as_ref().is_ok_and(|latest| latest.same(group.vote, part)));
+        let changed = of(&|latest| latest.as_ref().is_ok_and(|latest| !latest.same(group.vote, part)));
+        let failed = of(&Result::is_err);
         if self.operators(&same) >= self.agree && !clresolve_core::mutant!("one-objection-withholds") {
             return (same.first().copied(), true);
         }

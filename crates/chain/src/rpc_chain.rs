@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use alloy_primitives::Bytes;
-use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
 use clresolve_core::records::{Key, Record};
 use clresolve_state::Contracts;
@@ -27,6 +27,7 @@ use crate::transport::HttpPost;
 pub struct RpcChain {
     pool: EndpointPool,
     contracts: Contracts,
+    coins: Coins,
     answers: Answers,
 }
 
@@ -36,6 +37,7 @@ impl RpcChain {
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         Self {
             contracts: config.contracts,
+            coins: config.coins.clone(),
             answers: Answers::new(&config, gateway),
             pool: EndpointPool::new(config, http),
         }
@@ -46,26 +48,15 @@ impl RpcChain {
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { pool: self.pool.with_clock(clock), ..self }
     }
-}
 
-#[async_trait]
-impl Chain for RpcChain {
-    async fn read_keys(
-        &self,
-        name: &EnsName,
-        block: BlockSelector,
-        keys: &'static [Key],
-    ) -> Result<Reading, ChainError> {
-        let query = Arc::new(Query::records(name, &self.contracts, keys));
-        let consensus = poll(&self.pool, Arc::clone(&query), block).await?;
+    async fn reading(&self, query: Query, block: BlockSelector) -> Result<Reading, ChainError> {
+        let query = Arc::new(query);
+        let mut consensus = poll(&self.pool, Arc::clone(&query), block).await?;
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
-        let Consensus { block, pinned, latest, .. } = &consensus;
-        let at_latest = latest.as_ref().map(async |findings| {
-            let findings =
-                findings.clone().map_err(|f| f.into_error(&consensus.latest_label, "latest", self.pool.chain_id))?;
-            self.answers.records(&client, &query, &findings, BlockId::latest()).await
-        });
-        let answer = self.answers.records(&client, &query, pinned, by_hash(block));
+        let newest = consensus.latest.take();
+        let at_latest = newest.map(|newest| self.answers.newest(&client, &query, newest, self.pool.chain_id));
+        let Consensus { block, pinned, .. } = &consensus;
+        let answer = self.answers.both(&client, &query, pinned, Ok(pinned), by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
         Ok(Reading {
             block: *block,
@@ -78,6 +69,22 @@ impl Chain for RpcChain {
             contradicted_by: consensus.contradicted_by,
             failed_endpoints: consensus.failed,
         })
+    }
+}
+
+#[async_trait]
+impl Chain for RpcChain {
+    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
+        self.reading(Query::walk(name, &self.contracts, &self.coins), block).await
+    }
+
+    async fn read_keys(
+        &self,
+        name: &EnsName,
+        block: BlockSelector,
+        keys: &'static [Key],
+    ) -> Result<Reading, ChainError> {
+        self.reading(Query::records(name, &self.contracts, keys), block).await
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {

@@ -17,6 +17,7 @@ use crate::exchange::computed::Hint;
 use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
 use crate::header_source::Head;
+use crate::poll::{Newest, NewestVote};
 use crate::pool::EndpointPool;
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
@@ -42,10 +43,8 @@ pub(crate) struct UnprovenHints {
 type Reply = (usize, Result<Hint, Failure>);
 
 /// The findings at the newest block that count.
-pub(crate) struct Newest {
-    /// Label of the endpoint that gave them.
-    pub(crate) label: String,
-    pub(crate) findings: Result<Findings, Failure>,
+pub(crate) struct NewestFindings {
+    pub(crate) newest: Newest<Findings>,
     /// The endpoints that were asked, without those that contradict the header.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     /// The same for the endpoints that were not asked.
@@ -87,7 +86,7 @@ impl UnprovenHints {
 
     /// The findings at the newest block: enough operators must state what was computed, else an objection counts. `None`
     /// where too few endpoints answer.
-    pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<Newest> {
+    pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<NewestFindings> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;
         loop {
@@ -103,15 +102,18 @@ impl UnprovenHints {
                 break;
             }
         }
-        let index = match counter.status() {
-            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest,
-            QuorumStatus::Open { .. } => counter.objection(pinned),
-        }?;
+        let at = match counter.status() {
+            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
+            QuorumStatus::Open { .. } => counter.objections(pinned)?,
+        };
+        let vote = |index: usize| {
+            Some(NewestVote { label: self.order[index].label.clone(), vote: counter.latest_vote(index)?.clone() })
+        };
+        let newest = Newest { records: vote(at.records)?, payment: vote(at.payment)? };
         let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
         let (asked, others) = self.order.split_at(self.fan_out.asked());
-        Some(Newest {
-            label: self.order[index].label.clone(),
-            findings: counter.latest_vote(index)?.clone(),
+        Some(NewestFindings {
+            newest,
             members: asked.iter().filter(counts).cloned().collect(),
             spares: others.iter().filter(counts).cloned().collect(),
         })

@@ -313,7 +313,10 @@ impl Draft {
         let mut texts = published.records.clone();
         let mut addresses = agent.addresses.0.clone();
         if let Some(seller) = &agent.seller {
-            texts.entry(EndpointKey::Runtime.to_string()).or_insert_with(|| seller::runtime(seller));
+            let runtime = EndpointKey::Runtime.as_str();
+            if !agent.records.contains_key(runtime) {
+                texts.insert(runtime.to_owned(), seller::runtime(seller));
+            }
             addresses = seller::payees().into_iter().chain(addresses).collect();
         }
         let resolver = match &chain.resolver {

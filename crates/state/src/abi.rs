@@ -8,7 +8,7 @@ use alloy_primitives::U256;
 /// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of one array. The longest one that is requested holds one element per text key.
+/// Most elements of one array. The longest one that is requested holds one element per coin type and endpoint, fewer than 40.
 const MAX_ELEMENTS: usize = 64;
 
 /// The type that a value is expected to have.

@@ -2,9 +2,11 @@
 
 use alloy_primitives::Bytes;
 
-use crate::contracts::{BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_records, decode_texts};
+use crate::contracts::{
+    BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_payment, decode_records, decode_texts,
+};
 use clresolve_core::cause::{CcipFault, ResolverFault};
-use clresolve_core::payment::PaymentRecords;
+use clresolve_core::payment::{Coins, PaymentRecords};
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
@@ -35,7 +37,8 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
     })
 }
 
-/// Decodes the records of these keys from what the Universal Resolver returned. `offchain`: look-ups came before.
+/// Decodes the records of these keys from what the Universal Resolver returned. `offchain`: look-ups came before. What the
+/// name says about payments is not in it; [`with_payment`] adds that.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -50,6 +53,53 @@ pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -
         ResolverName::Invalid => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
     };
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records, payment: PaymentRecords::default() }))
+}
+
+/// The response about payments. It is complete where none is expected: nothing was asked, or there are no records.
+///
+/// # Errors
+/// [`ChainError::Resolver`] or [`ChainError::Ccip`].
+pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>, ChainError> {
+    let (Some(payment), Resolved::Returned(_) | Resolved::Offchain(_)) = (&findings.payment, &findings.resolved) else {
+        return Ok(Response::Complete(PaymentRecords::default()));
+    };
+    match payment {
+        Resolved::Returned(data) => Ok(Response::Encoded(data.clone())),
+        Resolved::Offchain(_) => Ok(Response::OffChain),
+        Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
+            Err(ChainError::Resolver(ResolverFault::UnknownRecords))
+        }
+        Resolved::Gateway(cause) => Err(ChainError::Ccip(cause.clone())),
+        Resolved::Failed(cause) => Err(ChainError::Resolver(cause.clone())),
+    }
+}
+
+/// Decodes what the Universal Resolver returned about payments.
+///
+/// # Errors
+/// [`ChainError::Resolver`] or [`ChainError::Ccip`], where none of the records can be read. One that alone cannot be read
+/// says so in its place.
+pub fn payment(findings: &Findings, coins: &Coins, data: &[u8], offchain: bool) -> Result<PaymentRecords, ChainError> {
+    let explain = |bad| bad_answer(bad, offchain);
+    let (resolver, records) = decode_payment(data, coins, explain).map_err(explain)?;
+    if resolver == findings.source.resolver {
+        Ok(records)
+    } else {
+        Err(ChainError::Resolver(ResolverFault::TwoResolvers))
+    }
+}
+
+/// The answer with what the name says about payments. Where that could not be read, each of its records says so, and those
+/// of the walk stay as they are.
+#[must_use]
+pub fn with_payment(answer: Answer, coins: &Coins, payment: Result<PaymentRecords, ChainError>) -> Answer {
+    match answer {
+        Answer::Records(found) => {
+            let payment = payment.unwrap_or_else(|cause| PaymentRecords::failed(coins, &cause));
+            Answer::Records(Found { payment, ..found })
+        }
+        other => other,
+    }
 }
 
 /// Decodes `count` further records from what the Universal Resolver returned.

@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use super::abi::{self, AbiError, Shape};
 use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::ChainError;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
@@ -79,6 +81,10 @@ sol! {
     function text(bytes32 node, string key) returns (string);
     function addr(bytes32 node) returns (address);
 
+    interface Multicoin {
+        function addr(bytes32 node, uint256 coinType) returns (bytes);
+    }
+
     error ResolverNotFound(bytes name);
     error ResolverNotContract(bytes name, address resolver);
     error UnsupportedResolverProfile(bytes4 selector);
@@ -98,16 +104,29 @@ const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
 pub struct Subject {
     name: EnsName,
     contracts: Contracts,
+    coins: Option<Coins>,
 }
 
 impl Subject {
     /// The calls that read `name` from these contracts.
     pub fn new(name: &EnsName, contracts: &Contracts) -> Self {
-        Self { name: name.clone(), contracts: *contracts }
+        Self { name: name.clone(), contracts: *contracts, coins: None }
     }
 
-    /// Call data for Multicall3: holder, expiry, resolver and, last, `resolve`. The safe calls come first because a
-    /// hostile resolver may burn all the gas that is left.
+    /// The same calls, and one about payments: the addresses for these coin types, and the endpoints.
+    #[must_use]
+    pub fn with_payment(self, coins: Option<Coins>) -> Self {
+        Self { coins, ..self }
+    }
+
+    /// The coin types that are asked for, where payments are.
+    pub const fn coins(&self) -> Option<&Coins> {
+        self.coins.as_ref()
+    }
+
+    /// Call data for Multicall3: holder, expiry, resolver, `resolve` and, last, the call about payments. The safe calls
+    /// come first because a hostile resolver may burn all the gas that is left. Payments have a call of their own, so that
+    /// whatever a resolver makes of it leaves the records as they are.
     pub fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
@@ -119,7 +138,8 @@ impl Subject {
             call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
             call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
         ];
-        calls.push(Call { target: at.universal_resolver, callData: resolve });
+        let resolves = std::iter::once(resolve).chain(self.resolve_payment());
+        calls.extend(resolves.map(|resolve| Call { target: at.universal_resolver, callData: resolve }));
         tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
     }
 
@@ -128,6 +148,17 @@ impl Subject {
         let node = self.name.node();
         let text = |key: &str| textCall { node, key: key.to_owned() }.abi_encode().into();
         self.resolve(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
+    }
+
+    /// Call data of the Universal Resolver for what the name publishes about payments, where that is asked for.
+    pub fn resolve_payment(&self) -> Option<Bytes> {
+        let node = self.name.node();
+        let address =
+            |coin: CoinType| Multicoin::addrCall { node, coinType: U256::from(coin.number()) }.abi_encode().into();
+        let text = |key: EndpointKey| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
+        let addresses = self.coins.as_ref()?.iter().map(address);
+        let data = addresses.chain(EndpointKey::ALL.map(text)).collect();
+        Some(self.resolve(multicallCall { data }.abi_encode()))
     }
 
     /// Call data of the Universal Resolver for the address.
@@ -161,8 +192,13 @@ impl Subject {
         abi::check(data, AGGREGATE)?;
         let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
         let block = u64::try_from(answer.blockNumber).map_err(|_| AbiError::BadValue)?;
+        let mut results = answer.returnData;
+        let payment = match self.coins {
+            Some(_) => Some(Resolved::new(results.pop().ok_or(Garbled::Count)?)),
+            None => None,
+        };
         let [owner, wrapper_owner, wrapped, expires, found, resolved] =
-            <[CallResult; 6]>::try_from(answer.returnData).map_err(|_| Garbled::Count)?;
+            <[CallResult; 6]>::try_from(results).map_err(|_| Garbled::Count)?;
         let owner = value::<ownerCall>(&owner).ok_or(Garbled::NoRegistry)?;
         let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
@@ -176,6 +212,7 @@ impl Subject {
             expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
             source: FoundResolver::new(&self.name, &found),
             resolved: Resolved::new(resolved),
+            payment,
         })
     }
 }
@@ -195,12 +232,19 @@ pub struct Findings {
     pub source: FoundResolver,
     /// What the resolver returned.
     pub resolved: Resolved,
+    /// What it returned about payments; `None` where that was not asked.
+    pub payment: Option<Resolved>,
 }
 
 impl Findings {
-    /// Whether the resolver and its response are the same, whatever the block.
-    pub fn same_answer(&self, other: &Self) -> bool {
+    /// Whether the resolver and its response are the same, whatever the block and whatever it says about payments.
+    pub fn same_records(&self, other: &Self) -> bool {
         (self.registered, &self.source, &self.resolved) == (other.registered, &other.source, &other.resolved)
+    }
+
+    /// Whether the resolver and its response about payments are the same, whatever the block.
+    pub fn same_payment(&self, other: &Self) -> bool {
+        (&self.source, &self.payment) == (&other.source, &other.payment)
     }
 }
 
@@ -215,6 +259,13 @@ impl fmt::Display for Findings {
             Resolved::NotContract(_) => f.write_str("no code at the resolver")?,
             Resolved::Unsupported => f.write_str("no text records")?,
             Resolved::Gateway(_) | Resolved::Failed(_) => f.write_str("the resolver fails")?,
+        }
+        match &self.payment {
+            Some(Resolved::Returned(data) | Resolved::Offchain(data)) => {
+                write!(f, ", payments {}", short_digest(data))?
+            }
+            Some(_) => f.write_str(", no payments")?,
+            None => {}
         }
         write!(f, " of resolver {}", self.source.resolver)?;
         match self.holder {
@@ -357,14 +408,49 @@ pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), B
 /// # Errors
 /// [`BadAnswer`] for the first key that was not answered.
 pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
+    let (resolver, elements) = decode_elements(data, count)?;
+    let records = elements.iter().map(|element| decode_text(element));
+    Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
+}
+
+/// Decodes what the Universal Resolver returned for [`Subject::resolve_payment`]: the resolver that it names, and what
+/// that says. An element that cannot be read fails alone, with the cause that `explain` makes of it.
+///
+/// # Errors
+/// [`BadAnswer`], where there are no elements.
+pub(crate) fn decode_payment(
+    data: &[u8],
+    coins: &Coins,
+    explain: impl Fn(BadAnswer) -> ChainError,
+) -> Result<(Address, PaymentRecords), BadAnswer> {
+    let (resolver, elements) = decode_elements(data, coins.count() + EndpointKey::ALL.len())?;
+    let (addresses, endpoints) = elements.split_at(coins.count());
+    let address = |element: &Bytes| match decode_bytes(element) {
+        Ok(address) => AddressRecord::of(&address),
+        Err(_) if clresolve_core::mutant!("failed-address-is-absent") => AddressRecord::Absent,
+        Err(bad) => AddressRecord::Failed(explain(bad)),
+    };
+    let endpoint = |element: &Bytes| match decode_text(element) {
+        Ok(record) => EndpointRecord::Read(record),
+        Err(_) if clresolve_core::mutant!("failed-endpoint-is-absent") => EndpointRecord::Read(Record::Absent),
+        Err(bad) => EndpointRecord::Failed(explain(bad)),
+    };
+    let records = PaymentRecords {
+        addresses: coins.iter().zip(addresses.iter().map(address)).collect(),
+        endpoints: EndpointKey::ALL.into_iter().zip(endpoints.iter().map(endpoint)).collect(),
+    };
+    Ok((resolver, records))
+}
+
+/// The resolver that the Universal Resolver names, and its answers to a multicall of `count` questions.
+fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     if elements.len() != count {
         return Err(BadAnswer::Garbage(ResolverFault::Count { answers: elements.len(), questions: count }));
     }
-    let records = elements.iter().map(|element| decode_text(element));
-    Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
+    Ok((resolver, elements))
 }
 
 /// Decodes the address that the Universal Resolver returned for [`Subject::resolve_address`]; `None` when it is not set.
@@ -383,9 +469,8 @@ fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
     Ok((answer.result, answer.resolver))
 }
 
-/// ENSIP-23: a response whose length is no multiple of 32 is an error. The text is decoded as `bytes`, which has the same
-/// layout, since a decoder of `string` may replace invalid UTF-8.
-fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
+/// The `bytes` of an element. ENSIP-23: a response whose length is no multiple of 32 is an error.
+fn decode_bytes(element: &[u8]) -> Result<Bytes, BadAnswer> {
     if element.is_empty() {
         return Err(BadAnswer::Reverted(explain(element)));
     }
@@ -393,7 +478,12 @@ fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
         return Err(element_error(element));
     }
     abi::check(element, TEXT)?;
-    let text = Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?;
+    Ok(Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?)
+}
+
+/// The text is decoded as `bytes`, which has the same layout, since a decoder of `string` may replace invalid UTF-8.
+fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
+    let text = decode_bytes(element)?;
     if text.is_empty() {
         return Ok(Record::Absent);
     }
@@ -537,6 +627,150 @@ mod tests {
         assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
         assert!(matches!(error(vec![0; 33]), BadAnswer::Garbage(_)));
         assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
+    }
+
+    fn told(bad: BadAnswer) -> ChainError {
+        match bad {
+            BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
+            BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
+        }
+    }
+
+    fn coins() -> Coins {
+        Coins::new(CoinType::of_chain(8453)).unwrap()
+    }
+
+    /// What is read of these elements, with every other record not set.
+    fn payment(elements: impl IntoIterator<Item = (usize, Vec<u8>)>) -> PaymentRecords {
+        let count = coins().count() + EndpointKey::ALL.len();
+        let mut all = vec![Bytes::from(Bytes::new().abi_encode()); count];
+        for (index, element) in elements {
+            all[index] = element.into();
+        }
+        decode_payment(&resolved(all), &coins(), told).unwrap().1
+    }
+
+    fn addresses(records: &PaymentRecords) -> Vec<AddressRecord> {
+        records.addresses.values().cloned().collect()
+    }
+
+    #[test]
+    fn addresses_and_endpoints_are_asked_for_beside_the_records() {
+        let name = EnsName::parse("a.eth").unwrap();
+        let bare = Subject::new(&name, &Contracts::default());
+        assert_eq!((bare.coins(), bare.resolve_payment()), (None, None));
+        let resolve = bare.resolve_texts(Key::ALL.map(Key::as_str));
+        let call = |subject: &Subject| {
+            let data = subject.aggregate(resolve.clone());
+            tryBlockAndAggregateCall::abi_decode(&data).unwrap().calls
+        };
+        let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(coins()));
+        let (fewer, calls) = (call(&bare), call(&asking));
+        assert_eq!(calls.len(), fewer.len() + 1);
+        let data = |call: &Call| (call.target, call.callData.clone());
+        assert!(
+            fewer.iter().map(data).eq(calls[..fewer.len()].iter().map(data)),
+            "the records are asked for as before"
+        );
+
+        let payment = asking.resolve_payment().unwrap();
+        assert_eq!(calls.last().map(data), Some((UNIVERSAL_RESOLVER, payment.clone())));
+        let resolve = resolveCall::abi_decode(&payment).unwrap();
+        let asked = multicallCall::abi_decode(&resolve.data).unwrap().data;
+        let node = name.node();
+        let address = |coin: u64| Multicoin::addrCall { node, coinType: U256::from(coin) }.abi_encode();
+        let text = |key: EndpointKey| textCall { node, key: key.as_str().to_owned() }.abi_encode();
+        let expected = [60, 0x8000_0000, 0x8000_0000 | 8453].map(address).into_iter().chain(EndpointKey::ALL.map(text));
+        assert!(asked.iter().map(|call| call.to_vec()).eq(expected));
+    }
+
+    #[test]
+    fn an_answer_with_more_or_fewer_calls_than_asked_is_refused() {
+        let name = EnsName::parse("a.eth").unwrap();
+        let returned = |calls: usize| {
+            let result = || CallResult { success: true, returnData: vec![0; 96].into() };
+            let answer = tryBlockAndAggregateReturn {
+                blockNumber: U256::ONE,
+                blockHash: [0; 32].into(),
+                returnData: (0..calls).map(|_| result()).collect(),
+            };
+            tryBlockAndAggregateCall::abi_encode_returns(&answer)
+        };
+        let bare = Subject::new(&name, &Contracts::default());
+        let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(Coins::default()));
+        for (subject, count) in [(bare, 6), (asking, 7)] {
+            assert!(!matches!(subject.decode(&returned(count)), Err(Garbled::Count)), "{count}");
+            for other in [0, 1, count - 1, count + 1] {
+                assert_eq!(subject.decode(&returned(other)), Err(Garbled::Count), "{other} for {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_is_absent_or_set_or_malformed() {
+        let set = Address::repeat_byte(7);
+        let of = |bytes: &[u8]| Bytes::copy_from_slice(bytes).abi_encode();
+        let records = payment([(0, of(set.as_slice())), (1, of(&[0; 20])), (2, of(&[9; 32]))]);
+        let malformed = AddressRecord::Malformed(vec![9; 32].into());
+        assert_eq!(addresses(&records), [AddressRecord::Address(set), AddressRecord::Absent, malformed]);
+        assert_eq!(records.addresses.keys().copied().collect::<Vec<_>>(), coins().iter().collect::<Vec<_>>());
+        assert_eq!(addresses(&payment([])), vec![AddressRecord::Absent; 3]);
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_is_neither_absent_nor_anything_else() {
+        let http = HttpError { status: 404, message: "no".to_owned() }.abi_encode();
+        let unsupported = UnsupportedResolverProfile { selector: Multicoin::addrCall::SELECTOR.into() }.abi_encode();
+        let absurd = [U256::from(32).to_be_bytes::<32>(), U256::MAX.to_be_bytes()].concat();
+        let into_head = [U256::ZERO.to_be_bytes::<32>(), U256::from(20).to_be_bytes()].concat();
+        let elements: [Vec<u8>; 8] = [
+            Vec::new(),
+            vec![0; 20],
+            vec![0; 32],
+            absurd,
+            into_head,
+            Revert::from("why").abi_encode(),
+            unsupported,
+            http,
+        ];
+        for element in elements {
+            for index in 0..coins().count() {
+                let records = addresses(&payment([(index, element.clone())]));
+                for (place, record) in records.iter().enumerate() {
+                    let failed = matches!(record, AddressRecord::Failed(_));
+                    assert_eq!(failed, place == index, "{element:?}: {records:?}");
+                    assert!(failed || *record == AddressRecord::Absent, "{records:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_endpoint_that_cannot_be_read_leaves_the_others() {
+        let (first, last) = (coins().count(), coins().count() + EndpointKey::ALL.len() - 1);
+        let records =
+            payment([(first, "https://a.example".to_owned().abi_encode()), (last, Revert::from("why").abi_encode())]);
+        let failed = EndpointRecord::Failed(ChainError::Resolver(ResolverFault::Reverted("why".to_owned())));
+        let read = |record| EndpointRecord::Read(record);
+        let expected =
+            [read(Record::Text("https://a.example".to_owned())), read(Record::Absent), read(Record::Absent), failed];
+        assert!(records.endpoints.into_iter().eq(EndpointKey::ALL.into_iter().zip(expected)));
+        let garbled = payment([(first, Bytes::from_static(&[0xff, 0xfe]).abi_encode())]);
+        assert_eq!(garbled.endpoints[&EndpointKey::Runtime], read(Record::NotUtf8(vec![0xff, 0xfe])));
+    }
+
+    #[test]
+    fn another_number_of_addresses_is_refused_whole() {
+        let elements = |count| resolved(vec![Bytes::new().abi_encode().into(); count]);
+        for count in [0, 6, 8] {
+            let expected = ResolverFault::Count { answers: count, questions: 7 };
+            let decoded = decode_payment(&elements(count), &coins(), told);
+            assert_eq!(decoded, Err(BadAnswer::Garbage(expected)));
+        }
+        let aliased = [U256::from(32), U256::from(7)].into_iter().chain([U256::from(7 * 32); 7]).chain([U256::ZERO]);
+        let aliased: Vec<u8> = aliased.flat_map(|word| word.to_be_bytes::<32>()).collect();
+        let data = (Bytes::from(aliased), RESOLVER).abi_encode_params();
+        assert!(matches!(decode_payment(&data, &coins(), told), Err(BadAnswer::Garbage(_))));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use look_up::{
 };
 pub use proof_nodes::ProofNodes;
 pub use replay::ReplayContext;
-pub use state_proof::{About, ProvenReading, Recording, StateProof, StateProofError};
+pub use state_proof::{ProvenReading, Recording, StateProof, StateProofError};
 
 #[cfg(feature = "state-proof")]
 pub use self::{

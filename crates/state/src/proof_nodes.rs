@@ -17,7 +17,7 @@ pub struct ProofNodes {
 
 impl ProofNodes {
     /// Adds the proofs of another session of the same block.
-    pub(crate) fn extend(&mut self, other: Self) {
+    pub fn extend(&mut self, other: Self) {
         for (address, slots) in other.accounts {
             self.accounts.entry(address).or_default().extend(slots);
         }

@@ -17,7 +17,7 @@ const HISTORY: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
 const HISTORY_LENGTH: u64 = 8191;
 
 /// Accounts, slots and code that are proven to stand under one state root.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Proven {
     accounts: HashMap<Address, Option<TrieAccount>>,
     slots: HashMap<(Address, U256), U256>,

@@ -1,9 +1,9 @@
 //! The calls of a recorded reading, made again over the state that its proofs prove. No I/O.
 
 use alloy_primitives::{Address, Bytes};
-use clresolve_core::cause::ResolverFault;
+use clresolve_core::cause::{CcipFault, ResolverFault};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{ChainError, Holding};
+use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Key;
 
 use super::answer::{self, Response};
@@ -37,14 +37,35 @@ impl ReplayContext<'_> {
     /// # Errors
     /// [`StateProofError`].
     pub fn read(&self, name: &EnsName) -> Result<ProvenReading, StateProofError> {
-        let subject = Subject::new(name, &self.proof.contracts);
+        let subject = Subject::new(name, &self.proof.contracts).with_payment(self.proof.coins.clone());
         let resolve = subject.resolve_texts(Key::ALL.map(Key::as_str));
         let findings = self.findings(&subject, &resolve)?;
         let response = answer::records_response(&findings).map_err(StateProofError::Call)?;
         let answer = self.complete(response, resolve, &self.proof.name_look_ups, |data, offchain| {
             answer::records(&findings, &Key::ALL, data, offchain)
         })?;
+        let answer = self.with_payment(answer, &subject, &findings)?;
         Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
+    }
+
+    /// The answer with what the name says about payments, if that was asked. A look-up that failed leaves nothing to replay,
+    /// so one without responses is taken to have failed.
+    fn with_payment(&self, answer: Answer, subject: &Subject, findings: &Findings) -> Result<Answer, StateProofError> {
+        let look_ups = &self.proof.payment_look_ups;
+        let (Some(coins), Some(resolve)) = (subject.coins(), subject.resolve_payment()) else {
+            return if look_ups.is_empty() { Ok(answer) } else { Err(StateProofError::LookUps("no call needs them")) };
+        };
+        let decode = |data: &[u8], offchain| answer::payment(findings, coins, data, offchain);
+        let payment = match answer::payment_response(findings) {
+            Err(cause) if look_ups.is_empty() => Err(cause),
+            Err(_) => return Err(StateProofError::LookUps("no call needs them")),
+            Ok(Response::OffChain) if look_ups.is_empty() => Err(ChainError::Ccip(CcipFault::NotTaken)),
+            Ok(response) => match self.complete(response, resolve, look_ups, decode) {
+                Err(StateProofError::Call(cause)) => Err(cause),
+                completed => Ok(completed?),
+            },
+        };
+        Ok(answer::with_payment(answer, coins, payment))
     }
 
     /// Address and holder of `owner`.

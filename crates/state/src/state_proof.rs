@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::{Address, Bytes};
+use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Answer, ChainError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,8 +22,14 @@ pub struct StateProof {
     pub contracts: Contracts,
     /// The state that they read.
     pub state: ProofNodes,
+    /// The coin types that were asked for. `None`: payments were not, as in what older versions recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coins: Option<Coins>,
     /// The gateways' responses in the look-up of the name's records, in order.
     pub name_look_ups: Vec<Bytes>,
+    /// The same for what the name says about payments; none where that look-up failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub payment_look_ups: Vec<Bytes>,
     /// The same for the address of the name in `cl.owner`.
     pub owner_look_ups: Vec<Bytes>,
 }
@@ -65,15 +72,6 @@ pub enum StateProofError {
     State(#[from] ProofError),
 }
 
-/// Which of the two queries a session answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
-    /// The records of the name.
-    Name,
-    /// The address of the name in `cl.owner`.
-    Owner,
-}
-
 /// Records the proofs of a chain's readings: the latest one of each query.
 #[derive(Debug, Default)]
 pub struct Recording(Mutex<Option<StateProof>>);
@@ -84,19 +82,16 @@ impl Recording {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Adds a session. The one about the name comes first.
-    pub fn add(&self, about: About, contracts: Contracts, state: ProofNodes, look_ups: Vec<Bytes>) {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (about, recorded.as_mut()) {
-            (About::Name, _) => {
-                let owner_look_ups = Vec::new();
-                *recorded = Some(StateProof { contracts, state, name_look_ups: look_ups, owner_look_ups });
-            }
-            (About::Owner, Some(proof)) => {
-                proof.state.extend(state);
-                proof.owner_look_ups = look_ups;
-            }
-            (About::Owner, None) => {}
+    /// Records the query about the name's records, in place of all before it.
+    pub fn name(&self, proof: StateProof) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(proof);
+    }
+
+    /// Adds the query about the address of the name in `cl.owner`, which follows the one about the name.
+    pub fn owner(&self, state: ProofNodes, look_ups: Vec<Bytes>) {
+        if let Some(proof) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            proof.state.extend(state);
+            proof.owner_look_ups = look_ups;
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::verdict::{
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
 use clresolve_core::reading::{Answer, ChainError, Grade, Reading};
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -217,21 +218,48 @@ fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> An
     }
 }
 
-/// The records as JSON: text, `0x` hex of what is not UTF-8, null for what is not set.
+/// The records as JSON.
 fn record_values(records: &RecordSet, longest: usize) -> Value {
-    let value = |record: &Record| match record {
+    let values = records.iter().map(|(key, record)| (key.as_str().to_owned(), record_value(record, longest)));
+    values.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// A record as JSON: text, `0x` hex of what is not UTF-8, null for what is not set.
+fn record_value(record: &Record, longest: usize) -> Value {
+    match record {
         Record::Absent => Value::Null,
         Record::Text(text) if text.len() > longest => {
             json!(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(longest)], text.len()))
         }
         Record::Text(text) => json!(text),
         Record::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
+    }
+}
+
+/// What the name says about payments, as JSON: the value, null for what is not set, and an object with the cause for what
+/// cannot be used.
+fn payment_values(published: &Published) -> Value {
+    let PaymentRecords { addresses, endpoints } = published.settled();
+    let address = |(coin, record): (&CoinType, &AddressRecord)| {
+        let value = match record {
+            AddressRecord::Absent => Value::Null,
+            AddressRecord::Address(address) => json!(address.to_string()),
+            AddressRecord::Malformed(bytes) => json!({"malformed": bytes.to_string()}),
+            AddressRecord::Failed(cause) => json!({"error": cause.to_string()}),
+        };
+        (coin.to_string(), value)
     };
-    records
-        .iter()
-        .map(|(key, record)| (key.as_str().to_owned(), value(record)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+    let endpoint = |(key, record): (&EndpointKey, &EndpointRecord)| {
+        let value = match record {
+            EndpointRecord::Read(record) => record_value(record, MAX_RECORD_BYTES),
+            EndpointRecord::Failed(cause) => json!({"error": cause.to_string()}),
+        };
+        (key.to_string(), value)
+    };
+    json!({
+        "addresses": addresses.iter().map(address).collect::<serde_json::Map<_, _>>(),
+        "endpoints": endpoints.iter().map(endpoint).collect::<serde_json::Map<_, _>>(),
+    })
 }
 
 fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) -> ProfileUsed {
@@ -382,6 +410,13 @@ fn records_evidence(evidence: &Evidence) -> Value {
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),
     };
+    if let Some(published) = Published::of(reading) {
+        extend(&mut value, payment_values(&published));
+        let pending: Vec<String> = published.pending().collect();
+        if !pending.is_empty() {
+            value["payment_pending"] = json!(pending);
+        }
+    }
     if reading.proof.grade != Grade::SingleRpc {
         value["agreed_by"] = json!(reading.endpoints);
     }
@@ -391,10 +426,15 @@ fn records_evidence(evidence: &Evidence) -> Value {
     if !reading.failed_endpoints.is_empty() {
         value["failed_endpoints"] = by_endpoint(&reading.failed_endpoints, "cause");
     }
-    if let (Some(value), Value::Object(answer)) = (value.as_object_mut(), answer) {
-        value.extend(answer);
-    }
+    extend(&mut value, answer);
     value
+}
+
+/// Adds the members of one object to another.
+fn extend(value: &mut Value, more: Value) {
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
 }
 
 /// Words about endpoints, by label, under that member.

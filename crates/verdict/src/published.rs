@@ -90,6 +90,13 @@ impl Published {
         self.standing(|records| records.endpoints.get(&key))
     }
 
+    /// The records that the newest block does not repeat: coin types, then keys.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
+        let addresses = self.settled.addresses.keys().filter(|coin| is_pending(&self.address(**coin)));
+        let endpoints = self.settled.endpoints.keys().filter(|key| is_pending(&self.endpoint(**key)));
+        addresses.map(ToString::to_string).chain(endpoints.map(ToString::to_string))
+    }
+
     /// An estimate of what it takes in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let newest = match &self.newest {
@@ -121,6 +128,10 @@ impl Published {
             _ => value.into_standing(),
         }
     }
+}
+
+const fn is_pending<T, R>(standing: &Standing<T, R>) -> bool {
+    matches!(standing, Standing::Pending { .. })
 }
 
 /// What a record says.
@@ -267,6 +278,9 @@ mod tests {
             }
         };
         let changed = records(address(2), text("https://b.example"));
+        let names: Vec<_> = published(settled.clone(), Some(Ok(answer(changed.clone())))).pending().collect();
+        assert_eq!(names, ["60", "cl.endpoint.runtime"]);
+        assert_eq!(published(settled.clone(), None).pending().count(), 0);
         assert_eq!(pending(Ok(answer(changed))), (Ok(address(2)), Ok(text("https://b.example"))));
         let removed = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         assert_eq!(pending(Ok(answer(removed))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));

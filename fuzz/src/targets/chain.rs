@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Contracts, Demand, Endpoint, Found, Reading, RpcChain,
+    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Coins, Contracts, Demand, Endpoint, Found, Reading,
+    RpcChain,
 };
 use clresolve::fetch::FetchError;
 use clresolve::fetch::ccip::{URL_LIMIT, answered, expand};
@@ -209,6 +210,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
         ccip: true,
+        coins: Coins::default(),
     };
     let http: Arc<dyn HttpPost> = Arc::new(wire);
     let chain = RpcChain::new(config, &http, Arc::new(gateway));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use alloy_consensus::Header;
 use bytes::Bytes;
+use clresolve_core::payment::Coins;
 use clresolve_state::{Contracts, HashedHeader};
 use jiff::Timestamp;
 use url::Url;
@@ -66,6 +67,7 @@ fn pool(labels: [&str; 2], demand: Demand) -> EndpointPool {
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         ccip: false,
+        coins: Coins::default(),
     };
     let http: Arc<dyn HttpPost> = Arc::new(NoDoor);
     EndpointPool::new(config, &http)

@@ -7,9 +7,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::fan_out::{Action, Plan};
 
+/// A word for the records and, after a slash, one for payments.
 impl Vote for &'static str {
-    fn same_answer(&self, other: &Self) -> bool {
-        self == other
+    fn same(&self, other: &Self, part: Part) -> bool {
+        let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
+        match part {
+            Part::Records => one.0 == other.0,
+            Part::Payment => one.1 == other.1,
+        }
     }
 }
 
@@ -198,18 +203,53 @@ fn newest(votes: &[Result<&'static str, Failure>]) -> QuorumStatus {
 
 #[test]
 fn a_change_at_latest_counts_unless_enough_say_that_there_is_none() {
-    let latest = |status| match status {
+    let records = |votes: &[_]| {
+        let (at, is_clear) = at_latest(newest(votes));
+        (at.map(|at| at.records), is_clear)
+    };
+    let failed = || Err(Failure::Unusable("busy".to_owned()));
+    assert_eq!(records(&[Ok("a"), Ok("a")]), (Some(0), true));
+    assert_eq!(records(&[Ok("a"), Ok("b")]), (Some(1), false));
+    assert_eq!(records(&[Ok("b"), Ok("b")]), (Some(0), true));
+    assert_eq!(records(&[Ok("b"), Ok("a"), Ok("a")]), (Some(1), true), "one alone withholds nothing");
+    assert_eq!(records(&[Ok("a"), failed()]), (Some(1), false));
+    assert_eq!(records(&[Ok("a"), failed(), Ok("a")]), (Some(0), true));
+}
+
+#[test]
+fn a_change_of_payments_at_latest_leaves_the_records_as_they_are() {
+    let of = |votes: &[Result<&'static str, Failure>]| at_latest(newest(votes));
+    let at = |records, payment| Some(AtLatest { records, payment });
+    assert_eq!(of(&[Ok("a"), Ok("a/p")]), (at(0, 1), false), "the payments are not clear");
+    assert_eq!(of(&[Ok("a/p"), Ok("a/p")]), (at(0, 0), true));
+    // Payments change, and one endpoint lies about the records: it withholds nothing.
+    assert_eq!(of(&[Ok("b/p"), Ok("a/p"), Ok("a/p")]), (at(1, 0), true));
+    assert_eq!(of(&[Ok("a/p"), Ok("a"), Ok("a")]), (at(0, 1), true), "one alone withholds no address");
+    assert_eq!(of(&[Ok("a"), Err(Failure::Unusable("busy".to_owned()))]), (at(1, 1), false));
+}
+
+fn at_latest(status: QuorumStatus) -> (Option<AtLatest>, bool) {
+    match status {
         QuorumStatus::Settled(agreement) => (agreement.latest, true),
         QuorumStatus::Provisional(agreement, Lacking::Latest) => (agreement.latest, false),
         other => panic!("{other:?}"),
+    }
+}
+
+#[cfg(feature = "state-proof")]
+#[test]
+fn where_too_few_answer_an_objection_counts_for_its_part() {
+    let objections = |vote: Result<&'static str, Failure>| {
+        let mut counter = QuorumCounter::new(3);
+        counter.observed(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
+        counter.observed(1, "1", block(5, 0), "a/p", Some(vote));
+        counter.objections(&"a/p")
     };
-    let failed = || Err(Failure::Unusable("busy".to_owned()));
-    assert_eq!(latest(newest(&[Ok("a"), Ok("a")])), (Some(0), true));
-    assert_eq!(latest(newest(&[Ok("a"), Ok("b")])), (Some(1), false));
-    assert_eq!(latest(newest(&[Ok("b"), Ok("b")])), (Some(0), true));
-    assert_eq!(latest(newest(&[Ok("b"), Ok("a"), Ok("a")])), (Some(1), true), "one alone withholds nothing");
-    assert_eq!(latest(newest(&[Ok("a"), failed()])), (Some(1), false));
-    assert_eq!(latest(newest(&[Ok("a"), failed(), Ok("a")])), (Some(0), true));
+    assert_eq!(objections(Ok("a/p")), None);
+    assert_eq!(objections(Ok("b/p")), Some(AtLatest { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("b/q")), Some(AtLatest { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("a/q")), None, "nothing is known of the records");
+    assert_eq!(objections(Err(Failure::Unusable("busy".to_owned()))), Some(AtLatest { records: 1, payment: 1 }));
 }
 
 #[test]

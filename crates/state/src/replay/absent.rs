@@ -44,7 +44,9 @@ mod tests {
         let proof = StateProof {
             contracts: Contracts::default(),
             state: ProofNodes::default(),
+            coins: None,
             name_look_ups: Vec::new(),
+            payment_look_ups: Vec::new(),
             owner_look_ups: Vec::new(),
         };
         let error = proof.open(&[], 1).err();

@@ -193,7 +193,9 @@ fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
     let proof = StateProof {
         contracts: Contracts::default(),
         state: nodes,
+        coins: None,
         name_look_ups: Vec::new(),
+        payment_look_ups: Vec::new(),
         owner_look_ups: Vec::new(),
     };
     match proof.open(&pointer().header().rlp(), CHAIN) {
