@@ -1,10 +1,10 @@
 //! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
 
-use anyhow::bail;
+use anyhow::Context as _;
 use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
-use clresolve_payment::request::DecisionRequest;
+use clresolve_payment::request::{DecisionRequest, Demand};
 use clresolve_payment::terms::{Reply, Terms, Version};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::args::{Format, ProbeArgs, ProbeMethod};
 use super::decide::{check_block, exit, short};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -40,7 +41,10 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let resolution = world.resolver.resolve(&args.name).await;
     let request = match asked(&world, &resolution, &args).await {
         Ok(request) => request,
-        Err(reason) => bail!("{}: {}", reason.code, reason.message),
+        Err(error) => {
+            notice::note(format_args!("clresolve: {error:#}"));
+            return Ok(Exit::Indeterminate);
+        }
     };
     let decision = world.resolver.decide(&request).await;
     drop(progress);
@@ -55,26 +59,26 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     Ok(exit(decision.decision))
 }
 
-/// What the route answers, as a question about it. What cannot be asked is a question without an answer.
-async fn asked(world: &World, resolution: &Resolution, args: &ProbeArgs) -> Result<DecisionRequest, Box<Reason>> {
-    let question = |url: &str, reply| DecisionRequest::about_reply(&args.name, &args.verb, url, reply);
+/// What the route answers, as a question about it. A seller that must not be asked, or of which nobody knows where it is,
+/// is not asked.
+async fn asked(world: &World, resolution: &Resolution, args: &ProbeArgs) -> anyhow::Result<DecisionRequest> {
+    let unasked = |reason: Box<Reason>| {
+        let question = DecisionRequest::about_reply(&args.name, &args.verb, "", Reply::default());
+        DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
+    };
     let policy = world.config.gate.policy();
     if !args.untrusted && policy.objection(resolution, Some(&args.verb), None).is_some() {
-        // CL-67: the decision says what the gate has against the agent.
-        return Ok(DecisionRequest { url: None, ..question("", Reply::default()) });
+        return Ok(unasked(Box::new(Reason::new(Code::InvokeRefusedUntrusted))));
     }
-    let Ok(route) = world.resolver.route(resolution, Some(&args.verb)) else {
-        return Ok(DecisionRequest { url: None, ..question("", Reply::default()) });
+    let route = match world.resolver.route(resolution, Some(&args.verb)) {
+        Ok(route) => route,
+        Err(reason) => return Ok(unasked(reason)),
     };
     let url = route.url.as_str();
     let body = (args.method == ProbeMethod::Post).then_some("{}");
-    match world.resolver.unpaid(url, body).await {
-        Ok(reply) => Ok(question(url, reply)),
-        Err(error) => {
-            let reason = Reason::new(Code::SourceUnavailable);
-            Err(Box::new(reason.message(format!("{}: {error}", Foreign::new(url)))))
-        }
-    }
+    let reply = world.resolver.unpaid(url, body).await;
+    let reply = reply.with_context(|| format!("the seller at {} cannot be asked", Foreign::new(url)))?;
+    Ok(DecisionRequest::about_reply(&args.name, &args.verb, url, reply))
 }
 
 fn written(terms: &Terms) -> Value {

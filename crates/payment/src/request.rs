@@ -49,6 +49,8 @@ pub enum Demand {
     Reply(Reply),
     /// The terms alone, as an SDK hands them on, or an MCP result's `structuredContent`.
     PaymentRequired(Value),
+    /// Nothing: the seller was not asked, for this reason.
+    Unasked(Box<Reason>),
 }
 
 /// Why a request is none.
@@ -97,11 +99,12 @@ impl DecisionRequest {
     /// The terms.
     ///
     /// # Errors
-    /// `payment-terms-malformed` or `payment-terms-ambiguous`.
+    /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
     pub fn terms(&self) -> Result<Terms, Box<Reason>> {
         match &self.demand {
             Demand::Reply(reply) => Terms::of_reply(reply),
             Demand::PaymentRequired(value) => Terms::of_value(value),
+            Demand::Unasked(reason) => Err(reason.clone()),
         }
     }
 }
@@ -188,7 +191,7 @@ mod tests {
             let response = json!({"status": 402, "url": "https://a.example/", "headers": headers, "body": "{}"});
             match read(&json!({"name": "a.eth", "verb": "v", "response": response})).unwrap().demand {
                 Demand::Reply(reply) => reply.headers,
-                Demand::PaymentRequired(_) => panic!("it is a reply"),
+                other => panic!("{other:?}"),
             }
         };
         let pair = |value: &str| ("x".to_owned(), value.to_owned());

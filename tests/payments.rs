@@ -1,0 +1,244 @@
+//! Decisions about the sandbox's sellers: each code, the requests that a decision costs, and the commands.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve::payment::DecisionRequest;
+use clresolve::payment::decision::{Decision, Outcome};
+use clresolve::payment::request::Demand;
+use clresolve::reason::{Code, Step};
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{Sandbox, World};
+use serde_json::Value;
+
+/// Sandbox names with what is decided about their sellers, and all codes of it.
+const SELLERS: [(&str, Outcome, &[&str]); 20] = [
+    ("summarizeagent.eth", Outcome::Allow, &[]),
+    ("payment-terms-malformed.eth", Outcome::Deny, &["payment-terms-malformed"]),
+    ("payment-terms-ambiguous.eth", Outcome::Deny, &["payment-terms-ambiguous"]),
+    (
+        "payment-network-mismatch.eth",
+        Outcome::Deny,
+        &["payment-asset-unlisted", "payment-network-mismatch", "payee-unproven"],
+    ),
+    ("payment-asset-unlisted.eth", Outcome::Deny, &["payment-asset-unlisted"]),
+    ("payment-amount-exceeds.eth", Outcome::Deny, &["payment-amount-exceeds"]),
+    ("payment-limit-missing.eth", Outcome::Undecided, &["payment-limit-missing"]),
+    ("payment-timeout-excessive.eth", Outcome::Deny, &["payment-timeout-excessive"]),
+    ("payment-scheme-unchecked.eth", Outcome::Undecided, &["payment-scheme-unchecked"]),
+    ("payee-mismatch.eth", Outcome::Deny, &["payee-mismatch"]),
+    ("second-entry-poisoned.eth", Outcome::Deny, &["payee-mismatch"]),
+    ("payee-unproven.eth", Outcome::Undecided, &["payee-unproven"]),
+    ("payee-pending.eth", Outcome::Undecided, &["record-pending"]),
+    ("resource-mismatch.eth", Outcome::Deny, &["resource-mismatch"]),
+    ("resource-differs.eth", Outcome::Allow, &["resource-differs"]),
+    ("seller-redirects.eth", Outcome::Deny, &["payment-terms-malformed"]),
+    ("invoke-no-route.eth", Outcome::Undecided, &["invoke-no-route"]),
+    ("offered-payee.eth", Outcome::Allow, &[]),
+    ("offer-invalid.eth", Outcome::Deny, &["offer-invalid"]),
+    ("offer-signer-unproven.eth", Outcome::Undecided, &["offer-signer-unproven"]),
+];
+
+/// Codes that no seller of the sandbox shows, and the test that does.
+const SHOWN_ELSEWHERE: [(&str, &str); 3] = [
+    ("endpoint-mismatch", "a_reply_from_elsewhere_is_not_the_agents"),
+    ("payment-signature-mismatch", "what_was_signed_must_be_what_was_decided"),
+    ("invoke-refused-untrusted", "an_agent_that_the_gate_denies_is_not_asked"),
+];
+
+const URL: &str = "https://api.sandbox.example/summarize/v1";
+
+/// What a seller of the sandbox answers, as a question about it.
+async fn asked(resolver: &Resolver, name: &str, url: &str) -> DecisionRequest {
+    let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");
+    DecisionRequest::about_reply(name, "summarize", url, reply)
+}
+
+async fn decided(resolver: &Resolver, name: &str) -> Option<Decision> {
+    let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).ok()?;
+    Some(resolver.decide(&asked(resolver, name, route.url.as_str()).await).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_seller_gets_its_decision_and_every_code_is_shown() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    for (name, outcome, codes) in SELLERS {
+        let Some(decision) = decided(&resolver, name).await else {
+            assert_eq!(codes, ["invoke-no-route"], "{name}");
+            continue;
+        };
+        assert_eq!(decision.decision, outcome, "{name}: {decision:#?}");
+        assert_eq!(decision.codes, codes, "{name}: {decision:#?}");
+        assert_eq!(decision.abort, outcome != Outcome::Allow, "{name}");
+    }
+    let shown: BTreeSet<&str> = SELLERS
+        .iter()
+        .flat_map(|(_, _, codes)| *codes)
+        .chain(SHOWN_ELSEWHERE.iter().map(|(code, _)| code))
+        .copied()
+        .collect();
+    let missing: Vec<_> =
+        Code::ALL.iter().filter(|code| code.entry().step == Step::Payment && !shown.contains(code.slug())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_from_elsewhere_is_not_the_agents() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let elsewhere = asked(&resolver, "summarizeagent.eth", "https://thief.sandbox.example/summarize/v1").await;
+    let decision = resolver.decide(&elsewhere).await;
+    assert_eq!(decision.codes, ["endpoint-mismatch", "payee-mismatch"]);
+}
+
+/// One agent that sells.
+const ONE: &str = r#"
+[[name]]
+name = "publisher.eth"
+holder = "publisher"
+addr = "publisher"
+
+[[agent]]
+name = "summarizeagent.eth"
+about = "It sells."
+state = "trusted"
+seller = ""
+"#;
+
+/// A decision by address record, with the route of the name's own records, asks the upstreams for nothing more than a
+/// verdict does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cold_decision_costs_as_many_requests_as_a_cold_verdict() {
+    let world = World::start(&Spec::parse(ONE).expect("it is a world")).await.expect("it starts");
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let request = asked(&resolver, "summarizeagent.eth", URL).await;
+    // The first question pays for what is learnt once: the chain's first block.
+    resolver.resolve("summarizeagent.eth").await;
+    let mut costs = Vec::new();
+    for decides in [false, true] {
+        let (cold, before) = (resolver.with_empty_cache(), world.counts());
+        if decides {
+            let decision = cold.decide(&request).await;
+            assert!(!decision.abort, "{decision:#?}");
+        } else {
+            cold.resolve("summarizeagent.eth").await;
+        }
+        let after = world.counts();
+        costs.push([
+            after.rpc - before.rpc,
+            after.https - before.https,
+            after.gateway - before.gateway,
+            after.sellers - before.sellers,
+        ]);
+    }
+    assert_eq!(costs[0], costs[1]);
+    assert!(costs[0][0] > 0);
+}
+
+/// No change of one byte of a seller's header turns a denial into an allowance, but one that makes it the honest header.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    for name in ["payee-mismatch.eth", "resource-mismatch.eth", "offer-invalid.eth", "offer-signer-unproven.eth"] {
+        let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
+        let honest = asked(&resolver, name, route.url.as_str()).await;
+        let Demand::Reply(reply) = &honest.demand else { panic!("a reply") };
+        let place = reply.headers.iter().position(|(name, _)| name == "payment-required").expect("the header");
+        let text = STANDARD.decode(&reply.headers[place].1).expect("base64");
+        for at in (0..text.len()).step_by(3) {
+            let mut changed = text.clone();
+            changed[at] ^= 1;
+            let mut reply = reply.clone();
+            reply.headers[place].1 = STANDARD.encode(&changed);
+            let request = DecisionRequest::about_reply(name, "summarize", route.url.as_str(), reply);
+            let decision = resolver.decide(&request).await;
+            assert!(decision.abort, "{name}, byte {at}: {}", String::from_utf8_lossy(&changed));
+        }
+    }
+}
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_clresolve"))
+        .args(arguments)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    // A program that does not read what it is given closes the pipe.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("it ends")
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_walk_to_a_price_ends_with_what_is_paid_to_whom() {
+    let text = run(&["probe", "--sandbox", "summarizeagent.eth", "summarize"], "");
+    assert_eq!(text.status.code(), Some(0));
+    let last = printed(&text).trim_end().lines().last().expect("a line").to_owned();
+    assert!(
+        last.starts_with(
+            "Pay 0.01 SBD (eip155:31337) to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8, proven by addr(name) at block "
+        ),
+        "{last}"
+    );
+    let json = run(&["probe", "--sandbox", "summarizeagent.eth", "summarize", "--json"], "");
+    let answer: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((&answer["decision"]["abort"], &answer["terms"]["x402Version"]), (&false.into(), &2.into()));
+    let version_1 = run(&["probe", "--sandbox", "checkoutagent.eth", "checkout", "--json", "--method", "get"], "");
+    let answer: Value = serde_json::from_slice(&version_1.stdout).expect("JSON");
+    assert_eq!((&answer["decision"]["abort"], &answer["terms"]["x402Version"]), (&false.into(), &1.into()));
+}
+
+#[test]
+fn an_agent_that_the_gate_denies_is_not_asked() {
+    let output = run(&["probe", "--sandbox", "entry-version.eth", "summarize", "--json"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let codes = answer["decision"]["codes"].as_array().expect("a list");
+    assert!(codes.contains(&"invoke-refused-untrusted".into()) && codes.contains(&"entry-version-noncompliant".into()));
+    assert_eq!((&answer["terms"], &answer["decision"]["abort"]), (&Value::Null, &true.into()));
+}
+
+#[test]
+fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
+    let entry = |pay_to: &str| {
+        format!(
+            r#"{{"scheme":"exact","network":"eip155:31337","amount":"10000","asset":"0x00000000000000000000000000000000d0114400","payTo":"{pay_to}","maxTimeoutSeconds":60,"extra":{{"name":"Sandbox Dollar","version":"1"}}}}"#
+        )
+    };
+    let terms =
+        |pay_to: &str| format!(r#"{{"x402Version":2,"resource":{{"url":"{URL}"}},"accepts":[{}]}}"#, entry(pay_to));
+    let (payee, thief) = ("0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+    let decide = |terms: &str, further: &[&str]| {
+        let mut arguments =
+            vec!["decide", "--sandbox", "summarizeagent.eth", "summarize", "--url", URL, "--terms", "-", "-o", "short"];
+        arguments.extend(further);
+        let output = run(&arguments, terms);
+        (output.status.code(), printed(&output))
+    };
+    let allowed = (Some(0), "summarizeagent.eth\tallow\t\n".to_owned());
+    assert_eq!(decide(&terms(payee), &[]), allowed);
+    assert_eq!(decide(&STANDARD.encode(terms(payee)), &[]), allowed);
+    assert_eq!(decide(&terms(payee), &["--select", "0", "--max-amount", "10000"]), allowed);
+    assert_eq!(decide(&terms(thief), &[]), (Some(1), "summarizeagent.eth\tdeny\tpayee-mismatch\n".to_owned()));
+    assert_eq!(decide(&terms(payee), &["--max-amount", "9999"]).0, Some(1));
+    let upto = terms(payee).replace("exact", "upto");
+    assert_eq!(decide(&upto, &[]).0, Some(3));
+    assert_eq!(decide("{]", &[]), (Some(1), "summarizeagent.eth\tdeny\tpayment-terms-malformed\n".to_owned()));
+    assert_eq!(decide(&terms(payee), &["--max-amount", "0x1"]).0, Some(2));
+    assert_eq!(decide(&terms(payee), &["--block", "1"]).0, Some(2));
+    let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
+    assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
+}
