@@ -101,7 +101,7 @@ impl Resolver {
         let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress, &clock)?;
-        let content = Arc::new(setup::content(config, &egress)?);
+        let content = Arc::new(setup::content(config, &egress, &clock)?);
         Self::assemble(config.clone(), profiles, chain, content, clock)
     }
 
@@ -120,7 +120,10 @@ impl Resolver {
         check_profile(config, &profiles)?;
         let walker = Arc::new(Walker {
             chain: setup::chain(config, &egress, &old.clock)?,
-            sources: ContentSources { content: Arc::new(setup::content(config, &egress)?), ..old.sources.clone() },
+            sources: ContentSources {
+                content: Arc::new(setup::content(config, &egress, &old.clock)?),
+                ..old.sources.clone()
+            },
             profiles,
             config: config.clone(),
             ..Walker::clone(old)
@@ -336,10 +339,11 @@ mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
     use jiff::SignedDuration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::config::ProofDemand;
+    use crate::config::{Gateway, ProofDemand};
     use crate::cpu_pool;
     use crate::sandbox::Sandbox;
 
@@ -351,6 +355,23 @@ mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
         }
+    }
+
+    /// A gateway that asks each time for the longest rest, and how often it was asked.
+    async fn busy_gateway() -> (Gateway, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 300\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer).await;
+            }
+        });
+        (Gateway { label: "busy".to_owned(), url, own: true }, count)
     }
 
     /// An endpoint that closes every connection, and how many there were.
@@ -418,5 +439,20 @@ mod tests {
         assert_eq!(connections_of_a_reading().await, 0, "it failed a moment ago");
         clock.0.store(24 * 60 * 60, Ordering::Relaxed);
         assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
+    }
+    /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.
+    #[tokio::test]
+    async fn the_clock_reaches_the_gateways() {
+        let (gateway, asked) = busy_gateway().await;
+        let config = Config { gateways: vec![gateway], timeout: Duration::from_secs(120), ..Config::default() };
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let (cid, path) = (ContentId::raw_of(b"bytes"), ContentPath::default());
+        resolver.cat(&cid, &path).await;
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "it rests");
+        clock.0.store(10 * 60, Ordering::Relaxed);
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
     }
 }
