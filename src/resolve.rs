@@ -102,7 +102,8 @@ impl Resolver {
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress, &clock)?;
         let content = Arc::new(setup::content(config, &egress, &clock)?);
-        Self::assemble(config.clone(), profiles, chain, content, clock)
+        let world = cached::world_digest(config, egress.extra_roots());
+        Self::assemble(config.clone(), world, profiles, chain, content, clock)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -126,6 +127,7 @@ impl Resolver {
             },
             profiles,
             config: config.clone(),
+            world: cached::world_digest(config, egress.extra_roots()),
             ..Walker::clone(old)
         });
         Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, policy })))
@@ -141,11 +143,13 @@ impl Resolver {
         chain: Arc<dyn Chain>,
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
-        Self::assemble(config, profiles, chain, content, Arc::new(SystemClock))
+        let world = cached::world_digest(&config, &[]);
+        Self::assemble(config, world, profiles, chain, content, Arc::new(SystemClock))
     }
 
     fn assemble(
         config: Config,
+        world: Arc<str>,
         profiles: Profiles,
         chain: Arc<dyn Chain>,
         content: Arc<dyn Content>,
@@ -159,7 +163,7 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, pool: Arc::new(pool) }, policy))
+        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, world, pool: Arc::new(pool) }, policy))
     }
 
     fn over(walker: Walker, policy: Policy) -> Self {
@@ -454,5 +458,27 @@ mod tests {
         clock.0.store(10 * 60, Ordering::Relaxed);
         resolver.cat(&cid, &path).await;
         assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
+    }
+    /// A daemon that reads its configuration again asks anew where a file of trust roots has changed.
+    #[tokio::test]
+    async fn other_bytes_in_a_file_of_trust_roots_are_another_world() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        let pem = config.network.ca_pems.concat();
+        config.network.ca_pems.clear();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, &pem).expect("the file is written");
+        config.network.ca_files.push(file.clone());
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        resolver.resolve("summarizeagent.eth").await;
+        let is_known = async || {
+            let again = resolver.reconfigured(&config).await.expect("the configuration is good");
+            let status = again.cache_status(&Question::new("summarizeagent.eth")).await.expect("the profile exists");
+            matches!(status, CacheStatus::Fresh(_))
+        };
+        assert!(is_known().await);
+        std::fs::write(&file, pem.repeat(2)).expect("the file is written");
+        assert!(!is_known().await);
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Walker {
     /// What earlier runs saw, where a memory is configured.
     pub(super) history: Option<History>,
     pub(super) config: Config,
+    /// Digest of the world that the answers come from.
+    pub(super) world: Arc<str>,
     /// Judges the evidence.
     pub(super) pool: Arc<CpuPool>,
 }
