@@ -25,6 +25,7 @@ mod keys;
 mod layer;
 mod memory;
 mod orloj;
+mod paths;
 mod payment;
 mod serve;
 mod sign;

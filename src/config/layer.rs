@@ -11,6 +11,7 @@ use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
+use super::paths::EachPath;
 use super::payment::{KnownPayees, LimitsLayer, Routes};
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
@@ -79,6 +80,15 @@ macro_rules! layer {
                     $( $table: Some($table_type::of(&config.$table)), )*
                     ..Self::default()
                 }
+            }
+        }
+
+        impl EachPath for $layer {
+            fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+                $( self.$set.each_path(change); )*
+                $( self.$add.each_path(change); )*
+                $( self.$table.each_path(change); )*
+                $( self.$hand.each_path(change); )*
             }
         }
     };
