@@ -567,6 +567,22 @@ fn the_gate_names_the_entry_of_what_it_lets_pass() {
 }
 
 #[test]
+fn the_gate_shows_warnings_whatever_it_decides() {
+    for (name, decision, warnings) in [
+        ("summarizeagent.eth", "allow", vec![]),
+        ("name-expiring.eth", "allow", vec!["name-expiring"]),
+        ("status-withdrawn.eth", "deny", vec!["status-withdrawn"]),
+    ] {
+        let json = run(["--sandbox", "gate", name, "--json"]);
+        let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+        assert_eq!((&said["decision"], &said["warnings"]), (&decision.into(), &serde_json::json!(warnings)), "{name}");
+        let text = run(["--sandbox", "gate", name]);
+        let line = out(&text).lines().find_map(|line| line.strip_prefix("warnings: "));
+        assert_eq!(line, warnings.first().copied(), "{name}");
+    }
+}
+
+#[test]
 fn a_verb_that_was_nearly_typed_is_named() {
     let gate = run(["--sandbox", "gate", "summarizeagent.eth", "sumarize"]);
     let expected = "deny: verb-not-implemented\nThe agent does not implement the verb. (did you mean `summarize`?)\n\
