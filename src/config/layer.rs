@@ -26,6 +26,7 @@ use super::{
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
 use crate::verdict::Depth;
+use clresolve_core::world::SANDBOX;
 
 /// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
 /// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
@@ -271,7 +272,7 @@ impl Config {
 
     fn check_signing(&self) -> Result<(), ConfigError> {
         let Self { chain, sign, .. } = self;
-        if chain.world == "sandbox" && sign.key.is_some() {
+        if chain.world == SANDBOX && sign.key.is_some() {
             return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
         }
         if sign.key.is_some() && sign.issuer.is_none() {
