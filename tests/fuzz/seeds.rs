@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolValue as _, sol};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::cid::build::{self, Blocks, Dag, Entries, Fanout, Layout};
 use clresolve::cid::{ContentId, MAX_DIGEST_BYTES};
 use clresolve::digest::Digest;
@@ -16,7 +16,7 @@ use clresolve::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 
-use crate::targets::{BLANK, CARD, HEADER, NOW, RESOLVER, aggregate};
+use crate::targets::{BLANK, CARD, HEADER, MADE, NOW, OFFER, PAYEE, RESOLVER, SHOP, aggregate};
 
 sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
@@ -44,6 +44,9 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "system" => systems(),
         "proof" => proofs(),
         "header" => headers(),
+        "terms" => terms(),
+        "offers" => offers(),
+        "payment-header" => payment_headers(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
@@ -601,5 +604,110 @@ fn systems() -> Seeds {
         ("older", br#"{"url": "https://a.example", "protocolVersion": "0.3.0", "skills": [{"id": "a"}, 5]}"#.to_vec()),
         ("several", br#"{"agent_id": "x", "invocation": {}, "supportedInterfaces": [null]}"#.to_vec()),
         ("none", br#"{"name": "a", "further": {"a": [[], {}]}}"#.to_vec()),
+    ]
+}
+
+/// The document with another value at a JSON Pointer.
+fn changed(document: &Value, pointer: &str, value: Value) -> Value {
+    let mut copy = document.clone();
+    *copy.pointer_mut(pointer).expect("the place is there") = value;
+    copy
+}
+
+fn terms() -> Seeds {
+    const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+    let entry = json!({
+        "scheme": "exact", "network": "eip155:84532", "amount": "10000", "payTo": PAYEE, "maxTimeoutSeconds": 60,
+        "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "extra": {"name": "USDC", "version": "2"},
+    });
+    let offer: Value = serde_json::from_str(OFFER).expect("JSON");
+    let good = json!({
+        "x402Version": 2, "resource": {"url": SHOP}, "accepts": [entry],
+        "extensions": {"offer-receipt": {"info": {"offers": [offer]}}},
+    });
+    let mut old = entry.clone();
+    old["network"] = "base-sepolia".into();
+    old["maxAmountRequired"] = old["amount"].take();
+    old["resource"] = SHOP.into();
+    let old = json!({"x402Version": 1, "error": "X-PAYMENT header is required", "accepts": [old]});
+    let headed = |terms: &Value| [b"\0", terms.to_string().as_bytes()].concat();
+    let with = |pointer: &str, value: Value| headed(&changed(&good, pointer, value));
+    let reply = |first: &Value, second: &str, body: &Value| {
+        let first = STANDARD.encode(first.to_string());
+        [vec![2], pieces(&[first.as_bytes(), second.as_bytes(), body.to_string().as_bytes()])].concat()
+    };
+    let stolen = changed(&old, "/accepts/0/payTo", THIEF.into());
+    vec![
+        ("good", headed(&good)),
+        ("good-version-1", [b"\x01", old.to_string().as_bytes()].concat()),
+        ("both", reply(&good, "", &old)),
+        ("body-differs", reply(&good, "", &stolen)),
+        ("twice", reply(&good, "e30=", &json!({}))),
+        ("empty", headed(&json!({}))),
+        ("no-entries", with("/accepts", json!([]))),
+        ("two-entries", with("/accepts", json!([entry, {"scheme": "upto"}]))),
+        ("amount-in-hex", with("/accepts/0/amount", "0x2710".into())),
+        ("amount-largest", with("/accepts/0/amount", U256::MAX.to_string().into())),
+        ("lower-case", with("/accepts/0/payTo", PAYEE.to_lowercase().into())),
+        ("permit2", with("/accepts/0/extra", json!({"assetTransferMethod": "permit2"}))),
+        ("delegation", with("/accepts/0/extra", json!({"assetTransferMethod": "erc7710"}))),
+        ("solana", with("/accepts/0/network", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp".into())),
+        ("mcp", with("/resource/url", "mcp://tool/summarize".into())),
+        ("duplicate-key", [b"\0", good.to_string().replacen('{', "{\"accepts\":[],", 1).as_bytes()].concat()),
+    ]
+}
+
+fn offers() -> Seeds {
+    let offer: Value = serde_json::from_str(OFFER).expect("JSON");
+    let header = json!({"alg": "EdDSA", "kid": "did:web:api.example.org#key-1"});
+    let list = |offers: &[Value]| [b"\0", Value::from(offers).to_string().as_bytes()].concat();
+    let with = |pointer: &str, value: Value| list(&[changed(&offer, pointer, value)]);
+    let signed = |header: &Value, payload: &Value| {
+        [vec![1], pieces(&[header.to_string().as_bytes(), payload.to_string().as_bytes()])].concat()
+    };
+    let payload = &offer["payload"];
+    let unsigned =
+        format!("{}.{}.", BASE64URL.encode(r#"{"alg":"none","kid":""}"#), BASE64URL.encode(payload.to_string()));
+    vec![
+        ("good", list(std::slice::from_ref(&offer))),
+        ("several", list(&[json!({"format": "jws", "signature": "e30.e30.e30"}), json!(1), offer.clone()])),
+        ("amount", with("/payload/amount", "1".into())),
+        ("ended", with("/payload/validUntil", MADE.into())),
+        ("endless", with("/payload/validUntil", 0.into())),
+        ("signature-cut", with("/signature", "0x1c4a".into())),
+        ("signature-long", with("/signature", format!("0x{}", "11".repeat(97)).into())),
+        ("none", list(&[json!({"format": "jws", "signature": unsigned})])),
+        ("signed", signed(&header, payload)),
+        ("signed-other-url", signed(&header, &changed(payload, "/resourceUrl", "https://api.example.net/".into()))),
+        ("signed-same-url", signed(&header, &changed(payload, "/resourceUrl", SHOP.replace("api", "API").into()))),
+        ("signed-other-algorithm", signed(&changed(&header, "/alg", "ES256K".into()), payload)),
+        ("signed-version", signed(&header, &changed(payload, "/version", 2.into()))),
+    ]
+}
+
+fn payment_headers() -> Seeds {
+    // The payments that the SDKs made.
+    let payments: Value =
+        serde_json::from_str(include_str!("../../crates/payment/src/signed/payments.json")).expect("JSON");
+    let text = |payment: &Value| [b"\x01", payment.to_string().as_bytes()].concat();
+    let with = |payment: usize, pointer: &str, value: Value| text(&changed(&payments[payment], pointer, value));
+    let mut further = payments[1].clone();
+    further["extensions"] = json!({"eip2612GasSponsoring": {"info": {"signature": "0x"}}});
+    let authorization = "/payload/authorization";
+    let permit = "/payload/permit2Authorization";
+    vec![
+        ("eip3009", text(&payments[0])),
+        ("permit2", text(&payments[1])),
+        ("version-1", text(&payments[2])),
+        ("bytes", [b"\0", STANDARD.encode(payments[0].to_string()).as_bytes()].concat()),
+        ("to", with(0, &format!("{authorization}/to"), format!("0x{}", "33".repeat(20)).into())),
+        ("value", with(0, &format!("{authorization}/value"), "0".into())),
+        ("ten-years", with(0, &format!("{authorization}/validBefore"), (MADE + 315_360_000).to_string().into())),
+        ("later", with(2, &format!("{authorization}/validAfter"), (MADE + 60).to_string().into())),
+        ("spender", with(1, &format!("{permit}/spender"), PAYEE.into())),
+        ("witness", with(1, &format!("{permit}/witness/to"), format!("0x{}", "11".repeat(20)).into())),
+        ("signature-long", with(0, "/payload/signature", format!("0x{}", "11".repeat(97)).into())),
+        ("accepted", with(0, "/accepted/amount", "1".into())),
+        ("further-signature", text(&further)),
     ]
 }

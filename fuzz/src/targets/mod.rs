@@ -6,6 +6,7 @@ mod cards;
 mod chain;
 mod content;
 mod evidence;
+mod payment;
 mod proof;
 mod systems;
 mod text;
@@ -15,6 +16,7 @@ pub(crate) use self::{
     chain::{HEADER, RESOLVER, aggregate},
     content::BLANK,
     evidence::NOW,
+    payment::{MADE, OFFER, PAYEE, SHOP},
     text::CARD,
 };
 
@@ -29,7 +31,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -45,6 +47,9 @@ impl Target {
         Self { name: "resources", run: cards::resources },
         Self { name: "ledger", run: cards::ledger },
         Self { name: "system", run: systems::system },
+        Self { name: "terms", run: payment::terms },
+        Self { name: "offers", run: payment::offers },
+        Self { name: "payment-header", run: payment::payment_header },
     ];
 
     /// The target of this name.

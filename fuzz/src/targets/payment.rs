@@ -1,0 +1,193 @@
+//! What a seller and a payer's client send: terms, offers, payment headers.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve::sign::PublicKey;
+use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::offer::{SignerKeys, proves};
+use clresolve_payment::signed::{MAX_CLOCK_SKEW, check};
+use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, Terms, Transfer, Version};
+use ed25519_dalek::{Signer as _, SigningKey};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// When the payments in the seeds were made, and their offers are good.
+pub(crate) const MADE: i64 = 1_767_225_600;
+
+/// The URL that the offers in the seeds are for.
+pub(crate) const SHOP: &str = "https://api.example.org/summarize/v1";
+
+/// Who is paid in the seeds: the second development account of anvil. The first one pays.
+pub(crate) const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/// An offer of the price of the seeds, for [`SHOP`], which the payee has signed.
+pub(crate) const OFFER: &str = r#"{
+    "format": "eip712",
+    "payload": {
+        "amount": "10000", "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "network": "eip155:84532",
+        "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "resourceUrl": "https://api.example.org/summarize/v1",
+        "scheme": "exact", "validUntil": 1767225660, "version": 1
+    },
+    "signature": "0x1c4a3265a62fbe8e0789ff795a65e3b07a553848bc30784bf8f955f34e90a6bb60ac0fba8d31e8000a1fd8b947fb1e294cda9ea9d7038d7a228a42696ccef0711b"
+}"#;
+
+/// A reply. The first byte says what the rest is: terms for the header (0) or for the body (1), or pieces: two values of
+/// headers and a body (2).
+pub(crate) fn terms(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
+    let encoded = || STANDARD.encode(rest);
+    let (values, body) = match kind % 3 {
+        0 => (vec![encoded()], &b"{}"[..]),
+        1 => (Vec::new(), rest),
+        _ => match super::pieces(rest)[..] {
+            [first, second, body, ..] => {
+                let values = [first, second].into_iter().filter(|value| !value.is_empty());
+                (values.map(|value| String::from_utf8_lossy(value).into_owned()).collect(), body)
+            }
+            _ => return,
+        },
+    };
+    let headers = values.into_iter().map(|value| ("Payment-Required".to_owned(), value));
+    let reply = Reply { status: 402, headers: headers.collect(), body: body.to_vec() };
+    check_reply(&reply);
+}
+
+fn check_reply(reply: &Reply) {
+    let elsewhere = Reply { status: 200, ..reply.clone() };
+    assert!(Terms::of_reply(&elsewhere).is_err(), "terms without a demand");
+    let Ok(terms) = Terms::of_reply(reply) else { return };
+    assert!((1..=MAX_ENTRIES).contains(&terms.entries.len()));
+    let [header] = &reply.headers[..] else {
+        assert!(reply.headers.is_empty(), "one of two headers was chosen");
+        assert_eq!(terms.version, Version::V1, "terms of version 2 from a body");
+        return check_prices(&serde_json::from_slice(&reply.body).expect("strict JSON is JSON"), &terms);
+    };
+    let alone = Reply { body: Vec::new(), ..reply.clone() };
+    assert_eq!(Terms::of_reply(&alone).as_ref(), Ok(&terms), "the body changes what the header says");
+    let headless = Reply { headers: Vec::new(), ..reply.clone() };
+    if let Ok(other) = Terms::of_reply(&headless) {
+        for (one, other) in terms.entries.iter().zip(&other.entries) {
+            assert_eq!(one.price.as_ref().ok(), other.price.as_ref().ok(), "the body demands something else");
+        }
+    }
+    let document = STANDARD.decode(&header.1).expect("it was decoded");
+    check_prices(&serde_json::from_slice(&document).expect("strict JSON is JSON"), &terms);
+}
+
+/// A lenient reader sees the same prices.
+fn check_prices(document: &Value, terms: &Terms) {
+    assert_eq!(Terms::of_value(document).as_ref(), Ok(terms));
+    let accepts = document["accepts"].as_array().expect("a list");
+    for (json, entry) in accepts.iter().zip(&terms.entries) {
+        assert_eq!(json, &entry.json);
+        let Ok(price) = &entry.price else { continue };
+        let amount = match terms.version {
+            Version::V1 => "maxAmountRequired",
+            Version::V2 => "amount",
+        };
+        assert_eq!(json["scheme"], "exact");
+        assert_eq!(json[amount], price.amount.to_string());
+        assert_eq!(json["maxTimeoutSeconds"], price.max_timeout_seconds);
+        assert!(is_address(&json["payTo"], price.pay_to) && is_address(&json["asset"], price.asset));
+        assert_eq!(price.network.chain_id(), Some(price.chain_id));
+        assert!(terms.version == Version::V1 || json["network"] == price.network.as_str());
+    }
+}
+
+fn is_address(value: &Value, address: alloy_primitives::Address) -> bool {
+    value.as_str().is_some_and(|text| text.eq_ignore_ascii_case(&address.to_string()))
+}
+
+/// Offers. The first byte says what the rest is: a list of them (0), or header and payload of a JWS whose signature holds
+/// (1).
+///
+/// The signature in [`OFFER`] and those that are made here are the only ones by published keys. So an offer proves
+/// nothing unless it states what that one does, or its payload is signed here and states the price.
+pub(crate) fn offers(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let (offers, signed) = if kind % 2 == 0 {
+        let Ok(Value::Array(offers)) = serde_json::from_slice(rest) else { return };
+        (offers, None)
+    } else {
+        let [header, payload, ..] = super::pieces(rest)[..] else { return };
+        let signed = format!("{}.{}", BASE64URL.encode(header), BASE64URL.encode(payload));
+        let signature = BASE64URL.encode(key.sign(signed.as_bytes()).to_bytes());
+        (vec![json!({"format": "jws", "signature": format!("{signed}.{signature}")})], Some(payload))
+    };
+    let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
+    let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public] };
+    let now = Timestamp::from_second(MADE).expect("in range");
+    let proven = |keys: &_| proves(&offers, &price(Transfer::Eip3009), SHOP, keys, now);
+    assert!(!matches!(proven(&SignerKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
+    let Some(Ok(offered)) = proven(&keys) else { return };
+    assert!(offered.valid_until.is_none_or(|end| end > now), "an offer that has ended");
+    match signed {
+        Some(payload) => check_offer(&serde_json::from_slice(payload).expect("strict JSON is JSON")),
+        None => {
+            let made: Value = serde_json::from_str(OFFER).expect("JSON");
+            assert!(offers.iter().any(|offer| offer["payload"] == made["payload"]), "an offer that nobody made");
+        }
+    }
+}
+
+fn check_offer(payload: &Value) {
+    let price = price(Transfer::Eip3009);
+    assert_eq!(payload["amount"], price.amount.to_string());
+    assert!(is_address(&payload["payTo"], price.pay_to) && is_address(&payload["asset"], price.asset));
+    assert_eq!((&payload["scheme"], &payload["network"]), (&json!("exact"), &json!("eip155:84532")));
+    let url = payload["resourceUrl"].as_str().and_then(|url| url::Url::parse(url).ok());
+    assert_eq!(url, url::Url::parse(SHOP).ok());
+}
+
+/// The price of the seeds: a hundredth of USDC on Base Sepolia.
+fn price(transfer: Transfer) -> Price {
+    Price {
+        network: "eip155:84532".parse().expect("CAIP-2"),
+        chain_id: 84_532,
+        amount: alloy_primitives::U256::from(10_000),
+        asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e".parse().expect("an address"),
+        pay_to: PAYEE.parse().expect("an address"),
+        max_timeout_seconds: 60,
+        transfer,
+        domain: Some(("USDC".to_owned(), "2".to_owned())),
+    }
+}
+
+/// A payment header. The first byte says what the rest is: its bytes (0), or the JSON text in it (1). One that is let out
+/// pays this price, and is by a key: nobody can sign for the payer of the seeds but who made them.
+pub(crate) fn payment_header(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
+    let header = if kind % 2 == 0 { String::from_utf8_lossy(rest).into_owned() } else { STANDARD.encode(rest) };
+    let now = Timestamp::from_second(MADE).expect("in range");
+    for transfer in [Transfer::Eip3009, Transfer::Permit2] {
+        let price = price(transfer);
+        let id = AssetId { network: price.network.clone(), address: price.asset };
+        let asset = Asset::known(&id).expect("it is in the table");
+        for version in [Version::V1, Version::V2] {
+            if check(&header, version, &price, &asset, now).is_ok() {
+                check_payment(&STANDARD.decode(&header).expect("it was decoded"), &price);
+            }
+        }
+    }
+}
+
+fn check_payment(document: &[u8], price: &Price) {
+    let document: Value = serde_json::from_slice(document).expect("strict JSON is JSON");
+    let payload = &document["payload"];
+    let (paid, amount, end) = match price.transfer {
+        Transfer::Eip3009 => {
+            let authorization = &payload["authorization"];
+            (&authorization["to"], &authorization["value"], &authorization["validBefore"])
+        }
+        Transfer::Permit2 => {
+            let permit = &payload["permit2Authorization"];
+            assert!(is_address(&permit["permitted"]["token"], price.asset), "another asset");
+            (&permit["witness"]["to"], &permit["permitted"]["amount"], &permit["deadline"])
+        }
+    };
+    assert!(is_address(paid, price.pay_to), "another payee");
+    assert_eq!(amount, &price.amount.to_string());
+    let end: u64 = end.as_str().and_then(|end| end.parse().ok()).expect("a number in a text");
+    assert!(end <= MADE as u64 + price.max_timeout_seconds + MAX_CLOCK_SKEW, "too late an end");
+}
