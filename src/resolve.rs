@@ -31,7 +31,9 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use self::cached::CachedWalker;
-pub use self::content::{Content, Liars, Walk};
+#[cfg(feature = "unstable")]
+pub use self::content::Liars;
+pub use self::content::{Content, Walk};
 pub use self::export::ExportError;
 pub use self::question::Question;
 use self::question::RuleSet;
