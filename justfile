@@ -19,6 +19,7 @@ audit-registry folder="audits":
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy -p clresolve --lib --bins -- -D warnings
 
 # fuzz one target (fuzz/run lists them) for SECONDS
 fuzz TARGET SECONDS="60":

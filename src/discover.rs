@@ -18,7 +18,9 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
 use self::target::CandidateUrl;
-pub use self::target::{SystemName, Target, TargetError};
+#[cfg(feature = "unstable")]
+pub use self::target::TargetError;
+pub use self::target::{SystemName, Target};
 use crate::card::Card;
 use crate::digest::Digest;
 use crate::fetch::https::Body;

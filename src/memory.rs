@@ -244,10 +244,8 @@ impl Store {
     }
 
     /// How many names are remembered, over all worlds.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn count(&self) -> Result<u64, MemoryError> {
+    #[cfg(test)]
+    fn count(&self) -> Result<u64, MemoryError> {
         use redb::ReadableTableMetadata as _;
         match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
             Ok(table) => table.len().map_err(failed),

@@ -101,16 +101,6 @@ impl Publication {
         Ok(Self { root: built.cid, blocks: builder.dag.into_blocks(), files: builder.files })
     }
 
-    /// The CID.
-    pub fn root(&self) -> &ContentId {
-        &self.root
-    }
-
-    /// Every file by its path; a single file has the empty path.
-    pub fn files(&self) -> &BTreeMap<String, Bytes> {
-        &self.files
-    }
-
     /// Files of which importers may make other blocks, so that their CID, and the root's, may differ.
     pub fn ambiguous(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, bytes)| bytes.len() > AGREED_CHUNK).map(|(path, _)| path.as_str())
@@ -507,7 +497,7 @@ mod tests {
             ("b", folder([("c.txt", Node::File("".into())), ("d", folder([]))])),
         ]);
         let publication = Publication::build(&root).expect("a good tree");
-        assert_eq!(publication.root().to_string(), "bafybeigpb6ppg4x3355i3yyyewy5g5mpry4sk7impilth27uouhrd6wjve");
+        assert_eq!(publication.root.to_string(), "bafybeigpb6ppg4x3355i3yyyewy5g5mpry4sk7impilth27uouhrd6wjve");
     }
 
     #[test]

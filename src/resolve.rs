@@ -31,7 +31,9 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use self::cached::CachedWalker;
-pub use self::content::{Content, Liars, Walk};
+#[cfg(feature = "unstable")]
+pub use self::content::Liars;
+pub use self::content::{Content, Walk};
 #[cfg(feature = "daemon")]
 pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;

@@ -79,12 +79,6 @@ impl IpfsClient {
         hedge::run(&retrieving, turns, deadline_in(want.total)).await;
         retrieving.finish()
     }
-
-    /// How often the gateway with this label was caught with a wrong block.
-    #[must_use]
-    pub fn lies(&self, label: &str) -> u64 {
-        self.routes.iter().position(|route| route.label == label).map_or(0, |gateway| self.scores.lies(gateway))
-    }
 }
 
 /// A trustless gateway.

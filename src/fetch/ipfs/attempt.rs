@@ -99,7 +99,7 @@ impl<'a> Retrieving<'a> {
         let now = later(self.now, self.began.elapsed());
         match &fault {
             GatewayFault::WrongBlock(cid) => {
-                self.scores.lied(gateway, if clresolve_core::mutant!("liars-stay") { now } else { later(now, BAN) });
+                self.scores.rest(gateway, if clresolve_core::mutant!("liars-stay") { now } else { later(now, BAN) });
                 telemetry::gateway_lied(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }

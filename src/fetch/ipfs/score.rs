@@ -77,7 +77,6 @@ struct Record {
     waits: VecDeque<Duration>,
     failures: f64,
     failed_at: Option<Timestamp>,
-    lies: u64,
 }
 
 impl Scores {
@@ -124,17 +123,6 @@ impl Scores {
     /// A gateway is not to be asked before `until`.
     pub(super) fn rest(&self, gateway: usize, until: Timestamp) {
         self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
-    }
-
-    /// A gateway sent a wrong block and is not to be asked before `until`.
-    pub(super) fn lied(&self, gateway: usize, until: Timestamp) {
-        self.rest(gateway, until);
-        self.with(gateway, |record| record.lies += 1);
-    }
-
-    /// How often it lied.
-    pub(super) fn lies(&self, gateway: usize) -> u64 {
-        self.lock().get(gateway).map_or(0, |record| record.lies)
     }
 
     fn with(&self, gateway: usize, change: impl FnOnce(&mut Record)) {
@@ -255,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_or_lied_is_not_asked() {
+    fn who_rests_is_not_asked() {
         let (scores, now) = (Scores::new(2, Hedging::Learnt), Timestamp::UNIX_EPOCH);
         scores.rest(0, now + ms(100));
         scores.rest(0, now + ms(50));
-        scores.lied(1, now + ms(200));
-        assert_eq!((order(&scores, now), scores.lies(0), scores.lies(1)), (vec![], 0, 1));
+        scores.rest(1, now + ms(200));
+        assert!(order(&scores, now).is_empty());
         assert!(order(&scores, now + ms(99)).is_empty());
         assert_eq!(order(&scores, now + ms(100)), [0]);
         assert_eq!(order(&scores, now + ms(200)), [0, 1]);
@@ -270,7 +258,7 @@ mod tests {
     fn a_clock_that_is_set_back_bans_nobody_for_longer() {
         let (scores, wrong) = (Scores::new(1, Hedging::Learnt), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999));
         scores.failed(0, wrong);
-        scores.lied(0, wrong + BAN);
+        scores.rest(0, wrong + BAN);
         assert_eq!(order(&scores, wrong - BAN), Vec::<usize>::new(), "set back by less than a ban");
         assert_eq!(order(&scores, wrong - BAN - ms(1)), [0]);
         assert_eq!(order(&scores, Timestamp::MIN), [0]);
