@@ -290,9 +290,9 @@ fn every_lie_about_an_address_is_refused() {
     let payment = "/reading/given/answer/records/payment";
     for name in [RAW, "offchain.eth", "alice.wildcard.eth"] {
         let bundle = proven(name);
-        let none_is_set =
-            json!({"60": "absent", "2147483648": "absent", "2147515241": "absent", "2147568180": "absent"});
-        assert_eq!(bundle.pointer(&format!("{payment}/addresses")), Some(&none_is_set), "{name}");
+        let read = bundle.pointer(&format!("{payment}/addresses")).expect("addresses were asked for");
+        let coins: Vec<&String> = read.as_object().expect("an object").keys().collect();
+        assert!(coins.len() > 2 && read["60"] == "absent", "{name}: {read}");
         let altered = |place: &str, value: Value| {
             let change = |b: &mut Value| *b.pointer_mut(&format!("{payment}{place}")).expect("a place") = value;
             assert_eq!(refused_class(bundle, change), "bundle-proof-refused", "{name}: {place}");
@@ -300,8 +300,11 @@ fn every_lie_about_an_address_is_refused() {
         altered("/addresses/60", address());
         altered("/addresses/60", json!({"malformed": "0x00"}));
         altered("/addresses/60", cause());
+        for coin in coins {
+            altered(&format!("/addresses/{coin}"), json!({"malformed": "0x0000"}));
+        }
         altered("/addresses", json!({"60": "absent"}));
-        let mut one_more = none_is_set.clone();
+        let mut one_more = read.clone();
         one_more["2147492101"] = json!("absent");
         altered("/addresses", one_more);
         altered("/endpoints/cl.endpoint.runtime", json!({"read": "https://thief.example"}));
