@@ -51,6 +51,10 @@ fuzz-lock:
     cargo metadata --manifest-path examples/embedding/Cargo.toml --format-version 1 > /dev/null
     cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
 
+# write the list of public names again, after the library offers others
+surface:
+    SURFACE=write cargo test --test architecture surface
+
 # compile the sandbox's contracts again
 contracts:
     cd crates/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs

@@ -2,7 +2,10 @@
 //! head and body, with the same settings of the connection. Servers and load are processes of their own; where `taskset` is at hand the
 //! servers have one core and the load has another, so that it is the server that is measured.
 //!
-//! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS PATH SECONDS` asks.
+//! A warm decision about a payment is measured beside the verdict that it rests on.
+//!
+//! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
+//! file over and over.
 
 mod support;
 
@@ -17,12 +20,15 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName};
 use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -33,6 +39,9 @@ use support::{GOOD, Good, Row, median, median_ratio, program};
 
 /// At least so much of what the bare handler does.
 const BUDGET: f64 = 0.8;
+
+/// At least so much of what a warm verdict does.
+const DECISION_BUDGET: f64 = 0.7;
 
 /// Rounds in which each server is asked once.
 const ROUNDS: usize = 9;
@@ -50,9 +59,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["bare", file] => bare(Path::new(file)),
-        ["load", address, path, seconds] => load(
+        ["load", address, file, seconds] => load(
             address.parse().expect("an address"),
-            path,
+            std::fs::read(file).expect("the file is there").into(),
             Duration::from_secs(seconds.parse().expect("a number of seconds")),
         ),
         _ if support::asked_to_measure() => measure(),
@@ -75,12 +84,27 @@ fn measure() {
     assert_eq!(parts(&theirs).1, body, "both answer with the same body");
     assert_eq!(head_lines(&theirs), head_lines(&answer), "both answer with the same head, but for the time");
 
-    let (mut theirs, mut ours) = (Figures::default(), Figures::default());
+    let [verdict, decision] =
+        [("verdict.http", request(&path)), ("decision.http", decision())].map(|(name, request)| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, request).expect("the folder can be written");
+            file
+        });
+    let decided = send(daemon.address, &decision_closing());
+    assert!(
+        String::from_utf8_lossy(parts(&decided).1).contains("\"abort\":false"),
+        "the daemon allows the honest terms"
+    );
+
+    let (mut theirs, mut ours, mut decisions) = (Figures::default(), Figures::default(), Figures::default());
     for _ in 0..ROUNDS {
-        ours.add(&daemon, &path);
-        theirs.add(&bare, &path);
+        ours.add(&daemon, &verdict);
+        theirs.add(&bare, &verdict);
+        decisions.add(&daemon, &decision);
     }
-    for (name, figures) in [("clresolve serve", &ours), ("bare axum handler", &theirs)] {
+    for (name, figures) in
+        [("clresolve serve", &ours), ("bare axum handler", &theirs), ("clresolve serve, decisions", &decisions)]
+    {
         let (rate, cpu) = (median(&figures.rates), median(&figures.micros));
         println!("{name}: {rate:.0} requests/s, {cpu:.2} µs of processor time each; {} bytes of body", body.len());
     }
@@ -94,6 +118,56 @@ fn measure() {
         good: Good::AtLeast,
     }
     .end("bench-http");
+    Row {
+        what: "warm decision over HTTP",
+        measured: format!("{:.0} requests/s", median(&decisions.rates)),
+        beside: format!("warm verdict over HTTP: {:.0} requests/s", median(&ours.rates)),
+        ratio: median_ratio(&decisions.rates, &ours.rates),
+        budget: DECISION_BUDGET,
+        good: Good::AtLeast,
+    }
+    .end("bench-http");
+}
+
+/// A question about the terms of an honest seller, as a guard sends it.
+fn decision_body() -> String {
+    let url = "https://api.sandbox.example/summarize/v1";
+    let terms = json!({
+        "x402Version": 2,
+        "error": "PAYMENT-SIGNATURE header is required",
+        "resource": {"url": url, "description": "summarize", "mimeType": "application/json"},
+        "accepts": [{
+            "scheme": "exact",
+            "network": "eip155:31337",
+            "amount": "10000",
+            "asset": clresolve::sandbox::chain::DOLLAR,
+            "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+            "maxTimeoutSeconds": 60,
+            "extra": {"name": "Sandbox Dollar", "version": "1"},
+        }],
+        "extensions": {},
+    });
+    let header = STANDARD.encode(terms.to_string());
+    let headers = [["content-type", "application/json"], ["payment-required", &header]];
+    let response = json!({"status": 402, "url": url, "headers": headers, "body": "{}"});
+    json!({"name": GOOD, "verb": "summarize", "response": response}).to_string()
+}
+
+fn decision() -> Bytes {
+    posted("")
+}
+
+fn decision_closing() -> Bytes {
+    posted("connection: close\r\n")
+}
+
+fn posted(header: &str) -> Bytes {
+    let body = decision_body();
+    format!(
+        "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{header}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into()
 }
 
 /// What a server did in each round.
@@ -106,9 +180,10 @@ struct Figures {
 }
 
 impl Figures {
-    fn add(&mut self, server: &Running, path: &str) {
+    fn add(&mut self, server: &Running, request: &Path) {
         let before = server.processor_time();
-        let load = itself(&["load", &server.address.to_string(), path, &SECONDS.to_string()]);
+        let (address, file) = (server.address.to_string(), request.display().to_string());
+        let load = itself(&["load", &address, &file, &SECONDS.to_string()]);
         let output = pinned(load, "1").output().expect("the load runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let said = String::from_utf8_lossy(&output.stdout);
@@ -229,9 +304,8 @@ async fn serve(stream: TcpStream, router: Router) {
     let _: Result<(), Infallible> = served.or(Ok(()));
 }
 
-/// Asks for `path` over and over, and prints how many answers came in the time.
-fn load(address: SocketAddr, path: &str, time: Duration) {
-    let request = request(path);
+/// Sends `request` over and over, and prints how many answers came in the time.
+fn load(address: SocketAddr, request: Bytes, time: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let answers = runtime.block_on(async {
         let mut clients = JoinSet::new();
@@ -285,11 +359,15 @@ fn content_length(head: &[u8]) -> usize {
 
 /// One answer, head and body.
 fn fetch(address: SocketAddr, path: &str) -> Vec<u8> {
+    let request = request(path);
+    send(address, &[&request[..request.len() - 2], b"connection: close\r\n\r\n"].concat())
+}
+
+/// The answer to a request after which the connection is closed.
+fn send(address: SocketAddr, closing: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut stream = std::net::TcpStream::connect(address).expect("the server listens");
-    let request = request(path);
-    let closing = [&request[..request.len() - 2], b"connection: close\r\n\r\n"].concat();
-    stream.write_all(&closing).expect("the server reads");
+    stream.write_all(closing).expect("the server reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("the server answers");
     answer

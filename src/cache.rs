@@ -312,8 +312,10 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
+    use crate::records::Record;
     use crate::verdict::{Served, Verdict};
-    use clresolve_verdict::sample::{empty as resolution, live};
+    use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+    use clresolve_verdict::sample::{empty as resolution, live, paid, published};
 
     fn key(name: &str) -> CacheKey {
         CacheKey {
@@ -446,6 +448,18 @@ mod tests {
         assert_eq!(kept(config, 2 << 10).await.0, 20, "small ones have room");
         assert_eq!(kept(CacheConfig { trusted: 7, ..config }, 2 << 10).await.0, 7);
         assert_eq!(kept(CacheConfig { trusted: 0, ..config }, 0).await.0, 0);
+    }
+
+    #[test]
+    fn what_a_name_publishes_about_payments_has_its_weight() {
+        let weight = |url: &str| {
+            let endpoint = EndpointRecord::Read(Record::Text(url.to_owned()));
+            let records = PaymentRecords { endpoints: [(EndpointKey::Web, endpoint)].into(), ..Default::default() };
+            let payment = published(records.clone(), records).expect("it publishes an endpoint");
+            let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
+            super::weight(&paid(verdict, payment))
+        };
+        assert_eq!(weight(&"a".repeat(1 << 20)) - weight(""), 2 << 20);
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ mod keys;
 mod layer;
 mod memory;
 mod orloj;
+mod paths;
 mod payment;
 mod serve;
 mod sign;

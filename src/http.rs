@@ -52,6 +52,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use clresolve_core::world::SANDBOX;
 use tokio::net::TcpListener;
 
 use crate::config::{BlockSelector, Config, ConfigError};
@@ -65,9 +66,6 @@ use self::signatures::Signatures;
 use self::state::AppState;
 use self::systems::Systems;
 pub use self::systems::SystemsError;
-
-/// `anchor.world` of the embedded world.
-const SANDBOX: &str = "sandbox";
 
 /// A daemon that listens, and answers once it [runs](Server::run).
 pub struct Server {

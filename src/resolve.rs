@@ -103,8 +103,9 @@ impl Resolver {
         let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
         let chain = setup::chain(config, &egress, &clock)?;
-        let content = Arc::new(setup::content(config, &egress)?);
-        Self::assemble(config.clone(), profiles, chain, content, clock)
+        let content = Arc::new(setup::content(config, &egress, &clock)?);
+        let world = cached::world_digest(config, egress.extra_roots());
+        Self::assemble(config.clone(), world, profiles, chain, content, clock)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -122,9 +123,13 @@ impl Resolver {
         check_profile(config, &profiles)?;
         let walker = Arc::new(Walker {
             chain: setup::chain(config, &egress, &old.clock)?,
-            sources: ContentSources { content: Arc::new(setup::content(config, &egress)?), ..old.sources.clone() },
+            sources: ContentSources {
+                content: Arc::new(setup::content(config, &egress, &old.clock)?),
+                ..old.sources.clone()
+            },
             profiles,
             config: config.clone(),
+            world: cached::world_digest(config, egress.extra_roots()),
             ..Walker::clone(old)
         });
         Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, policy })))
@@ -140,11 +145,13 @@ impl Resolver {
         chain: Arc<dyn Chain>,
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
-        Self::assemble(config, profiles, chain, content, Arc::new(SystemClock))
+        let world = cached::world_digest(&config, &[]);
+        Self::assemble(config, world, profiles, chain, content, Arc::new(SystemClock))
     }
 
     fn assemble(
         config: Config,
+        world: Arc<str>,
         profiles: Profiles,
         chain: Arc<dyn Chain>,
         content: Arc<dyn Content>,
@@ -158,7 +165,7 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, pool: Arc::new(pool) }, policy))
+        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, world, pool: Arc::new(pool) }, policy))
     }
 
     fn over(walker: Walker, policy: Policy) -> Self {
@@ -338,10 +345,11 @@ mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
     use jiff::SignedDuration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::config::ProofDemand;
+    use crate::config::{Gateway, ProofDemand};
     use crate::cpu_pool;
     use crate::sandbox::Sandbox;
 
@@ -353,6 +361,23 @@ mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
         }
+    }
+
+    /// A gateway that asks each time for the longest rest, and how often it was asked.
+    async fn busy_gateway() -> (Gateway, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 300\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer).await;
+            }
+        });
+        (Gateway { label: "busy".to_owned(), url, own: true }, count)
     }
 
     /// An endpoint that closes every connection, and how many there were.
@@ -420,5 +445,42 @@ mod tests {
         assert_eq!(connections_of_a_reading().await, 0, "it failed a moment ago");
         clock.0.store(24 * 60 * 60, Ordering::Relaxed);
         assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
+    }
+    /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.
+    #[tokio::test]
+    async fn the_clock_reaches_the_gateways() {
+        let (gateway, asked) = busy_gateway().await;
+        let config = Config { gateways: vec![gateway], timeout: Duration::from_secs(120), ..Config::default() };
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let (cid, path) = (ContentId::raw_of(b"bytes"), ContentPath::default());
+        resolver.cat(&cid, &path).await;
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "it rests");
+        clock.0.store(10 * 60, Ordering::Relaxed);
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
+    }
+    /// A daemon that reads its configuration again asks anew where a file of trust roots has changed.
+    #[tokio::test]
+    async fn other_bytes_in_a_file_of_trust_roots_are_another_world() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        let pem = config.network.ca_pems.concat();
+        config.network.ca_pems.clear();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, &pem).expect("the file is written");
+        config.network.ca_files.push(file.clone());
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        resolver.resolve("summarizeagent.eth").await;
+        let is_known = async || {
+            let again = resolver.reconfigured(&config).await.expect("the configuration is good");
+            let status = again.cache_status(&Question::new("summarizeagent.eth")).await.expect("the profile exists");
+            matches!(status, CacheStatus::Fresh(_))
+        };
+        assert!(is_known().await);
+        std::fs::write(&file, pem.repeat(2)).expect("the file is written");
+        assert!(!is_known().await);
     }
 }

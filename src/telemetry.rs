@@ -28,6 +28,12 @@ pub enum Kind {
     Histogram,
 }
 
+/// The target of the log under which incidents stand, one event each (CL-68).
+pub const INCIDENTS: &str = "clresolve::incident";
+
+/// The target of the log under which decisions about payments stand, one event each.
+pub const DECISIONS: &str = "clresolve::decision";
+
 /// A family of metrics: one name, and a series for each set of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
@@ -45,6 +51,7 @@ const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total
 const HTTP_SECONDS: &str = "clresolve_http_request_seconds";
 const HTTP_CONNECTIONS_EVICTED: &str = "clresolve_http_connections_evicted_total";
 const LOG_LINES_DROPPED: &str = "clresolve_log_lines_dropped_total";
+const LOG_EVENTS_DROPPED: &str = "clresolve_log_events_dropped_total";
 const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
 const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
 const PAYMENT_DECISIONS: &str = "clresolve_payment_decisions_total";
@@ -56,7 +63,7 @@ const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 
 /// Every family.
-pub const FAMILIES: [Family; 18] = [
+pub const FAMILIES: [Family; 19] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -82,6 +89,11 @@ pub const FAMILIES: [Family; 18] = [
         name: LOG_LINES_DROPPED,
         kind: Kind::Counter,
         help: "Log lines dropped because standard error took none.",
+    },
+    Family {
+        name: LOG_EVENTS_DROPPED,
+        kind: Kind::Counter,
+        help: "Incidents and decisions that the log dropped because standard error took none, by target.",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -176,6 +188,11 @@ pub fn connection_made_room() {
 /// A line of the log was dropped.
 pub fn log_line_dropped() {
     counter!(LOG_LINES_DROPPED).increment(1);
+}
+
+/// An event of this target was dropped by the log: [`INCIDENTS`] or [`DECISIONS`].
+pub fn log_event_dropped(target: &'static str) {
+    counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
 }
 
 /// The counter of the gate's decisions: `allow`, or the code of the objection.

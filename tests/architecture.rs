@@ -1,6 +1,9 @@
 //! The invariants of ARCHITECTURE.md that a reading of the sources can keep. What Cargo keeps (a crate without I/O has no
 //! dependency that could do any) is only asked of Cargo here.
 
+#[path = "architecture/surface.rs"]
+mod surface;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -152,52 +155,29 @@ fn no_files_import_each_other_in_a_circle() {
     }
 }
 
-/// What the crate offers at its top, without what only `unstable` opens, is what `tests/surface.txt` lists.
+/// What the library offers, without what only `unstable` opens, is what `tests/surface.txt` lists. `just surface` writes
+/// the list.
 #[test]
 fn the_public_surface_is_as_listed() {
-    let root = sources("").into_iter().find(|file| file.module.is_empty() && file.place.ends_with("lib.rs"));
-    let mut offered: Vec<String> = root.expect("the root").file.items.iter().flat_map(offered_by).collect();
-    offered.sort();
-    let listed = fs::read_to_string(folder("").join("tests/surface.txt")).expect("the list is readable");
-    assert_eq!(offered, listed.lines().collect::<Vec<_>>());
-    let modules = offered.iter().filter(|line| line.starts_with("mod ")).count();
-    assert!(modules <= 10, "{modules} public modules");
-}
-
-/// The public modules and names that an item of the root adds.
-fn offered_by(item: &syn::Item) -> Vec<String> {
-    let is_unstable = |attributes: &[syn::Attribute]| {
-        attributes.iter().any(|attribute| {
-            use quote::ToTokens as _;
-            attribute.to_token_stream().to_string().contains("unstable")
-        })
-    };
-    match item {
-        syn::Item::Mod(item) if matches!(item.vis, syn::Visibility::Public(_)) && !is_unstable(&item.attrs) => {
-            vec![format!("mod {}", item.ident)]
+    let mut modules = surface::Modules::new();
+    for (name, _) in CRATES {
+        for source in sources(name).iter().filter(|source| !source.place.ends_with("src/main.rs")) {
+            surface::add(&mut modules, name, &source.module, &source.file.items);
         }
-        syn::Item::Use(item) if matches!(item.vis, syn::Visibility::Public(_)) && !is_unstable(&item.attrs) => {
-            let mut names = Vec::new();
-            names_of(&item.tree, &mut names);
-            names
-        }
-        _ => Vec::new(),
     }
-}
-
-/// The last segments of a `use`, modules (by their lower case) told from other names.
-fn names_of(tree: &syn::UseTree, names: &mut Vec<String>) {
-    let listed = |name: &syn::Ident| {
-        let is_module = name.to_string().starts_with(|first: char| first.is_ascii_lowercase());
-        if is_module { format!("mod {name}") } else { name.to_string() }
-    };
-    match tree {
-        syn::UseTree::Path(path) => names_of(&path.tree, names),
-        syn::UseTree::Name(name) => names.push(listed(&name.ident)),
-        syn::UseTree::Rename(rename) => names.push(listed(&rename.rename)),
-        syn::UseTree::Glob(_) => names.push("*".to_owned()),
-        syn::UseTree::Group(group) => group.items.iter().for_each(|item| names_of(item, names)),
+    let offered = surface::lines(&modules);
+    let list = folder("").join("tests/surface.txt");
+    if std::env::var_os("SURFACE").is_some_and(|value| value == "write") {
+        fs::write(&list, offered.join("\n") + "\n").expect("the list is writable");
     }
+    let listed = fs::read_to_string(&list).expect("the list is readable");
+    let listed: BTreeSet<&str> = listed.lines().collect();
+    let offered: BTreeSet<&str> = offered.iter().map(String::as_str).collect();
+    let (gone, new): (Vec<_>, Vec<_>) = (listed.difference(&offered).collect(), offered.difference(&listed).collect());
+    assert!(gone.is_empty() && new.is_empty(), "gone: {gone:#?}, new: {new:#?}");
+    let is_module_of_the_root = |line: &&&str| line.strip_suffix("::").is_some_and(|name| !name.contains("::"));
+    let count = offered.iter().filter(is_module_of_the_root).count();
+    assert!(count <= 10, "{count} public modules");
 }
 
 /// A source file, without its unit tests.

@@ -567,6 +567,22 @@ fn the_gate_names_the_entry_of_what_it_lets_pass() {
 }
 
 #[test]
+fn the_gate_shows_warnings_whatever_it_decides() {
+    for (name, verb, decision, warnings) in [
+        ("summarizeagent.eth", "summarize", "allow", vec![]),
+        ("alice.wildcard.eth", "summarize", "allow", vec!["name-wildcard", "owner-unproven"]),
+        ("name-expiring.eth", "clean", "deny", vec!["name-expiring"]),
+    ] {
+        let json = run(["--sandbox", "gate", name, verb, "--json"]);
+        let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+        assert_eq!((&said["decision"], &said["warnings"]), (&decision.into(), &serde_json::json!(warnings)), "{name}");
+        let text = run(["--sandbox", "gate", name, verb]);
+        let line = out(&text).lines().find_map(|line| line.strip_prefix("warnings: "));
+        assert_eq!(line.unwrap_or_default(), warnings.join(", "), "{name}");
+    }
+}
+
+#[test]
 fn a_verb_that_was_nearly_typed_is_named() {
     let gate = run(["--sandbox", "gate", "summarizeagent.eth", "sumarize"]);
     let expected = "deny: verb-not-implemented\nThe agent does not implement the verb. (did you mean `summarize`?)\n\

@@ -22,12 +22,14 @@ use std::time::Duration;
 use alloy_primitives::address;
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve::chain::MAX_LOOK_UP_BYTES;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve::fetch::ccip::GuardedGateway;
 use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 use url::Url;
 
 use self::server::{Answer, Server, answer, canary, gzip, ok, redirect, status};
@@ -595,6 +597,32 @@ async fn ccip_read_falls_through_to_the_next_gateway_unless_the_answer_is_final(
     );
     assert_eq!(ask(&egress, &[]).await, Err((None, "the contract names no gateway".to_owned())));
     assert!(ask(&egress, &[url("good").as_str(); 9]).await.is_err());
+}
+
+/// Gateways that stall in long answers take the memory of four of them, and keep nobody waiting for a short one.
+#[tokio::test]
+async fn long_answers_of_ccip_read_gateways_share_one_budget() {
+    let answer = |bytes: usize| format!("{{\"data\":\"0x{}\"}}", "00".repeat(bytes)).into_bytes();
+    let (_server, egress) = world(move |head| match head.split(' ').nth(1).unwrap() {
+        "/stalls" => Answer::Stall([&b"HTTP/1.1 200 OK\r\n\r\n"[..], &answer(MAX_LOOK_UP_BYTES)].concat()),
+        "/long" => ok(&answer(MAX_LOOK_UP_BYTES)),
+        _ => ok(&answer(100)),
+    })
+    .await;
+    let gateway = GuardedGateway::new(egress, AMPLE);
+    let ask = |path: &str| {
+        let (gateway, request) = (gateway.clone(), lookup_request(&[&format!("https://cards.example{path}")]));
+        async move { gateway.request(&request, MAX_LOOK_UP_BYTES).await }
+    };
+    let stalling: Vec<_> = (0..4).map(|_| tokio::spawn(ask("/stalls"))).collect();
+    let until_one_waits = async { while timeout(SHORT, ask("/long")).await.is_ok() {} };
+    timeout(AMPLE, until_one_waits).await.expect("those that stall have the whole budget");
+    assert_eq!(ask("/short").await.expect("it waits for nothing").len(), 100);
+    for task in stalling {
+        task.abort();
+        let _ = task.await;
+    }
+    ask("/long").await.expect("the budget was given back");
 }
 
 #[tokio::test]

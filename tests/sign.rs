@@ -11,13 +11,15 @@ use clresolve::bundle::{Bundle, BundleError, Signature};
 use clresolve::chain::Grade;
 use clresolve::config::{Config, Layer};
 use clresolve::name::EnsName;
+use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
-    Expected, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer, SigningKey, TYPE,
-    TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, verify,
+    DECISION_TYPE, Expected, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
+    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, sign_decision, verify,
 };
-use clresolve::verdict::{Depth, Origin, Verdict, canonical_digest};
+use clresolve::verdict::{Depth, Origin, State, Verdict, canonical_digest};
+use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_verdict::sample::live;
 use ed25519_dalek::Signer as _;
@@ -132,6 +134,49 @@ fn what_is_signed_is_verified_and_is_the_whole_verdict() {
 
 fn decoded(jws: &str, part: usize) -> Vec<u8> {
     BASE64URL.decode(jws.split('.').nth(part).expect("a part")).expect("base64url")
+}
+
+/// A decision about the agent of [`verdict`], which holds for a minute.
+fn decision() -> Decision {
+    Decision {
+        schema: clresolve::payment::decision::SCHEMA,
+        id: format!("sha256:{}", "ab".repeat(32)),
+        name: NAME.to_owned(),
+        verb: "summarize".to_owned(),
+        decision: Outcome::Allow,
+        abort: false,
+        reason: "Pay.".to_owned(),
+        codes: Vec::new(),
+        reasons: Vec::new(),
+        state: State::Trusted,
+        verdict: verdict(NOW).id,
+        terms_digest: None,
+        entries: Vec::new(),
+        price: None,
+        payee: None,
+        route: None,
+        checked: Vec::new(),
+        unchecked: Vec::new(),
+        valid_until: Some(at(NOW + 60)),
+    }
+}
+
+#[test]
+fn a_signed_decision_names_the_request_that_it_answers() {
+    let (signer, resolution) = (Signer::new(key(), ISSUER), live(verdict(NOW), None));
+    let request = Digest::of(b"{}");
+    let jws = sign_decision(&signer, &decision(), &resolution, request, at(NOW)).expect("it is signed");
+    let typed = json!({"alg": "EdDSA", "kid": THUMBPRINT, "typ": DECISION_TYPE});
+    assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), typed);
+    let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
+    // The SHA-256 of two braces.
+    let request_of = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    let decided = serde_json::to_value(decision()).expect("JSON");
+    assert_eq!(
+        payload,
+        json!({"iss": ISSUER, "iat": NOW, "exp": NOW + 60, "request": request_of, "decision": decided})
+    );
+    assert!(sign_decision(&signer, &decision(), &resolution, request, at(NOW + 60)).is_err(), "it is over");
 }
 
 #[test]

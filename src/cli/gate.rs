@@ -8,10 +8,11 @@ use super::exit::Exit;
 use super::hint;
 use super::output::{Output, Results};
 use super::progress::Progress;
+use super::render::codes;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::config::BlockSelector;
-use crate::reason::{Code, Refusal};
+use crate::reason::{Code, Effect, Refusal};
 use crate::text::Foreign;
 use crate::verdict::{State, Verdict};
 
@@ -27,6 +28,8 @@ struct Decision<'v> {
     state: State,
     /// What to call; only where the request may pass.
     entry: Option<&'v str>,
+    /// Codes of the verdict's warnings, also of those on which the gate denies.
+    warnings: Vec<&'static str>,
     verdict: &'v str,
 }
 
@@ -49,15 +52,17 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
     let entry = verdict.identity.as_ref().and_then(|agent| agent.entry.as_deref()).filter(|_| code.is_none());
-    let answer = Decision { name, verb, network, decision, code, state: verdict.state, entry, verdict: &verdict.id };
+    let (state, warnings) = (verdict.state, codes(verdict, Effect::Warn));
+    let warned = if warnings.is_empty() { String::new() } else { format!("warnings: {}\n", warnings.join(", ")) };
+    let answer = Decision { name, verb, network, decision, code, state, entry, warnings, verdict: &verdict.id };
     results.push(&answer, |format| match (format, code) {
         (Format::Text, Some(code)) => {
             let because = Foreign::new(because(verdict, code));
             let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
-            format!("deny: {code}\n{because}{meant}\n`clresolve explain {code}` says more.\n")
+            format!("deny: {code}\n{because}{meant}\n{warned}`clresolve explain {code}` says more.\n")
         }
         (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
-        (Format::Text, None) => format!("allow\n{}\n", Foreign::new(&verdict.summary)),
+        (Format::Text, None) => format!("allow\n{}\n{warned}", Foreign::new(&verdict.summary)),
         (_, None) => format!("{}\tallow\n", Foreign::new(name)),
     })?;
     results.finish()?;

@@ -1,16 +1,18 @@
 //! The daemon's log: a bounded queue that one thread writes to standard error, so that nothing ever waits for a reader.
-//! What finds no room is dropped and counted.
+//! What finds no room is dropped and counted. Incidents and decisions have room of their own, so that a flood of
+//! requests, each with its line, drops none of them.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::telemetry;
+use crate::telemetry::{self, DECISIONS, INCIDENTS};
 
-/// Most bytes that wait to be written: some thousand lines, and little memory.
+/// Most bytes of a room that wait to be written: some thousand lines, and little memory.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Longest time at the end for lines that wait.
@@ -28,11 +30,26 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    lines: VecDeque<Vec<u8>>,
+    /// In the order in which they came, whatever their room.
+    lines: VecDeque<(Room, Vec<u8>)>,
+    /// By room.
+    usage: [Usage; 3],
+    is_writing: bool,
+}
+
+/// Which lines have room together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Incidents,
+    Decisions,
+    Others,
+}
+
+#[derive(Debug, Default)]
+struct Usage {
     bytes: usize,
     /// Lines dropped since the last one that was queued.
     dropped: u64,
-    is_writing: bool,
 }
 
 /// Waits, for a time, until all lines are written.
@@ -53,7 +70,7 @@ pub(super) fn start() -> (Writer, LastLines) {
 /// Writes a line to standard error, by way of the queue where there is one.
 pub(super) fn say(line: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(format!("{line}\n").into_bytes()),
+        Some(queue) => queue.push(Room::Others, format!("{line}\n").into_bytes()),
         None => anstream::eprintln!("{line}"),
     }
 }
@@ -64,18 +81,20 @@ impl Queue {
     }
 
     /// Queues a line, or drops it where there is no room.
-    fn push(&self, line: Vec<u8>) {
+    fn push(&self, room: Room, line: Vec<u8>) {
         let mut waiting = self.waiting();
-        if waiting.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
-            waiting.dropped += 1;
+        let usage = &mut waiting.usage[room as usize];
+        if usage.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
+            usage.dropped += 1;
             drop(waiting);
-            return telemetry::log_line_dropped();
+            return room.count_dropped();
         }
-        let dropped = std::mem::take(&mut waiting.dropped);
+        let dropped = std::mem::take(&mut usage.dropped);
         if dropped > 0 {
-            waiting.add(format!("clresolve: {dropped} lines of the log were dropped here\n").into_bytes());
+            let what = room.what();
+            waiting.add(room, format!("clresolve: {dropped} {what} of the log were dropped here\n").into_bytes());
         }
-        waiting.add(line);
+        waiting.add(room, line);
         self.changed.notify_all();
     }
 
@@ -89,8 +108,8 @@ impl Queue {
     fn write_next_to(&self, sink: &mut impl Write) {
         let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
         let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let Some(line) = waiting.lines.pop_front() else { return };
-        waiting.bytes -= line.len();
+        let Some((room, line)) = waiting.lines.pop_front() else { return };
+        waiting.usage[room as usize].bytes -= line.len();
         waiting.is_writing = true;
         drop(waiting);
         // A log that cannot be written must not end the daemon.
@@ -108,9 +127,36 @@ impl Queue {
 }
 
 impl Waiting {
-    fn add(&mut self, line: Vec<u8>) {
-        self.bytes += line.len();
-        self.lines.push_back(line);
+    fn add(&mut self, room: Room, line: Vec<u8>) {
+        self.usage[room as usize].bytes += line.len();
+        self.lines.push_back((room, line));
+    }
+}
+
+impl Room {
+    fn of(event: &Metadata<'_>) -> Self {
+        match event.target() {
+            _ if clresolve_core::mutant!("one-room-for-all-lines") => Self::Others,
+            INCIDENTS => Self::Incidents,
+            DECISIONS => Self::Decisions,
+            _ => Self::Others,
+        }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Incidents => "incidents",
+            Self::Decisions => "decisions",
+            Self::Others => "lines",
+        }
+    }
+
+    fn count_dropped(self) {
+        match self {
+            Self::Incidents => telemetry::log_event_dropped(INCIDENTS),
+            Self::Decisions => telemetry::log_event_dropped(DECISIONS),
+            Self::Others => telemetry::log_line_dropped(),
+        }
     }
 }
 
@@ -127,6 +173,7 @@ pub(super) struct Writer(Arc<Queue>);
 /// A line that is being made; it is queued when this is dropped.
 pub(super) struct Line {
     bytes: Vec<u8>,
+    room: Room,
     queue: Arc<Queue>,
 }
 
@@ -134,7 +181,17 @@ impl<'w> MakeWriter<'w> for Writer {
     type Writer = Line;
 
     fn make_writer(&'w self) -> Line {
-        Line { bytes: Vec::new(), queue: Arc::clone(&self.0) }
+        Line::new(&self.0, Room::Others)
+    }
+
+    fn make_writer_for(&'w self, event: &Metadata<'_>) -> Line {
+        Line::new(&self.0, Room::of(event))
+    }
+}
+
+impl Line {
+    fn new(queue: &Arc<Queue>, room: Room) -> Self {
+        Self { bytes: Vec::new(), room, queue: Arc::clone(queue) }
     }
 }
 
@@ -153,7 +210,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.bytes);
         if !line.is_empty() {
-            self.queue.push(line);
+            self.queue.push(self.room, line);
         }
     }
 }
@@ -186,7 +243,41 @@ mod tests {
         queue.write_next_to(&mut sink);
         queue.write_next_to(&mut sink);
         assert_eq!(String::from_utf8(sink).expect("ASCII"), "clresolve: 2 lines of the log were dropped here\nnext\n");
-        assert_eq!(queue.waiting().bytes, 0);
+        assert_eq!(queue.waiting().usage[Room::Others as usize].bytes, 0);
+    }
+
+    /// All that is queued.
+    fn written(queue: &Queue) -> String {
+        let mut sink = Vec::new();
+        while !queue.waiting().lines.is_empty() {
+            queue.write_next_to(&mut sink);
+        }
+        String::from_utf8(sink).expect("ASCII")
+    }
+
+    #[test]
+    fn a_flood_of_lines_drops_no_incident_and_no_decision() {
+        let queue = Arc::new(Queue::default());
+        let flood = "x".repeat(MAX_BYTES);
+        let log = tracing_subscriber::fmt().with_writer(Writer(Arc::clone(&queue))).without_time().with_ansi(false);
+        tracing::subscriber::with_default(log.finish(), || {
+            line(&queue, &flood);
+            tracing::info!("a request");
+            tracing::info!(target: INCIDENTS, "an incident");
+            tracing::info!(target: DECISIONS, "a decision");
+            tracing::info!(target: INCIDENTS, "{flood}");
+            tracing::info!(target: DECISIONS, "another decision");
+            assert_eq!(
+                written(&queue).trim_start_matches('x'),
+                " INFO clresolve::incident: an incident\n INFO clresolve::decision: a decision\n \
+                 INFO clresolve::decision: another decision\n"
+            );
+            tracing::info!(target: INCIDENTS, "the next one");
+        });
+        assert_eq!(
+            written(&queue),
+            "clresolve: 1 incidents of the log were dropped here\n INFO clresolve::incident: the next one\n"
+        );
     }
 
     #[test]

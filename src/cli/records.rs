@@ -1,4 +1,4 @@
-//! `records`: the `cl.*` text records as they stand on the chain, not judged.
+//! `records`: the `cl.*` text records as they stand on the chain, and what the name says about payments, not judged.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,7 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
+use crate::chain::{AddressRecord, EndpointRecord, PaymentRecords};
 use crate::name::EnsName;
 use crate::reason::Code;
 use crate::records::{Key, Record, RecordSet};
@@ -96,19 +97,45 @@ fn of_reading(reading: &Reading) -> Value {
             value["wildcard"] = json!(found.wildcard.as_ref().map(EnsName::as_str));
             value["offchain"] = json!(found.offchain);
             value["records"] = Value::Object(of_records(&found.records));
+            value["addresses"] = Value::Object(of_addresses(&found.payment));
+            value["endpoints"] = Value::Object(of_endpoints(&found.payment));
         }
     }
     value
 }
 
-/// A string for a text, null for a record that is not set, and `{"hex": …}` for one that is not UTF-8.
 fn of_records(records: &RecordSet) -> Map<String, Value> {
-    let one = |key: Key| match records.get(key) {
+    Key::ALL.into_iter().map(|key| (key.to_string(), of_record(records.get(key)))).collect()
+}
+
+/// A string for a text, null for a record that is not set, and `{"hex": …}` for one that is not UTF-8.
+fn of_record(record: &Record) -> Value {
+    match record {
         Record::Absent => Value::Null,
         Record::Text(text) => json!(text),
         Record::NotUtf8(bytes) => json!({ "hex": hex::encode_prefixed(bytes) }),
+    }
+}
+
+/// By coin type: a string for an address, null for one that is not set, `{"hex": …}` for what is none, and `{"error": …}`
+/// for one that could not be read.
+fn of_addresses(payment: &PaymentRecords) -> Map<String, Value> {
+    let one = |record: &AddressRecord| match record {
+        AddressRecord::Absent => Value::Null,
+        AddressRecord::Address(address) => json!(address.to_string()),
+        AddressRecord::Malformed(bytes) => json!({ "hex": bytes }),
+        AddressRecord::Failed(cause) => json!({ "error": cause.to_string() }),
     };
-    Key::ALL.into_iter().map(|key| (key.to_string(), one(key))).collect()
+    payment.addresses.iter().map(|(coin, record)| (coin.to_string(), one(record))).collect()
+}
+
+/// As the records, and `{"error": …}` for one that could not be read.
+fn of_endpoints(payment: &PaymentRecords) -> Map<String, Value> {
+    let one = |record: &EndpointRecord| match record {
+        EndpointRecord::Read(record) => of_record(record),
+        EndpointRecord::Failed(cause) => json!({ "error": cause.to_string() }),
+    };
+    payment.endpoints.iter().map(|(key, record)| (key.to_string(), one(record))).collect()
 }
 
 const fn word(answer: &Answer) -> &'static str {
@@ -142,6 +169,7 @@ fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> Strin
             let off = if found.offchain { ", off chain" } else { "" };
             let _ = writeln!(text, "  resolver {}{of}{off}", found.resolver);
             write_records(&mut text, &found.records);
+            write_payment(&mut text, &found.payment);
         }
     }
     let _ = writeln!(text, "{NOT_JUDGED}");
@@ -150,15 +178,41 @@ fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> Strin
 
 fn write_records(text: &mut String, records: &RecordSet) {
     for key in Key::ALL {
-        let _ = match records.get(key) {
-            Record::Absent => writeln!(text, "  {:<28} (not set)", key.as_str()),
-            Record::Text(value) => writeln!(text, "  {:<28} {}", key.as_str(), Foreign::new(value)),
-            Record::NotUtf8(bytes) => {
-                let hex = hex::encode_prefixed(bytes);
-                writeln!(text, "  {:<28} (not UTF-8) {}", key.as_str(), Foreign::new(&hex))
-            }
+        write_record(text, key.as_str(), records.get(key));
+    }
+}
+
+fn write_record(text: &mut String, key: &str, record: &Record) {
+    let _ = match record {
+        Record::Absent => writeln!(text, "  {key:<28} (not set)"),
+        Record::Text(value) => writeln!(text, "  {key:<28} {}", Foreign::new(value)),
+        Record::NotUtf8(bytes) => {
+            let hex = hex::encode_prefixed(bytes);
+            writeln!(text, "  {key:<28} (not UTF-8) {}", Foreign::new(&hex))
+        }
+    };
+}
+
+fn write_payment(text: &mut String, payment: &PaymentRecords) {
+    for (coin, record) in &payment.addresses {
+        let key = format!("addr({coin})");
+        let _ = match record {
+            AddressRecord::Absent => writeln!(text, "  {key:<28} (not set)"),
+            AddressRecord::Address(address) => writeln!(text, "  {key:<28} {address}"),
+            AddressRecord::Malformed(bytes) => writeln!(text, "  {key:<28} (not an address) {bytes}"),
+            AddressRecord::Failed(cause) => write_failure(text, &key, cause),
         };
     }
+    for (key, record) in &payment.endpoints {
+        match record {
+            EndpointRecord::Read(record) => write_record(text, key.as_str(), record),
+            EndpointRecord::Failed(cause) => drop(write_failure(text, key.as_str(), cause)),
+        }
+    }
+}
+
+fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::Result {
+    writeln!(text, "  {key:<28} (not read) {}", Foreign::new(&cause.to_string()))
 }
 
 #[cfg(test)]
@@ -167,7 +221,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::chain::{Block, Found, Grade, PaymentRecords, Proof};
+    use crate::chain::{Block, CoinType, EndpointKey, Found, Grade, Proof, ResolverFault};
 
     fn reading(answer: Answer) -> Reading {
         Reading {
@@ -183,6 +237,26 @@ mod tests {
         }
     }
 
+    fn payment() -> PaymentRecords {
+        let cause = ChainError::Resolver(ResolverFault::Reverted("a\nb".to_owned()));
+        let chain = |id| CoinType::of_chain(id).expect("an EVM chain");
+        PaymentRecords {
+            addresses: [
+                (CoinType::ETHER, AddressRecord::Address(Address::ZERO)),
+                (chain(10), AddressRecord::Malformed(vec![7].into())),
+                (chain(11), AddressRecord::Failed(cause.clone())),
+                (chain(12), AddressRecord::Absent),
+            ]
+            .into(),
+            endpoints: [
+                (EndpointKey::Runtime, EndpointRecord::Read(Record::Text("https://a\u{202e}".to_owned()))),
+                (EndpointKey::Web, EndpointRecord::Failed(cause)),
+                (EndpointKey::Mcp, EndpointRecord::Read(Record::Absent)),
+            ]
+            .into(),
+        }
+    }
+
     fn records() -> Answer {
         let records = [(Key::Entry, Record::Text("x402://a\nb".to_owned())), (Key::Owner, Record::NotUtf8(vec![0xff]))];
         Answer::Records(Found {
@@ -190,7 +264,7 @@ mod tests {
             wildcard: EnsName::parse("b.eth").ok(),
             offchain: false,
             records: records.into_iter().collect(),
-            payment: PaymentRecords::default(),
+            payment: payment(),
         })
     }
 
@@ -201,6 +275,17 @@ mod tests {
         assert!(text.contains("  cl.owner                     (not UTF-8) 0xff\n"), "{text}");
         assert!(text.contains("  cl.agentcard                 (not set)\n"), "{text}");
         assert!(text.contains(" of b.eth\n"), "{text}");
+        assert!(text.contains("  addr(60)                     0x0000000000000000000000000000000000000000\n"), "{text}");
+        assert!(text.contains("  addr(2147483658)             (not an address) 0x07\n"), "{text}");
+        assert!(
+            text.contains("  addr(2147483659)             (not read) the resolver failed: it reverted: a\\u{a}b\n")
+        );
+        assert!(text.contains("  addr(2147483660)             (not set)\n"), "{text}");
+        assert!(text.contains("  cl.endpoint.runtime          https://a\\u{202e}\n"), "{text}");
+        assert!(
+            text.contains("  agent-endpoint[web]          (not read) the resolver failed: it reverted: a\\u{a}b\n")
+        );
+        assert!(text.contains("  agent-endpoint[mcp]          (not set)\n"), "{text}");
         assert!(text.ends_with("nothing here is judged, and nothing proven about the agent.\n"));
     }
 
@@ -220,5 +305,11 @@ mod tests {
         assert_eq!(found["judged"], false);
         assert_eq!(found["records"]["cl.owner"]["hex"], "0xff");
         assert!(found["records"]["cl.agentcard"].is_null());
+        assert_eq!(found["addresses"]["60"], "0x0000000000000000000000000000000000000000");
+        assert_eq!(found["addresses"]["2147483658"]["hex"], "0x07");
+        assert_eq!(found["addresses"]["2147483659"]["error"], "the resolver failed: it reverted: a\nb");
+        assert!(found["addresses"]["2147483660"].is_null() && found["endpoints"]["agent-endpoint[mcp]"].is_null());
+        assert_eq!(found["endpoints"]["agent-endpoint[web]"]["error"], "the resolver failed: it reverted: a\nb");
+        assert!(found["addresses"].as_object().is_some_and(|addresses| addresses.len() == 4));
     }
 }

@@ -87,10 +87,10 @@ pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
     let style = palette.state(verdict.state);
     let rest = match verdict.state {
         State::Trusted => entry(verdict).map_or_else(String::new, |e| Foreign::new(e).to_string()),
-        State::Untrusted => codes(verdict, Effect::Fail),
-        State::Indeterminate => codes(verdict, Effect::Unknown),
+        State::Untrusted => codes(verdict, Effect::Fail).join(","),
+        State::Indeterminate => codes(verdict, Effect::Unknown).join(","),
     };
-    let warnings = match codes(verdict, Effect::Warn) {
+    let warnings = match codes(verdict, Effect::Warn).join(",") {
         none if none.is_empty() => none,
         codes => format!("  {0}warn: {codes}{0:#}", palette.effect(Effect::Warn)),
     };
@@ -423,10 +423,12 @@ fn entry(verdict: &Verdict) -> Option<&str> {
     verdict.identity.as_ref()?.entry.as_deref()
 }
 
-fn codes(verdict: &Verdict, effect: Effect) -> String {
-    let mut codes: Vec<&str> = verdict.reasons.iter().filter(|r| r.effect == effect).map(|r| r.code.slug()).collect();
+/// The codes of the reasons with this effect, each once.
+pub(super) fn codes(verdict: &Verdict, effect: Effect) -> Vec<&'static str> {
+    let reasons = verdict.reasons.iter().filter(|reason| reason.effect == effect);
+    let mut codes: Vec<&str> = reasons.map(|reason| reason.code.slug()).collect();
     codes.dedup();
-    codes.join(",")
+    codes
 }
 
 const fn mark(status: Status) -> char {

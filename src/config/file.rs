@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::layer::Layer;
-use super::{Config, ConfigError, ManifestSource};
+use super::paths::EachPath as _;
+use super::{Config, ConfigError};
 use crate::text::{Foreign, nearest, without_secrets};
 
 /// Longest configuration file read, in bytes: far more than any real one, and little memory.
@@ -37,7 +38,7 @@ impl Layer {
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
-        layer.rebase(folder);
+        layer.each_path(&mut |path| *path = folder.join(&*path));
         Ok(layer)
     }
 
@@ -47,20 +48,6 @@ impl Layer {
     /// Names line, key and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| invalid(text, path, &e))
-    }
-
-    fn rebase(&mut self, folder: &Path) {
-        let join = |path: &mut PathBuf| *path = folder.join(&*path);
-        self.ca.iter_mut().for_each(join);
-        self.profile_files.iter_mut().flatten().for_each(join);
-        self.orloj.iter_mut().filter_map(|orloj| orloj.resources.as_mut()).flatten().for_each(join);
-        self.sign.iter_mut().for_each(|sign| sign.each_path(join));
-        self.memory.iter_mut().for_each(|memory| memory.each_path(join));
-        for manifest in self.manifest.iter_mut().flatten() {
-            if let ManifestSource::File(path) = manifest {
-                join(path);
-            }
-        }
     }
 }
 
@@ -72,18 +59,13 @@ impl Config {
     /// When the file cannot be written, or exists and was not written by this function.
     pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
         let mut layer = Layer::of(self);
+        layer.each_path(&mut |path| *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone()));
         if !self.network.ca_pems.is_empty() {
             let ca = path.with_extension("ca.pem");
             let name = ca.file_name().unwrap_or_default();
             layer.ca.insert(0, PathBuf::from(name));
             write(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
         }
-        let absolute = |path: &mut PathBuf| *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
-        let kept = usize::from(!self.network.ca_pems.is_empty());
-        layer.ca.iter_mut().skip(kept).for_each(absolute);
-        layer.profile_files.iter_mut().flatten().for_each(absolute);
-        layer.sign.iter_mut().for_each(|sign| sign.each_path(absolute));
-        layer.memory.iter_mut().for_each(|memory| memory.each_path(absolute));
         write(path, &layer.to_toml(path)?)
     }
 }
@@ -192,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::chain::BlockSelector;
-    use crate::config::Hedging;
+    use crate::config::{Hedging, ManifestSource};
     use crate::verdict::Depth;
 
     const FULL: &str = r#"
@@ -277,6 +259,39 @@ file = "commons.json"
         std::fs::write(&own, "timeout = \"1s\"\n").unwrap();
         assert!(matches!(config.save(&own), Err(ConfigError::Unwritable { .. })));
         assert_eq!(std::fs::read_to_string(&own).unwrap(), "timeout = \"1s\"\n");
+    }
+
+    /// Each key that names a file: read, it is taken from the folder of the configuration, and saved it names the same
+    /// file.
+    #[test]
+    fn every_path_names_the_same_file_after_a_save_elsewhere() {
+        let text = r#"
+            profile-files = ["rules/profile.json"]
+            ca = ["rules/ca.pem"]
+            [[manifest]]
+            file = "rules/manifest.json"
+            [memory]
+            path = "rules/memory.redb"
+            [sign]
+            key = "rules/key.pem"
+            issuer = "https://a.example"
+            publish = ["rules/old.json"]
+            [orloj]
+            resources = ["rules/agent.yaml"]
+        "#;
+        let absolute = |text: &str, folder: &Path| text.replace("rules/", &format!("{}/rules/", folder.display()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clresolve.toml");
+        std::fs::write(&path, text).unwrap();
+        let read = Layer::from_file(&path).unwrap();
+        assert_eq!(read, Layer::from_toml(&absolute(text, folder.path()), "f.toml").unwrap());
+
+        let relative = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let elsewhere = folder.path().join("saved.toml");
+        relative.save(&elsewhere).unwrap();
+        let saved = Config::default().with([Layer::from_file(&elsewhere).unwrap()]).unwrap();
+        let here = Layer::from_toml(&absolute(text, &std::env::current_dir().unwrap()), "f.toml").unwrap();
+        assert_eq!(saved, Config::default().with([here]).unwrap());
     }
 
     #[test]

@@ -51,6 +51,12 @@ macro_rules! table {
                 Self { $( $key: Some(config.$key.clone()), )* }
             }
         }
+
+        impl $crate::config::paths::EachPath for $layer {
+            fn each_path(&mut self, change: &mut dyn FnMut(&mut std::path::PathBuf)) {
+                $( $crate::config::paths::EachPath::each_path(&mut self.$key, change); )*
+            }
+        }
     };
 }
 

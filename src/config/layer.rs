@@ -11,6 +11,7 @@ use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
+use super::paths::EachPath;
 use super::payment::{KnownPayees, LimitsLayer, Routes};
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
@@ -25,6 +26,7 @@ use super::{
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
 use crate::verdict::Depth;
+use clresolve_core::world::SANDBOX;
 
 /// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
 /// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
@@ -79,6 +81,15 @@ macro_rules! layer {
                     $( $table: Some($table_type::of(&config.$table)), )*
                     ..Self::default()
                 }
+            }
+        }
+
+        impl EachPath for $layer {
+            fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+                $( self.$set.each_path(change); )*
+                $( self.$add.each_path(change); )*
+                $( self.$table.each_path(change); )*
+                $( self.$hand.each_path(change); )*
             }
         }
     };
@@ -261,7 +272,7 @@ impl Config {
 
     fn check_signing(&self) -> Result<(), ConfigError> {
         let Self { chain, sign, .. } = self;
-        if chain.world == "sandbox" && sign.key.is_some() {
+        if chain.world == SANDBOX && sign.key.is_some() {
             return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
         }
         if sign.key.is_some() && sign.issuer.is_none() {

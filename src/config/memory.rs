@@ -20,13 +20,6 @@ table! {
     record_rest: u64 = 7200;
 }
 
-impl MemoryLayer {
-    /// Changes the path, where there is one.
-    pub(super) fn each_path(&mut self, change: impl FnMut(&mut PathBuf)) {
-        self.path.iter_mut().flatten().for_each(change);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};

@@ -28,11 +28,6 @@ impl SignLayer {
     pub(crate) fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
         Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
     }
-
-    /// Changes each path.
-    pub(super) fn each_path(&mut self, change: impl FnMut(&mut PathBuf)) {
-        self.key.iter_mut().flatten().chain(self.publish.iter_mut().flatten()).for_each(change);
-    }
 }
 
 /// An issuer: at most 255 visible ASCII characters, such as a URL.

@@ -21,9 +21,10 @@ mod score;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use url::{Host, Url};
 
 use self::attempt::Retrieving;
@@ -72,7 +73,7 @@ impl IpfsClient {
     ///
     /// `now` decides which gateways still rest, and how much of old failures is forgotten; time limits run by
     /// themselves.
-    pub async fn retrieve(&self, want: &Want<'_>, now: Instant) -> Retrieval {
+    pub async fn retrieve(&self, want: &Want<'_>, now: Timestamp) -> Retrieval {
         let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.reorder, now);
         let turns = retrieving.turns();
         hedge::run(&retrieving, turns, deadline_in(want.total)).await;

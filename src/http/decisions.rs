@@ -92,16 +92,13 @@ async fn answered(
     if asked == Asked::BeforeSigning {
         state.recent_decisions.keep(digest, &request.name, &decision, &body, state.resolver.now());
     }
-    Ok(written(&state, &decision, body, &answered.resolution, form))
-}
-
-fn written(state: &AppState, decision: &Decision, body: Bytes, resolution: &Resolution, form: Form) -> Response {
-    let signed = || signature(state, decision, resolution);
-    match (form, (form != Form::Plain).then(signed)) {
+    let resolution = &answered.resolution;
+    let signed = || signature(&state, &decision, resolution, digest);
+    Ok(match (form, (form != Form::Plain).then(signed)) {
         (_, Some(Ok(jws))) => sent(jws.into(), sign::MEDIA_TYPE, resolution),
         (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
         _ => sent(body, "application/json", resolution),
-    }
+    })
 }
 
 fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
@@ -114,8 +111,8 @@ fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
     response
 }
 
-fn signature(state: &AppState, decision: &Decision, resolution: &Resolution) -> Result<String, String> {
+fn signature(state: &AppState, decision: &Decision, resolution: &Resolution, asked: Digest) -> Result<String, String> {
     let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
     let signer = signatures.signer();
-    sign::sign_decision(signer, decision, resolution, state.resolver.now()).map_err(|error| error.to_string())
+    sign::sign_decision(signer, decision, resolution, asked, state.resolver.now()).map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::question::RuleSet;
@@ -10,6 +11,7 @@ use super::walk::Walker;
 use crate::build;
 use crate::cache::{CacheKey, CacheStatus, VerdictCache};
 use crate::config::Config;
+use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
 use crate::verdict::{Resolution, canonical_digest};
@@ -18,23 +20,19 @@ use crate::verdict::{Resolution, canonical_digest};
 pub(super) struct CachedWalker {
     walker: Arc<Walker>,
     cache: Arc<VerdictCache>,
-    /// Digest of the world that the answers come from.
-    world: Arc<str>,
 }
 
 impl CachedWalker {
     /// An empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
         let cache = Arc::new(VerdictCache::new(walker.config.cache));
-        let world = world_digest(&walker.config);
-        Self { walker, cache, world }
+        Self { walker, cache }
     }
 
     /// The same cache in front of another walker. A verdict is found again where its key is the same: world, rules, depth
     /// and block.
     pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
-        let world = world_digest(&walker.config);
-        Self { walker, cache: Arc::clone(&self.cache), world }
+        Self { walker, cache: Arc::clone(&self.cache) }
     }
 
     /// The fresh verdict, or that of a run.
@@ -93,7 +91,7 @@ impl CachedWalker {
             block: self.walker.config.chain.block,
             depth: rules.policy.depth,
             rules: Profile::digest(&rules.profile),
-            world: Arc::clone(&self.world),
+            world: Arc::clone(&self.walker.world),
         }
     }
 
@@ -113,8 +111,9 @@ fn texts(permits: &[impl ToString]) -> Vec<String> {
     permits.iter().map(ToString::to_string).collect()
 }
 
-/// Digest of the world that answers come from; part of the cache key.
-fn world_digest(config: &Config) -> Arc<str> {
+/// Digest of the world that answers come from, with these trust roots beside the platform's; part of the cache key. The
+/// roots count by their bytes: a file that the configuration names may hold others after a reload.
+pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
     let chain = &config.chain;
     let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
     let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
@@ -131,7 +130,7 @@ fn world_digest(config: &Config) -> Arc<str> {
         "gateways": gateways,
         "allow_hosts": texts(&config.network.allow_hosts),
         "connect_to": texts(&config.network.connect_to),
-        "ca": config.network.ca_files,
+        "trust_roots": trust_roots.iter().map(|pem| Digest::of(pem)).collect::<Vec<_>>(),
         "require_all_sources": config.rules.require_all_sources,
         "links": config.rules.links,
         "allowed_publishers": config.rules.allowed_publishers,

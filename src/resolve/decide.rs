@@ -18,12 +18,9 @@ use super::Resolver;
 use super::signer;
 use crate::name::EnsName;
 use crate::reason::{Code, Reason};
-use crate::telemetry;
+use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
 use crate::verdict::{Identity, Resolution};
-
-/// The target of the log under which decisions stand, one event each.
-const DECISIONS: &str = "clresolve::decision";
 
 impl Resolver {
     /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent

@@ -285,7 +285,7 @@ async fn probed(client: &IpfsClient, limit: Duration) -> (GatewayState, Option<S
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
     let path = ContentPath::literal("").expect("an empty path is one");
     let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
-    let retrieval = client.retrieve(&want, std::time::Instant::now()).await;
+    let retrieval = client.retrieve(&want, SystemClock.now()).await;
     if retrieval.ended.is_ok() {
         return (GatewayState::Proven, None);
     }

@@ -1,6 +1,7 @@
 //! [`Content`] from the network: cards through the egress guard, CIDs through trustless gateways.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
 
 use super::content::{Content, Walk};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::clock::Clock;
 use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
@@ -19,6 +21,8 @@ use crate::telemetry::{self, Upstream};
 pub(super) struct Network {
     pub(super) egress: Egress,
     pub(super) ipfs: IpfsClient,
+    /// Which gateways still rest is a question of the resolver's time.
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Network {
@@ -63,7 +67,7 @@ impl Content for Network {
         limit: Duration,
     ) -> Walk {
         let want = Want { cid: *cid, path, known, budget, total: limit };
-        let retrieval = self.ipfs.retrieve(&want, Instant::now()).await;
+        let retrieval = self.ipfs.retrieve(&want, self.clock.now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
         let (walked, blocks) = walked(retrieval);
         Walk { walked, liars, blocks }

@@ -160,11 +160,11 @@ impl HttpPost for OperatorDoor {
     }
 }
 
-/// The content side of the network.
-pub(super) fn content(config: &Config, egress: &Egress) -> Result<Network, SetupError> {
+/// The content side of the network, under `clock`.
+pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Network, SetupError> {
     let ipfs = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging)
         .map_err(|error| invalid("gateway", error))?;
-    Ok(Network { egress: egress.clone(), ipfs })
+    Ok(Network { egress: egress.clone(), ipfs, clock: Arc::clone(clock) })
 }
 
 /// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds.

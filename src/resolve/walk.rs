@@ -27,7 +27,7 @@ use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::Step;
 use crate::records::Key;
-use crate::telemetry;
+use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
 use crate::verdict::{Depth, Incident, Resolution, Verdict};
 
@@ -48,6 +48,8 @@ pub(super) struct Walker {
     /// What earlier runs saw, where a memory is configured.
     pub(super) history: Option<History>,
     pub(super) config: Config,
+    /// Digest of the world that the answers come from.
+    pub(super) world: Arc<str>,
     /// Judges the evidence.
     pub(super) pool: Arc<CpuPool>,
 }
@@ -222,9 +224,6 @@ impl Walker {
 fn content_time(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE)
 }
-
-/// The target of the log under which incidents stand, one event each (CL-68).
-const INCIDENTS: &str = "clresolve::incident";
 
 /// One event for each incident in the verdict of a run; its message is JSON.
 fn report(verdict: &Verdict) {

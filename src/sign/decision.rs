@@ -1,9 +1,11 @@
 //! Signed decisions: a decision that a guard checks with the daemon's public key.
 //!
-//! It is signed as a verdict is: a compact JWS of a type of its own, whose payload is `{"iss", "iat", "exp", "decision": {…}}`.
-//! `exp` is the first end of the verdict and of the decision.
+//! It is signed as a verdict is: a compact JWS of a type of its own, whose payload is
+//! `{"iss", "iat", "exp", "request", "decision": {…}}`. `exp` is the first end of the verdict and of the decision.
+//! `request` is the digest of what was asked, so that nobody can pass an answer about other terms for this one.
 
 use clresolve_bundle::signed::{SignError, Signer, lifetime};
+use clresolve_core::digest::Digest;
 use clresolve_payment::Decision;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,10 +20,12 @@ struct Claims<'a> {
     iss: &'a str,
     iat: i64,
     exp: i64,
+    request: Digest,
     decision: &'a Decision,
 }
 
-/// The decision about the agent of a live run as a JWS in compact form, issued at `now`.
+/// The decision about the agent of a live run as a JWS in compact form, issued at `now`. `request` is the digest of
+/// the request that it answers, as it was sent.
 ///
 /// # Errors
 /// When nothing is signed about such a verdict, or the decision holds no longer.
@@ -29,6 +33,7 @@ pub fn sign_decision(
     signer: &Signer,
     decision: &Decision,
     resolution: &Resolution,
+    request: Digest,
     now: Timestamp,
 ) -> Result<String, SignError> {
     let (iat, exp) = lifetime(resolution, now)?;
@@ -36,7 +41,7 @@ pub fn sign_decision(
     if exp <= iat {
         return Err(SignError::NotFresh);
     }
-    let claims = Claims { iss: signer.issuer(), iat, exp, decision };
+    let claims = Claims { iss: signer.issuer(), iat, exp, request, decision };
     let payload = serde_json::to_vec(&claims).expect("a decision has a JSON form: its keys are strings");
     Ok(signer.key().sign_compact(DECISION_TYPE, &payload))
 }

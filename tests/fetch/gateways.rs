@@ -1,13 +1,14 @@
 //! IPFS gateways, honest and in every way not.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve::cid::build::car;
 use clresolve::cid::{Budget, ContentId, ContentPath, Refutation, WalkError};
 use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
+use jiff::Timestamp;
 
 use tokio::net::TcpListener;
 
@@ -39,17 +40,20 @@ fn hedged(servers: &[&Server], hedging: Hedging) -> IpfsClient {
     IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways, hedging).unwrap()
 }
 
+/// The time is an argument, and any will do.
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
 /// So patient that a busy machine asks nobody else.
 const IN_TURN: Hedging = Hedging::After(AMPLE);
 
-async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Instant) -> Retrieval {
+async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Timestamp) -> Retrieval {
     let path = ContentPath::literal(path).unwrap();
     let want = Want { cid: Content::new().root, path: &path, known, budget: Budget::card(), total: AMPLE };
     client.retrieve(&want, now).await
 }
 
 async fn card_from(servers: &[&Server]) -> Retrieval {
-    retrieve(&ipfs(servers), "agents/a b.json", &[], Instant::now()).await
+    retrieve(&ipfs(servers), "agents/a b.json", &[], NOW).await
 }
 
 fn proven(retrieval: &Retrieval) -> Bytes {
@@ -139,20 +143,19 @@ async fn a_liar_is_named_banned_and_replaced() {
     for liar in [Server::plain(lying).await, Server::plain(only_lying_blocks).await] {
         let good = Server::plain(honest).await;
         let client = ipfs(&[&liar, &good]);
-        let now = Instant::now();
 
-        let got = retrieve(&client, "agents/a b.json", &[], now).await;
+        let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
         assert_eq!(proven(&got), Content::new().card);
         assert_eq!(got.liars, [("first".to_owned(), root)]);
         assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(root)))]);
 
         let asked = liar.heads().len();
-        let got = retrieve(&client, "agents/a b.json", &[], now + BAN - Duration::from_secs(1)).await;
+        let got = retrieve(&client, "agents/a b.json", &[], NOW + BAN - Duration::from_secs(1)).await;
         assert_eq!(proven(&got), Content::new().card);
         assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), GatewayFault::Resting)], vec![]));
         assert_eq!(liar.heads().len(), asked, "banned");
 
-        retrieve(&client, "agents/a b.json", &[], now + BAN + ANSWERED).await;
+        retrieve(&client, "agents/a b.json", &[], NOW + BAN + ANSWERED).await;
         assert!(liar.heads().len() > asked, "asked again after the ban");
     }
 }
@@ -230,11 +233,11 @@ async fn a_gateway_that_asks_for_rest_gets_it() {
     for (status, headers, seconds) in cases {
         let server = Server::plain(move |_| Answer::Whole(answer(&format!("{status} Busy"), headers, b""))).await;
         let client = ipfs(&[&server]);
-        let (now, rest) = (Instant::now(), Duration::from_secs(seconds));
+        let rest = Duration::from_secs(seconds);
         let ask = async |now| retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
-        assert_eq!(ask(now).await, GatewayFault::Throttled { status, rest }, "{headers}");
-        assert_eq!(ask(now + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
-        assert_eq!(ask(now + rest + ANSWERED).await, GatewayFault::Throttled { status, rest });
+        assert_eq!(ask(NOW).await, GatewayFault::Throttled { status, rest }, "{headers}");
+        assert_eq!(ask(NOW + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
+        assert_eq!(ask(NOW + rest + ANSWERED).await, GatewayFault::Throttled { status, rest });
         assert_eq!(server.heads().len(), 2);
     }
 }
@@ -249,16 +252,16 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     };
     let server = Server::plain(without_leaf).await;
     let known = [Bytes::from_static(b"other bytes"), content.card.clone()];
-    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known, Instant::now()).await;
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known, NOW).await;
     assert_eq!(proven(&got), content.card);
     assert_eq!(got.failures, vec![]);
 
-    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], Instant::now()).await;
+    let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], NOW).await;
     assert_eq!(refuted(&got), None);
 
     let path = ContentPath::default();
     let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
-    let got = ipfs(&[]).retrieve(&want, Instant::now()).await;
+    let got = ipfs(&[]).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.requests), (content.card, 0));
 }
 
@@ -266,17 +269,17 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
 async fn the_end_of_the_path_is_told() {
     let server = Server::plain(honest).await;
     let client = ipfs(&[&server]);
-    let end = async |path: &str| refuted(&retrieve(&client, path, &[], Instant::now()).await);
+    let end = async |path: &str| refuted(&retrieve(&client, path, &[], NOW).await);
     assert_eq!(end("agents/b.json").await, Some(Refutation::PathMissing));
     assert_eq!(end("agents/a b.json/x").await, Some(Refutation::PathMissing));
     assert_eq!(end("agents").await, Some(Refutation::NotFile));
     assert_eq!(end("").await, Some(Refutation::NotFile));
-    assert!(retrieve(&client, "long", &[], Instant::now()).await.ended.is_ok());
+    assert!(retrieve(&client, "long", &[], NOW).await.ended.is_ok());
 
     let path = ContentPath::literal("long").unwrap();
     let budget = Budget { total_bytes: 15_999, ..Budget::card() };
     let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
-    let got = client.retrieve(&want, Instant::now()).await.ended;
+    let got = client.retrieve(&want, NOW).await.ended;
     assert_eq!(got, Err(WalkError::TooLarge { size: 16_000, limit: 15_999 }));
 }
 
@@ -287,11 +290,11 @@ async fn public_gateways_go_through_the_foreign_door() {
     let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
 
     let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false), IN_TURN).unwrap();
-    assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], Instant::now()).await), Content::new().card);
+    assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], NOW).await), Content::new().card);
     assert!(server.paths()[0].starts_with("/prefix/ipfs/"));
 
     let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false), IN_TURN).unwrap();
-    let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
+    let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
     let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: EgressViolation::IpLiteral };
     assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
 
@@ -305,7 +308,7 @@ async fn public_gateways_go_through_the_foreign_door() {
 async fn a_stalling_gateway_is_passed_and_dropped() {
     let stalling = Server::plain(|_| Answer::Stall(Vec::new())).await;
     let good = Server::plain(honest).await;
-    let got = retrieve(&hedged(&[&stalling, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
+    let got = retrieve(&hedged(&[&stalling, &good], Hedging::Learnt), "agents/a b.json", &[], NOW).await;
     assert_eq!(proven(&got), Content::new().card);
     assert_eq!((got.failures, got.liars), (vec![], vec![]), "it was slower, and nothing is known against it");
     stalling.hung_up().await;
@@ -328,7 +331,7 @@ async fn two_gateways_feed_one_walk_at_the_same_time() {
     let path = ContentPath::literal("agents/a b.json").unwrap();
     let total = Duration::from_secs(4);
     let want = Want { cid: root, path: &path, known: &[], budget: Budget::card(), total };
-    let got = hedged(&[&first, &second], IN_TURN).retrieve(&want, Instant::now()).await;
+    let got = hedged(&[&first, &second], IN_TURN).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.failures), (Content::new().card, vec![]));
     first.hung_up().await;
 }
@@ -341,7 +344,7 @@ async fn whoever_wins_proves_the_same() {
             for liar_first in [true, false] {
                 let (bad, good) = (Server::plain(lying).await, Server::plain(honest).await);
                 let pair = if liar_first { [&bad, &good] } else { [&good, &bad] };
-                ends.push(retrieve(&hedged(&pair, hedging), path, &[], Instant::now()).await.ended);
+                ends.push(retrieve(&hedged(&pair, hedging), path, &[], NOW).await.ended);
             }
         }
         ends
@@ -357,9 +360,8 @@ async fn whoever_wins_proves_the_same() {
 async fn lies_are_counted() {
     let (liar, good) = (Server::plain(lying).await, Server::plain(honest).await);
     let client = hedged(&[&liar, &good], IN_TURN);
-    let now = Instant::now();
     for (round, lies) in [(0, 1), (0, 1), (1, 2)] {
-        retrieve(&client, "agents/a b.json", &[], now + (BAN + ANSWERED) * round).await;
+        retrieve(&client, "agents/a b.json", &[], NOW + (BAN + ANSWERED) * round).await;
         assert_eq!((client.lies("first"), client.lies("second"), client.lies("nobody")), (lies, 0, 0));
     }
 }
@@ -386,7 +388,7 @@ async fn the_bounds_hold_for_all_gateways_together() {
         &hedged(&[&servers[0], &servers[1], &servers[2]], Hedging::After(Duration::from_nanos(1))),
         "agents/a b.json",
         &[],
-        Instant::now(),
+        NOW,
     )
     .await;
     let oversize = GatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
@@ -424,7 +426,7 @@ async fn every_fault_ends_in_its_reason() {
         let path = ContentPath::literal("agents/a b.json").unwrap();
         let total = if ends.needs_time() { SHORT } else { AMPLE };
         let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
-        check(&ends, name, &ipfs(&[&bad]).retrieve(&want, Instant::now()).await);
+        check(&ends, name, &ipfs(&[&bad]).retrieve(&want, NOW).await);
         assert!(bad.heads().len() <= 1 + Content::new().along().len(), "{name}: a CAR, and each block once");
     }
 }
@@ -434,7 +436,7 @@ async fn no_fault_keeps_an_honest_gateway_from_winning() {
     for (name, fault, _) in FAULTS {
         let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
         let good = Server::plain(honest).await;
-        let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], Instant::now()).await;
+        let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], NOW).await;
         assert_eq!(proven(&got), Content::new().card, "{name}");
     }
 }
@@ -449,7 +451,7 @@ async fn a_reset_and_a_refused_connection_are_told() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let gateway = Gateway { label: "first".to_owned(), url: format!("http://{closed}/").parse().unwrap(), own: false };
     let client = IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), vec![gateway], IN_TURN).unwrap();
-    let got = retrieve(&client, "agents/a b.json", &[], Instant::now()).await;
+    let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Connect)))]);
 }
 

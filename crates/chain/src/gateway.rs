@@ -10,11 +10,19 @@ use url::Url;
 
 use crate::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
-use clresolve_egress::{Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in};
+use clresolve_egress::{
+    BodyBudget, Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in, whole_body,
+};
+use clresolve_state::MAX_LOOK_UP_BYTES;
 
 /// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some KiB, and twice as
 /// much in hexadecimal. Common servers refuse longer request lines.
 pub const URL_LIMIT: usize = 32 << 10;
+
+/// Bytes that the long bodies of all gateways may have in memory together: of four of the longest responses. Contracts name the
+/// gateways, and one may name as many hosts as it likes, so no host has a budget of its own. The responses for an agent's
+/// records are shorter than [`SHORT_BODY`](clresolve_egress::SHORT_BODY) and wait for nothing.
+const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
 
 /// A gateway client behind the guard: `https`, public names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
@@ -25,15 +33,21 @@ pub struct GuardedGateway {
 
 #[derive(Clone, Debug)]
 enum Mode {
-    On(Egress),
+    On(Door),
     Off,
+}
+
+#[derive(Clone, Debug)]
+struct Door {
+    egress: Egress,
+    bodies: BodyBudget,
 }
 
 impl GuardedGateway {
     /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
-        Self { mode: Mode::On(egress), total }
+        Self { mode: Mode::On(Door { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
     }
 
     /// Refuses every request, for worlds without off-chain answers.
@@ -41,10 +55,11 @@ impl GuardedGateway {
     pub fn refusing() -> Self {
         Self { mode: Mode::Off, total: Duration::ZERO }
     }
+}
 
-    async fn attempt(
+impl Door {
+    async fn ask(
         &self,
-        egress: &Egress,
         template: &str,
         request: &CcipReadRequest,
         cap: usize,
@@ -58,12 +73,10 @@ impl GuardedGateway {
         } else {
             Call::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
         };
-        let reply = egress.foreign(&url, call.gzip(), deadline).await?;
-        if reply.status() != 200 {
-            return Err(Cause::Status(reply.status()).into());
-        }
-        let body = reply.bytes(body_limit(cap)).await?;
-        answered(&body, cap)
+        let reply = self.egress.foreign(&url, call.gzip(), deadline).await?;
+        let without_bound = BodyBudget::new(u32::MAX);
+        let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
+        answered(&whole_body(reply, body_limit(cap), bodies).await?, cap)
     }
 }
 
@@ -71,7 +84,7 @@ impl GuardedGateway {
 impl CcipReadGateway for GuardedGateway {
     /// Tries the gateways in order. A 4xx response ends the request; any other failure leads to the next gateway.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
-        let Mode::On(egress) = &self.mode else {
+        let Mode::On(door) = &self.mode else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
         };
         if request.urls.len() > MAX_GATEWAYS {
@@ -82,7 +95,7 @@ impl CcipReadGateway for GuardedGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            let answer = self.attempt(egress, template, request, cap, deadline_in(share)).await;
+            let answer = door.ask(template, request, cap, deadline_in(share)).await;
             let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| RequestOutcome::Ok);
             count::upstream(Upstream::Ccip, count::FOREIGN, outcome);
             match answer {
@@ -119,7 +132,7 @@ const DATA: &str = "{data}";
 /// Length of the JSON around the data. The data takes two hexadecimal digits a byte.
 const JSON_SLACK: usize = 4096;
 
-fn body_limit(cap: usize) -> usize {
+const fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 

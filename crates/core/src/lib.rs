@@ -20,6 +20,7 @@ mod mutant;
 pub mod address;
 pub mod base_url;
 pub mod cause;
+pub mod chain_error;
 pub mod digest;
 pub mod freshness;
 pub mod json;

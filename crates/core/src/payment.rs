@@ -9,7 +9,7 @@ use std::fmt;
 use alloy_primitives::{Address, Bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::reading::ChainError;
+use crate::chain_error::ChainError;
 use crate::records::Record;
 
 /// What a name publishes about payments at one block.

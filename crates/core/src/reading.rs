@@ -10,6 +10,7 @@ use alloy_primitives::{Address, B256};
 use jiff::Timestamp;
 
 pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
+pub use crate::chain_error::ChainError;
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
@@ -190,81 +191,4 @@ pub enum Demand {
     /// The answer is computed here from proven state, under a header that this many endpoints of different operators
     /// have.
     StateProof(usize),
-}
-
-/// Why a name could not be read. None of these means that something is absent.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChainError {
-    /// No endpoint gave a usable answer: the cause of each, by label.
-    #[error("no RPC endpoint answered: {}", join_causes(.0))]
-    Unreachable(Vec<(String, String)>),
-    /// Too few endpoints gave an answer that others could agree with.
-    #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
-    TooFew {
-        /// How many operators must say the same.
-        agree: usize,
-        /// Labels of the endpoints that answered.
-        answered: Vec<String>,
-        /// Labels of the others, with the cause.
-        failed: Vec<(String, String)>,
-    },
-    /// The endpoints contradict each other, and too few of them agree: the answer of each, by label.
-    #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
-    Disagree(Vec<(String, String)>),
-    /// No endpoint gave a valid proof of the state, and at least one lied: the result of each, by label.
-    #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
-    Unproven(Vec<(String, String)>),
-    /// The endpoint (label) serves chain `observed`.
-    #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
-    WrongChain {
-        /// Label of the endpoint.
-        endpoint: String,
-        /// The chain id that was configured.
-        expected: u64,
-        /// The chain id that the endpoint reports.
-        observed: u64,
-    },
-    /// The endpoint (label) serves a chain that begins with another block.
-    #[error("the endpoint {endpoint} serves a chain that begins with block {observed}")]
-    WrongGenesis {
-        /// Label of the endpoint.
-        endpoint: String,
-        /// Hash of its block 0.
-        observed: B256,
-    },
-    /// The endpoint does not have the block.
-    #[error("block {block} is not available: {detail}")]
-    BlockUnavailable {
-        /// The selector, in words.
-        block: String,
-        /// The endpoint's words, cut short.
-        detail: String,
-    },
-    /// The resolver contract reverted, ran out of gas, or answered garbage.
-    #[error("the resolver failed: {0}")]
-    Resolver(ResolverFault),
-    /// A CCIP-Read gateway could not be asked, or its answer was refused.
-    #[error("CCIP-Read failed: {0}")]
-    Ccip(CcipFault),
-    /// The reading met a bound of this program.
-    #[error("a bound of this resolver was reached: {0}")]
-    LocalLimit(LocalLimit),
-}
-
-fn endpoints(count: usize) -> String {
-    format!("{count} endpoints of different operators")
-}
-
-fn few(answered: &[String], failed: &[(String, String)]) -> String {
-    let answered = if answered.is_empty() { "none".to_owned() } else { format!("only {}", answered.join(", ")) };
-    if failed.is_empty() {
-        format!("{answered} answered")
-    } else {
-        format!("{answered} answered; {}", join_causes(failed))
-    }
-}
-
-fn join_causes(causes: &[(String, String)]) -> String {
-    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
 }

@@ -92,6 +92,11 @@ impl Egress {
         Ok(Self { clients: Arc::new(clients) })
     }
 
+    /// The PEM files with trust roots beside the platform's, as the configuration had them.
+    pub fn extra_roots(&self) -> &[Bytes] {
+        &self.clients.guard.config.extra_roots
+    }
+
     /// A client for the origin of `endpoint`, which the operator configured, and for no other.
     ///
     /// # Errors

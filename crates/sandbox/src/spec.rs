@@ -377,3 +377,31 @@ impl Agent {
         SpecError { agent: self.name.clone(), detail }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(more: &str) -> Result<Spec, String> {
+        Spec::parse(&format!("[[agent]]\nname = \"a.eth\"\nabout = \"An agent.\"\n{more}\n"))
+    }
+
+    #[test]
+    fn addresses_are_written_by_chain() {
+        let agent = agent("addresses = { 1 = \"0x01\", 31337 = \"0x02\", default = \"0x\" }").unwrap().agents.remove(0);
+        let chain = CoinType::of_chain(31_337).unwrap();
+        let expected: [(CoinType, Bytes); 3] =
+            [(CoinType::ETHER, vec![1].into()), (CoinType::EVM_DEFAULT, Bytes::new()), (chain, vec![2].into())];
+        assert_eq!(agent.addresses, Addresses(expected.into()));
+        assert_eq!(agent.latest_addresses, Addresses::default());
+    }
+
+    #[test]
+    fn what_is_no_chain_has_no_address() {
+        for key in ["0", "-1", "eth", "2147483648", "\"\""] {
+            let error = agent(&format!("addresses = {{ {key} = \"0x01\" }}")).unwrap_err();
+            assert!(error.contains("neither the id of an EVM chain nor default"), "{error}");
+        }
+        assert!(agent("addresses = { default = \"words\" }").is_err());
+    }
+}

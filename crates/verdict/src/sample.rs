@@ -165,6 +165,11 @@ pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
 }
 
+/// Any verdict as that of a live run, of a name that publishes this about payments.
+pub fn paid(verdict: Verdict, payment: Published) -> Resolution {
+    Resolution::new(verdict, None, Some(payment))
+}
+
 /// What a name publishes that says `settled` at the verdict's block, and `newest` at the newest one.
 pub fn published(settled: PaymentRecords, newest: PaymentRecords) -> Option<Published> {
     let answer = |payment| {

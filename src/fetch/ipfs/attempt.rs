@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::hedge::{AT_ONCE, Race};
@@ -31,7 +32,7 @@ pub(super) struct Retrieving<'a> {
     scores: &'a Scores,
     reorder: &'a ReorderBudget,
     /// When it began, for the scores.
-    now: std::time::Instant,
+    now: Timestamp,
     began: Instant,
     shared: Mutex<Shared>,
 }
@@ -51,7 +52,7 @@ impl<'a> Retrieving<'a> {
         routes: &'a [Route],
         scores: &'a Scores,
         reorder: &'a ReorderBudget,
-        now: std::time::Instant,
+        now: Timestamp,
     ) -> Self {
         let walk = Walk::new(want.cid, want.path, want.budget);
         let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
@@ -95,14 +96,14 @@ impl<'a> Retrieving<'a> {
     /// Notes what a gateway did wrong, for this report and for later.
     fn blame(&self, gateway: usize, fault: GatewayFault) {
         let label = &self.routes[gateway].label;
-        let now = self.now + self.began.elapsed();
+        let now = later(self.now, self.began.elapsed());
         match &fault {
             GatewayFault::WrongBlock(cid) => {
-                self.scores.lied(gateway, if clresolve_core::mutant!("liars-stay") { now } else { now + BAN });
+                self.scores.lied(gateway, if clresolve_core::mutant!("liars-stay") { now } else { later(now, BAN) });
                 telemetry::gateway_lied(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }
-            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, now + *rest),
+            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, later(now, *rest)),
             // It may not have what nobody has: that says nothing about the next question.
             GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
             _ => self.scores.failed(gateway, now),
@@ -281,6 +282,10 @@ impl Drop for Watch<'_> {
             self.scores.outrun(self.gateway, self.started.elapsed());
         }
     }
+}
+
+fn later(now: Timestamp, by: Duration) -> Timestamp {
+    now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 fn time_left(deadline: Instant) -> Duration {

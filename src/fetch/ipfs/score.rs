@@ -3,7 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::BAN;
 
 /// When the next gateway is asked beside one that does not get on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,10 @@ const MOST_FAILURES: f64 = 8.0;
 /// Time in which half of the failures are forgotten.
 const HALF_LIFE: Duration = Duration::from_secs(300);
 
+/// How far ahead the end of a rest can lie. What lies further was noted before the clock was set back, and does not count:
+/// else a machine that began in a wrong year would leave a gateway alone until then.
+const MOST_AHEAD: Duration = Duration::from_secs(2 * BAN.as_secs());
+
 /// The memory of one process about its gateways. Time is an argument.
 #[derive(Debug)]
 pub(super) struct Scores {
@@ -64,11 +72,11 @@ pub(super) struct Scores {
 
 #[derive(Clone, Debug, Default)]
 struct Record {
-    rests_until: Option<Instant>,
+    rests_until: Option<Timestamp>,
     /// Times from the request to the first proven block, the newest last; at most [`REMEMBERED`].
     waits: VecDeque<Duration>,
     failures: f64,
-    failed_at: Option<Instant>,
+    failed_at: Option<Timestamp>,
     lies: u64,
 }
 
@@ -78,7 +86,7 @@ impl Scores {
     }
 
     /// Who may be asked at `now`, the best first; those of equal standing as in the configuration.
-    pub(super) fn turns(&self, now: Instant) -> Vec<Turn> {
+    pub(super) fn turns(&self, now: Timestamp) -> Vec<Turn> {
         let records = self.lock();
         let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.rests(now)).collect();
         if self.hedging == Hedging::Learnt {
@@ -106,7 +114,7 @@ impl Scores {
     }
 
     /// A gateway was no use.
-    pub(super) fn failed(&self, gateway: usize, now: Instant) {
+    pub(super) fn failed(&self, gateway: usize, now: Timestamp) {
         self.with(gateway, |record| {
             record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
             record.failed_at = Some(now);
@@ -114,12 +122,12 @@ impl Scores {
     }
 
     /// A gateway is not to be asked before `until`.
-    pub(super) fn rest(&self, gateway: usize, until: Instant) {
+    pub(super) fn rest(&self, gateway: usize, until: Timestamp) {
         self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
     }
 
     /// A gateway sent a wrong block and is not to be asked before `until`.
-    pub(super) fn lied(&self, gateway: usize, until: Instant) {
+    pub(super) fn lied(&self, gateway: usize, until: Timestamp) {
         self.rest(gateway, until);
         self.with(gateway, |record| record.lies += 1);
     }
@@ -141,8 +149,8 @@ impl Scores {
 }
 
 impl Record {
-    fn rests(&self, now: Instant) -> bool {
-        self.rests_until.is_some_and(|until| now < until)
+    fn rests(&self, now: Timestamp) -> bool {
+        self.rests_until.is_some_and(|until| now < until && since(now, until) <= MOST_AHEAD)
     }
 
     fn remember(&mut self, wait: Duration) {
@@ -160,16 +168,21 @@ impl Record {
         ninth_tenth.map_or(UNKNOWN, |wait| (*wait).clamp(LEAST, MOST))
     }
 
-    fn failures_at(&self, now: Instant) -> f64 {
+    fn failures_at(&self, now: Timestamp) -> f64 {
         let Some(failed_at) = self.failed_at else { return 0.0 };
-        let halvings = now.saturating_duration_since(failed_at).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        let halvings = since(failed_at, now).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.failures * (-halvings).exp2()
     }
 
     /// What asking it may cost: the wait, and more for each failure.
-    fn cost(&self, now: Instant) -> Duration {
+    fn cost(&self, now: Timestamp) -> Duration {
         self.patience() + FAILURE.mul_f64(self.failures_at(now))
     }
+}
+
+/// The time from `then` to `now`; zero where the clock was set back.
+fn since(then: Timestamp, now: Timestamp) -> Duration {
+    now.duration_since(then).max(SignedDuration::ZERO).unsigned_abs()
 }
 
 #[cfg(test)]
@@ -180,12 +193,12 @@ mod tests {
         Duration::from_millis(time)
     }
 
-    fn order(scores: &Scores, now: Instant) -> Vec<usize> {
+    fn order(scores: &Scores, now: Timestamp) -> Vec<usize> {
         scores.turns(now).iter().map(|turn| turn.gateway).collect()
     }
 
     fn patience(scores: &Scores) -> Duration {
-        scores.turns(Instant::now())[0].patience
+        scores.turns(Timestamp::UNIX_EPOCH)[0].patience
     }
 
     #[test]
@@ -219,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_quick_and_the_reliable_go_first() {
-        let (scores, now) = (Scores::new(3, Hedging::Learnt), Instant::now());
+        let (scores, now) = (Scores::new(3, Hedging::Learnt), Timestamp::UNIX_EPOCH);
         assert_eq!(order(&scores, now), [0, 1, 2], "as configured");
         scores.began(0, ms(800));
         scores.began(2, ms(80));
@@ -232,7 +245,7 @@ mod tests {
 
     #[test]
     fn failures_are_capped() {
-        let (scores, now) = (Scores::new(2, Hedging::Learnt), Instant::now());
+        let (scores, now) = (Scores::new(2, Hedging::Learnt), Timestamp::UNIX_EPOCH);
         for _ in 0..1000 {
             scores.failed(0, now);
         }
@@ -243,7 +256,7 @@ mod tests {
 
     #[test]
     fn who_rests_or_lied_is_not_asked() {
-        let (scores, now) = (Scores::new(2, Hedging::Learnt), Instant::now());
+        let (scores, now) = (Scores::new(2, Hedging::Learnt), Timestamp::UNIX_EPOCH);
         scores.rest(0, now + ms(100));
         scores.rest(0, now + ms(50));
         scores.lied(1, now + ms(200));
@@ -254,8 +267,18 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_set_back_bans_nobody_for_longer() {
+        let (scores, wrong) = (Scores::new(1, Hedging::Learnt), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999));
+        scores.failed(0, wrong);
+        scores.lied(0, wrong + BAN);
+        assert_eq!(order(&scores, wrong - BAN), Vec::<usize>::new(), "set back by less than a ban");
+        assert_eq!(order(&scores, wrong - BAN - ms(1)), [0]);
+        assert_eq!(order(&scores, Timestamp::MIN), [0]);
+    }
+
+    #[test]
     fn a_fixed_time_leaves_the_past_out() {
-        let (scores, now) = (Scores::new(2, Hedging::After(ms(7))), Instant::now());
+        let (scores, now) = (Scores::new(2, Hedging::After(ms(7))), Timestamp::UNIX_EPOCH);
         scores.began(0, ms(900));
         scores.failed(0, now);
         let expected = [Turn { gateway: 0, patience: ms(7) }, Turn { gateway: 1, patience: ms(7) }];

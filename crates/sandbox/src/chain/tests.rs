@@ -11,6 +11,7 @@ use super::{
     Registration, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
 };
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::CoinType;
 
 sol! {
     struct Call { address target; bytes callData; }
@@ -25,6 +26,10 @@ sol! {
     function multicall(bytes[] calls) returns (bytes[]);
     function text(bytes32 node, string key) returns (string);
     function addr(bytes32 node) returns (address);
+    interface Multicoin {
+        function addr(bytes32 node, uint256 coinType) returns (bytes);
+    }
+
     function query(Request[] requests) returns (bool[] failures, bytes[] responses);
     function owner(bytes32 node) returns (address);
     function recordExists(bytes32 node) returns (bool);
@@ -182,6 +187,39 @@ async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_nam
     };
     let answer = client.get(UNIVERSAL_RESOLVER, resolve).await;
     assert_eq!(addrCall::abi_decode_returns(&answer.result).unwrap(), BOB);
+}
+
+#[tokio::test]
+async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() {
+    let base = CoinType::of_chain(8453).unwrap();
+    let addresses = [(CoinType::ETHER, Bytes::copy_from_slice(BOB.as_slice())), (base, Bytes::from_static(&[7; 32]))];
+    for (text, kind) in [("agent.eth", ResolverKind::Public), ("wild.eth", ResolverKind::Wildcard)] {
+        let registration = Registration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
+        let mut builder = ChainBuilder::new().unwrap();
+        builder.register(&registration).unwrap();
+        builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+        builder.set_address(&registration.name, base, &Bytes::new()).unwrap();
+        builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+        let client = Client::new(Arc::new(builder.build().unwrap())).await;
+
+        let node = registration.name.node();
+        let asked =
+            [60, base.number(), 0x8000_0000].map(|coin| Multicoin::addrCall { node, coinType: U256::from(coin) });
+        let at = async |block: &str| {
+            let calls = asked.iter().map(|call| call.abi_encode().into()).collect();
+            let data = multicallCall { calls }.abi_encode().into();
+            let resolve = resolveCall { name: registration.name.dns_encoded().into(), data };
+            let (elements, _) = resolved(client.aggregate(resolve.abi_encode(), json!(block)).await.1).unwrap();
+            elements.iter().map(|element| Multicoin::addrCall::abi_decode_returns(element).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(at("0x1").await, [addresses[0].1.clone(), addresses[1].1.clone(), Bytes::new()], "{text}");
+        assert_eq!(at("0x2").await, [addresses[0].1.clone(), Bytes::new(), Bytes::new()], "{text}");
+        if text == "agent.eth" {
+            let find = findResolverCall { name: registration.name.dns_encoded().into() };
+            let resolver = client.get(UNIVERSAL_RESOLVER, find).await.resolver;
+            assert_eq!(client.get(resolver, addrCall { node }).await, BOB);
+        }
+    }
 }
 
 #[tokio::test]

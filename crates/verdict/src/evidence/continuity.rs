@@ -114,13 +114,13 @@ pub struct Sighting {
 impl Sighting {
     /// What the run that gathered `evidence` saw; nothing where there are no records or no card.
     pub fn of(evidence: &Evidence) -> Option<Self> {
-        let block = evidence.reading.as_ref().ok()?.block.number;
+        let block = &evidence.reading.as_ref().ok()?.block;
         let records = record_digests(&evidence.found()?.records);
         let bytes = evidence.card_bytes()?;
         let card = Card::parse(bytes).ok()?;
-        let edition = Edition::of(&card, Digest::of(bytes));
+        let edition = Edition::of(&card, Digest::of(bytes)).as_of(block.timestamp);
         let card = edition.version.clone().map(|version| (version, edition.card.clone()));
-        Some(Self { block, card, records, edition: Some(edition) })
+        Some(Self { block: block.number, card, records, edition: Some(edition) })
     }
 }
 
@@ -187,10 +187,15 @@ impl History {
     }
 
     /// A card that does not follow the latest one is not put in its place, so that what is wrong with it is said again.
+    /// One without a usable date leaves the date before it as the measure.
     fn add_edition(&mut self, sighting: &Sighting) {
         let Some(now) = &sighting.edition else { return };
-        if self.latest.as_ref().is_none_or(|before| now.follows(before)) {
-            self.latest = Some(now.clone());
+        match &mut self.latest {
+            Some(before) if !now.follows(before) => {}
+            latest => {
+                let date = latest.take().and_then(|before| before.updated_at);
+                *latest = Some(Edition { updated_at: now.updated_at.clone().or(date), ..now.clone() });
+            }
         }
     }
 
@@ -209,10 +214,12 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use jiff::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::sighting;
+    use crate::sample::{evidence, good, sighting};
 
     fn first() -> History {
         History::default().with(&sighting(100, "1.0.0", "a")).expect("something new")
@@ -260,6 +267,26 @@ mod tests {
         }
         let written = serde_json::to_string(&history).expect("JSON");
         assert_eq!(serde_json::from_str::<History>(&written).expect("a history"), history);
+    }
+
+    #[test]
+    fn a_date_that_has_not_come_yet_is_no_measure_of_later_cards() {
+        let now: Timestamp = "2026-02-01T00:00:00Z".parse().expect("a time");
+        let seen = |block: u64, updated_at: &str| {
+            let card = Bytes::from(format!(r#"{{"version": "1.0.{block}", "updated_at": "{updated_at}"}}"#));
+            let mut evidence = evidence(&good(), &card, now);
+            evidence.reading.as_mut().expect("it was read").block.number = block;
+            Sighting::of(&evidence).expect("records and a card")
+        };
+        let measure = |history: &History| history.latest.clone().expect("a card").updated_at;
+        let first = History::default().with(&seen(1, "2026-01-01T00:00:00Z")).expect("something new");
+        let early = first.with(&seen(2, "2999-01-01T00:00:00Z")).expect("another version");
+        assert_eq!(measure(&early).as_deref(), Some("2026-01-01T00:00:00Z"), "that of the card before");
+        assert_eq!(early.latest.as_ref().and_then(|latest| latest.version.as_deref()), Some("1.0.2"));
+        let later = early.with(&seen(3, "2026-02-01T00:00:00Z")).expect("another version");
+        assert_eq!(measure(&later).as_deref(), Some("2026-02-01T00:00:00Z"));
+        let alone = History::default().with(&seen(1, "2026-02-01T00:00:00.1Z")).expect("something new");
+        assert_eq!(measure(&alone), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,6 +49,17 @@ impl Edition {
             binding: bound.collect(),
             verbs: card.verbs().take(MAX_VERBS).map(excerpt).collect(),
         }
+    }
+
+    /// What of the edition is a measure of later ones at `time`: a date that has not come yet is none, or no later card
+    /// would pass before that day.
+    #[must_use]
+    pub fn as_of(mut self, time: Timestamp) -> Self {
+        let is_future = |date: &String| instant(date).is_some_and(|date| date > time);
+        if self.updated_at.as_ref().is_some_and(is_future) && !clresolve_core::mutant!("dates-to-come-count") {
+            self.updated_at = None;
+        }
+        self
     }
 
     /// Whether `self` follows an earlier edition as a later card must.

@@ -1,0 +1,258 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// defaultTimeout bounds each answer of the daemon.
+	defaultTimeout = 5 * time.Second
+
+	// maxAnswerBytes is the length of the longest answer. A decision on 32 entries has some 10 KiB.
+	maxAnswerBytes = 256 * 1024
+
+	// mixedHolds is how long the passing entries of a reply wait where others do not pass. Such a decision names no end;
+	// the one about what is signed names its own.
+	mixedHolds = time.Minute
+
+	// tooSlow is what the gate says when it needs longer than its own deadline. The run goes on, and a later question is
+	// answered.
+	tooSlow = "deadline-passed"
+
+	// againAfter lies between two such questions.
+	againAfter = 100 * time.Millisecond
+)
+
+// Config says whom to ask, and about whom.
+type Config struct {
+	// Daemon is where it listens: http://127.0.0.1:8402, unix:/run/clresolve.sock, or an https URL. Plain http to another
+	// machine is refused without Signer.
+	Daemon string
+	// Agent is the agent's ENS name in its normal form.
+	Agent string
+	// Verb is what is paid for.
+	Verb string
+	// Limits are tighter than the daemon's, as POST /v1/decisions takes them: a JSON object, or nothing.
+	Limits json.RawMessage
+	// Timeout bounds each answer of the daemon; 0 stands for 5 s.
+	Timeout time.Duration
+	// RootCAs are trusted for an https daemon; nil stands for those of the platform.
+	RootCAs *x509.CertPool
+	// Signer signs decisions. With it every decision must be signed by one of its keys.
+	Signer *Signer
+}
+
+// daemon is the daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
+// The guard has connections of its own to it: no proxy of the environment, no redirect, a time limit for the whole
+// answer. Every other end than an answer is a refusal.
+type daemon struct {
+	base     string
+	question question
+	timeout  time.Duration
+	signer   *Signer
+	line     *http.Transport
+}
+
+type question struct {
+	Name     string          `json:"name"`
+	Verb     string          `json:"verb"`
+	Limits   json.RawMessage `json:"limits,omitempty"`
+	Response *reply          `json:"response"`
+	Selected *int            `json:"selected,omitempty"`
+	Header   string          `json:"header,omitempty"`
+}
+
+func newDaemon(config Config) (*daemon, error) {
+	if config.Agent == "" || config.Verb == "" {
+		return nil, errors.New("agent and verb must be named")
+	}
+	if config.Timeout < 0 {
+		return nil, errors.New("the timeout is not negative")
+	}
+	timeout := config.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	line := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: config.RootCAs}, DisableCompression: true}
+	base, err := baseOf(config.Daemon, config.Signer != nil)
+	if err != nil {
+		return nil, err
+	}
+	if socket := strings.TrimPrefix(config.Daemon, "unix:"); socket != config.Daemon {
+		line.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
+	}
+	about := question{Name: config.Agent, Verb: config.Verb, Limits: config.Limits}
+	return &daemon{base, about, timeout, config.Signer, line}, nil
+}
+
+// gate returns nil where the gate allows the agent.
+func (d *daemon) gate(caller context.Context) error {
+	ctx, cancel := context.WithTimeout(caller, d.timeout)
+	defer cancel()
+	path := "/v1/gate/" + url.PathEscape(d.question.Name) + "/" + url.PathEscape(d.question.Verb)
+	for {
+		answer, err := d.exchange(caller, ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return err
+		}
+		if answer.status == http.StatusOK {
+			return nil
+		}
+		if answer.status != http.StatusForbidden {
+			return &Error{Code: Unavailable}
+		}
+		if answer.code != tooSlow {
+			return newError(Denied, []string{answer.code})
+		}
+		select {
+		case <-ctx.Done():
+			return refusal(caller)
+		case <-time.After(againAfter):
+		}
+	}
+}
+
+// decide returns the entries of a reply that may be paid, of which there is one at least.
+func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
+	decision, err := d.ask(caller, "/v1/decisions", question{Response: &reply})
+	if err != nil {
+		return nil, err
+	}
+	passing := decision.passing()
+	if len(passing) == 0 {
+		return nil, newError(Denied, decision.codes)
+	}
+	until := decision.until
+	if until.IsZero() {
+		until = time.Now().Add(mixedHolds)
+	}
+	return &allowed{reply, passing, until}, nil
+}
+
+// signed returns the decision whether what is signed is what is allowed for this entry.
+func (d *daemon) signed(caller context.Context, reply reply, header string, entry int) (*decision, error) {
+	return d.ask(caller, "/v1/decisions/signed", question{Response: &reply, Selected: &entry, Header: header})
+}
+
+// ask returns a decision; what it allows, it allows for a time that is not over.
+func (d *daemon) ask(caller context.Context, path string, about question) (*decision, error) {
+	about.Name, about.Verb, about.Limits = d.question.Name, d.question.Verb, d.question.Limits
+	body, err := json.Marshal(about)
+	if err != nil {
+		return nil, &Error{Code: Unavailable}
+	}
+	ctx, cancel := context.WithTimeout(caller, d.timeout)
+	defer cancel()
+	answer, err := d.exchange(caller, ctx, http.MethodPost, path, body)
+	if err != nil {
+		return nil, err
+	}
+	if answer.status != http.StatusOK {
+		return nil, &Error{Code: Unavailable}
+	}
+	decision, err := d.read(answer.body, body)
+	if err != nil {
+		return nil, &Error{Code: Unavailable}
+	}
+	if !decision.abort && !time.Now().Before(decision.until) {
+		return nil, &Error{Code: Unavailable}
+	}
+	return decision, nil
+}
+
+func (d *daemon) read(text, asked []byte) (*decision, error) {
+	if d.signer != nil {
+		digest := sha256.Sum256(asked)
+		opened, err := openJWS(string(text), d.signer, "sha256:"+hex.EncodeToString(digest[:]), time.Now().Unix())
+		if err != nil {
+			return nil, err
+		}
+		text = opened
+	}
+	return readDecision(text, d.question.Name, d.question.Verb)
+}
+
+// answer is what the daemon said; code is the gate's reason.
+type answer struct {
+	status int
+	code   string
+	body   []byte
+}
+
+func (d *daemon) exchange(caller, ctx context.Context, method, path string, body []byte) (*answer, error) {
+	request, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, refusal(caller)
+	}
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json")
+		if d.signer != nil {
+			request.Header.Set("Accept", "application/jose")
+		}
+	}
+	response, err := d.line.RoundTrip(request)
+	if err != nil {
+		return nil, refusal(caller)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil || len(text) > maxAnswerBytes {
+		return nil, refusal(caller)
+	}
+	return &answer{response.StatusCode, response.Header.Get("Clresolve-Code"), text}, nil
+}
+
+// refusal is the caller's own reason where it gave up.
+func refusal(caller context.Context) error {
+	if err := caller.Err(); err != nil {
+		return err
+	}
+	return &Error{Code: Unavailable}
+}
+
+// baseOf checks how the daemon is reached. Over a network nobody may change its answers unseen: https, or signed
+// decisions.
+func baseOf(daemon string, isSigned bool) (string, error) {
+	if strings.HasPrefix(daemon, "unix:/") {
+		return "http://localhost", nil
+	}
+	parsed, err := url.Parse(daemon)
+	if err != nil {
+		return "", errors.New("daemon: no URL")
+	}
+	if parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
+		return "", errors.New("daemon: origin and path alone")
+	}
+	switch {
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return "", errors.New("daemon: an http, https or unix URL")
+	case parsed.Scheme == "http" && !isSigned && !isLoopback(parsed.Hostname()):
+		return "", errors.New("daemon: not on this machine, so it takes https, or the signer of its decisions")
+	}
+	return strings.TrimSuffix(parsed.String(), "/"), nil
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && !address.Is4In6() && address.Zone() == "" && address.IsLoopback()
+}

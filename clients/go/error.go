@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Code says why the guard refused.
+type Code string
+
+const (
+	// Denied: clresolve denies the agent, or every entry of its terms.
+	Denied Code = "denied"
+	// Unavailable: clresolve did not answer, not in time, or not with what can be relied on.
+	Unavailable Code = "unavailable"
+	// Redirected: the seller sends us to another URL.
+	Redirected Code = "redirected"
+	// Unreadable: the 402 is longer than 64 KiB, or breaks off.
+	Unreadable Code = "unreadable"
+	// NoDecision: a payment for which no decision waits at this URL; none was made, it is over, or it was used.
+	NoDecision Code = "no-decision"
+	// TwoPayments: more than one payment in one request.
+	TwoPayments Code = "two-payments"
+	// PaymentDenied: what is signed is not what was allowed.
+	PaymentDenied Code = "payment-denied"
+)
+
+var messages = map[Code]string{
+	Denied:        "clresolve denies it",
+	Unavailable:   "clresolve gave no answer that can be relied on",
+	Redirected:    "the seller sends us to another URL",
+	Unreadable:    "the seller's 402 is longer than 64 KiB, or breaks off",
+	NoDecision:    "a payment without a decision for this URL: none was made, it is over, or it was used",
+	TwoPayments:   "more than one payment in one request",
+	PaymentDenied: "what is signed is not what was allowed",
+}
+
+// Error is a refusal: nothing was paid.
+type Error struct {
+	// Code says what it was.
+	Code Code
+	// Codes are the daemon's reasons; `clresolve explain CODE` explains them.
+	Codes []string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	why := ""
+	if len(e.Codes) > 0 {
+		why = fmt.Sprintf(" (%s)", strings.Join(e.Codes, ", "))
+	}
+	return fmt.Sprintf("do not pay: %s%s", messages[e.Code], why)
+}
+
+// code is a reason as the daemon writes it, of at most 64 characters. Nothing else of an answer is put into a message.
+var code = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+const maxCodeLength = 64
+
+func newError(what Code, codes []string) *Error {
+	refusal := &Error{Code: what}
+	for _, one := range codes {
+		if len(one) <= maxCodeLength && code.MatchString(one) {
+			refusal.Codes = append(refusal.Codes, one)
+		}
+	}
+	return refusal
+}

@@ -1,0 +1,3 @@
+module clresolve/guard
+
+go 1.19

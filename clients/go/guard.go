@@ -1,0 +1,238 @@
+// Package guard keeps an x402 payment client from paying what clresolve did not allow.
+//
+// A [Transport] stands between the payment client and the network. There every request, every reply and the signed
+// payment are seen as they go over the wire. The guard asks clresolve about each of them and lets no payment out that
+// was not allowed. It reads no payment terms itself: what the seller sent goes to the daemon as it came. README.md has
+// the rules.
+package guard
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// maxReplyBytes is the length of the longest 402 reply: the daemon refuses a longer one.
+	maxReplyBytes = 64 * 1024
+
+	// maxWaiting decisions wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten.
+	maxWaiting = 256
+
+	// maxQuestions are asked about one payment header: a reply has at most 32 entries, and most have one or two.
+	maxQuestions = 32
+)
+
+// paymentHeaders carry a payment, in x402 versions 2 and 1.
+var paymentHeaders = []string{"Payment-Signature", "X-Payment"}
+
+// Transport is an [http.RoundTripper] that asks the daemon before a request leaves, and lets a payment out only for
+// terms that it allowed. It refuses with [*Error]. It is safe for use by several goroutines.
+type Transport struct {
+	inner   http.RoundTripper
+	daemon  *daemon
+	waiting waiting
+}
+
+// New returns a guard above inner, which sends what may leave; nil stands for [http.DefaultTransport].
+//
+// The error says why the configuration cannot be made safe.
+func New(inner http.RoundTripper, config Config) (*Transport, error) {
+	if inner == nil {
+		inner = http.DefaultTransport
+	}
+	daemon, err := newDaemon(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Transport{inner: inner, daemon: daemon, waiting: waiting{now: time.Now}}, nil
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.guarded(request)
+	if err != nil && request.Body != nil {
+		request.Body.Close()
+	}
+	return response, err
+}
+
+func (t *Transport) guarded(request *http.Request) (*http.Response, error) {
+	switch payments := paymentsIn(request.Header); len(payments) {
+	case 0:
+		return t.browse(request)
+	case 1:
+		return t.pay(request, payments[0])
+	default:
+		return nil, &Error{Code: TwoPayments}
+	}
+}
+
+// browse sends a request without a payment: the gate first, and of a 402 the terms.
+func (t *Transport) browse(request *http.Request) (*http.Response, error) {
+	if err := t.daemon.gate(request.Context()); err != nil {
+		return nil, err
+	}
+	response, err := t.inner.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if isRedirect(response.StatusCode) {
+		response.Body.Close()
+		return nil, &Error{Code: Redirected}
+	}
+	if response.StatusCode != http.StatusPaymentRequired {
+		return response, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxReplyBytes+1))
+	response.Body.Close()
+	if err != nil || len(body) > maxReplyBytes {
+		return nil, &Error{Code: Unreadable}
+	}
+	allowed, err := t.daemon.decide(request.Context(), replyOf(request, response, body))
+	if err != nil {
+		return nil, err
+	}
+	t.waiting.add(allowed)
+	response.Body = io.NopCloser(strings.NewReader(string(body)))
+	return response, nil
+}
+
+// pay sends a request with a payment: only for a decision that waits, and only once for it.
+func (t *Transport) pay(request *http.Request, payment string) (*http.Response, error) {
+	refusal := &Error{Code: NoDecision}
+	questions := 0
+	for _, allowed := range t.waiting.of(urlOf(request)) {
+		for _, entry := range allowed.entries {
+			if questions++; questions > maxQuestions {
+				return nil, refusal
+			}
+			decision, err := t.daemon.signed(request.Context(), allowed.reply, payment, entry)
+			if err != nil {
+				return nil, err
+			}
+			if decision.abort {
+				refusal = newError(PaymentDenied, decision.codes)
+			} else if t.waiting.take(allowed) {
+				return t.inner.RoundTrip(request)
+			}
+		}
+	}
+	return nil, refusal
+}
+
+// paymentsIn returns the values of all payment headers. A map of headers can hold a name in any spelling.
+func paymentsIn(header http.Header) []string {
+	var found []string
+	for name, values := range header {
+		for _, payment := range paymentHeaders {
+			if strings.EqualFold(name, payment) {
+				found = append(found, values...)
+			}
+		}
+	}
+	return found
+}
+
+// isRedirect says whether clients follow a status.
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// urlOf returns the URL as it is asked: without what is not sent.
+func urlOf(request *http.Request) string {
+	url := *request.URL
+	url.Fragment, url.RawFragment, url.User = "", "", nil
+	return url.String()
+}
+
+// reply is what a seller sent.
+type reply struct {
+	Status  int         `json:"status"`
+	URL     string      `json:"url"`
+	Headers [][2]string `json:"headers"`
+	Body    string      `json:"body_base64"`
+}
+
+func replyOf(request *http.Request, response *http.Response, body []byte) reply {
+	headers := [][2]string{}
+	for name, values := range response.Header {
+		for _, value := range values {
+			headers = append(headers, [2]string{name, value})
+		}
+	}
+	return reply{response.StatusCode, urlOf(request), headers, base64.StdEncoding.EncodeToString(body)}
+}
+
+// allowed is a reply with the entries of it that may be paid, and until when.
+type allowed struct {
+	reply   reply
+	entries []int
+	until   time.Time
+}
+
+// waiting holds the decisions that wait for their payment, the newest last.
+type waiting struct {
+	mutex sync.Mutex
+	list  []*allowed
+	now   func() time.Time
+}
+
+func (w *waiting) add(one *allowed) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.list = append(w.inTime(), one)
+	if len(w.list) > maxWaiting {
+		w.list = w.list[1:]
+	}
+}
+
+// of returns those for a URL, the newest first.
+func (w *waiting) of(url string) []*allowed {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	var found []*allowed
+	for _, one := range w.inTime() {
+		if one.reply.URL == url {
+			found = append([]*allowed{one}, found...)
+		}
+	}
+	return found
+}
+
+// take takes a decision out, once. It says whether it was still there, and in time.
+func (w *waiting) take(wanted *allowed) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	var rest []*allowed
+	isThere := false
+	for _, one := range w.inTime() {
+		if one == wanted {
+			isThere = true
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	w.list = rest
+	return isThere
+}
+
+func (w *waiting) inTime() []*allowed {
+	var kept []*allowed
+	now := w.now()
+	for _, one := range w.list {
+		if now.Before(one.until) {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}

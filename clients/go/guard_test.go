@@ -1,0 +1,580 @@
+package guard
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// world is the world of ../testing: the stand-in daemon and the sellers.
+var world struct {
+	Agent, Thief, Daemon, Secure, Socket, CA, Issuer, Name, Verb, Honest, Stranger string
+	JWKS                                                                           json.RawMessage
+}
+
+// payments were made by the TypeScript clients, by the seller that they are for.
+var payments map[string]struct{ Name, Value string }
+
+func TestMain(m *testing.M) {
+	node := os.Getenv("NODE")
+	if node == "" {
+		node = "node"
+	}
+	command := exec.Command(node, "../testing/world.mjs")
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	must(err)
+	stdout, err := command.StdoutPipe()
+	must(err)
+	must(command.Start())
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	must(err)
+	must(json.Unmarshal(line, &world))
+	recorded, err := os.ReadFile("testdata/payments.json")
+	must(err)
+	must(json.Unmarshal(recorded, &payments))
+	code := m.Run()
+	stdin.Close()
+	command.Wait()
+	os.Exit(code)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// purchase is one of its own: its URL, and what arrived.
+type purchase struct{ url, id string }
+
+func newPurchase(which string) purchase {
+	id := fmt.Sprintf("go-%d", rand.Int63())
+	return purchase{fmt.Sprintf("%s/agent/%s?id=%s", world.Agent, which, id), id}
+}
+
+type ledger struct {
+	Requests int
+	Payments []struct{ Seller, Header, To, Value string }
+}
+
+// arrived is what reached the sellers.
+func (p purchase) arrived() (total ledger) {
+	for _, seller := range []string{world.Agent, world.Thief} {
+		var one ledger
+		read(seller+"/~ledger?id="+p.id, &one)
+		total.Requests += one.Requests
+		total.Payments = append(total.Payments, one.Payments...)
+	}
+	return total
+}
+
+// asked are the questions about it.
+func (p purchase) asked() (questions []map[string]any) {
+	read(world.Daemon+"/~asked?id="+p.id, &questions)
+	return questions
+}
+
+func (p purchase) assertPayments(t *testing.T, wanted int) {
+	t.Helper()
+	if arrived := p.arrived(); len(arrived.Payments) != wanted {
+		t.Errorf("%d payments arrived, not %d: %v", len(arrived.Payments), wanted, arrived)
+	}
+}
+
+func read(url string, into any) {
+	response, err := http.Get(url)
+	must(err)
+	defer response.Body.Close()
+	must(json.NewDecoder(response.Body).Decode(into))
+}
+
+// configured is a configuration; fault is one of the stand-in's, such as signed.503.
+func configured(fault string) Config {
+	daemon := world.Daemon
+	if fault != "" {
+		daemon += "/" + fault
+	}
+	return Config{Daemon: daemon, Agent: world.Name, Verb: world.Verb, Timeout: 2 * time.Second}
+}
+
+func guarded(t *testing.T, config Config) *Transport {
+	t.Helper()
+	transport, err := New(nil, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport
+}
+
+// get sends a request with these headers, and reads its reply whole.
+func get(guard *Transport, url string, header http.Header) (int, string, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	must(err)
+	if header != nil {
+		request.Header = header
+	}
+	response, err := guard.RoundTrip(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// recorded is the payment header that the TypeScript client made for a seller.
+func recorded(which string) http.Header {
+	return http.Header{payments[which].Name: {payments[which].Value}}
+}
+
+func refuses(t *testing.T, err error, code Code, codes ...string) {
+	t.Helper()
+	var refusal *Error
+	if !errors.As(err, &refusal) {
+		t.Fatalf("%v is no refusal", err)
+	}
+	if refusal.Code != code || strings.Join(refusal.Codes, " ") != strings.Join(codes, " ") {
+		t.Errorf("%s %v, not %s %v", refusal.Code, refusal.Codes, code, codes)
+	}
+}
+
+func refusesBrowsing(t *testing.T, guard *Transport, url string, code Code, codes ...string) {
+	t.Helper()
+	_, _, err := get(guard, url, nil)
+	refuses(t, err, code, codes...)
+}
+
+func refusesPaying(t *testing.T, guard *Transport, url string, header http.Header, code Code, codes ...string) {
+	t.Helper()
+	_, _, err := get(guard, url, header)
+	refuses(t, err, code, codes...)
+}
+
+func browse(t *testing.T, guard *Transport, url string) string {
+	t.Helper()
+	status, body, err := get(guard, url, nil)
+	if err != nil || status != http.StatusPaymentRequired {
+		t.Fatalf("%d, %v", status, err)
+	}
+	return body
+}
+
+func pay(t *testing.T, guard *Transport, url string, header http.Header) {
+	t.Helper()
+	if status, _, err := get(guard, url, header); err != nil || status != http.StatusOK {
+		t.Fatalf("%d, %v", status, err)
+	}
+}
+
+func TestPaymentsOfTheTypeScriptClientsGoThrough(t *testing.T) {
+	for _, which := range []string{"honest", "v1-honest"} {
+		one, guard := newPurchase(which), guarded(t, configured(""))
+		response, err := http.Get(one.url)
+		must(err)
+		plain, _ := io.ReadAll(response.Body)
+		if body := browse(t, guard, one.url); body != string(plain) {
+			t.Errorf("%q is not %q", body, plain)
+		}
+		pay(t, guard, one.url, recorded(which))
+		if paid := one.arrived().Payments; len(paid) != 1 || paid[0].To != world.Honest {
+			t.Errorf("%v", paid)
+		}
+	}
+}
+
+func TestPaymentsOfTheTypeScriptClientsForTheThiefDoNotLeave(t *testing.T) {
+	for which, header := range map[string]string{"honest": "other-payto", "v1-honest": "v1-other-payto"} {
+		one, guard := newPurchase(which), guarded(t, configured(""))
+		browse(t, guard, one.url)
+		refusesPaying(t, guard, one.url, recorded(header), PaymentDenied, "payment-signature-mismatch")
+		one.assertPayments(t, 0)
+	}
+}
+
+func TestNothingLeavesThatTheGateDoesNotAllow(t *testing.T) {
+	one, config := newPurchase("free"), configured("")
+	config.Agent = "stranger.eth"
+	refusesBrowsing(t, guarded(t, config), one.url, Denied, "name-unregistered")
+	for _, fault := range []string{"500", "503", "204", "302", "hangs", "drops"} {
+		config := configured("gate." + fault)
+		config.Timeout = 200 * time.Millisecond
+		refusesBrowsing(t, guarded(t, config), one.url, Unavailable)
+	}
+	for _, daemon := range []string{"http://127.0.0.1:9", "unix:/nowhere.sock"} {
+		config := configured("")
+		config.Daemon = daemon
+		refusesBrowsing(t, guarded(t, config), one.url, Unavailable)
+	}
+	if arrived := one.arrived(); arrived.Requests != 0 {
+		t.Errorf("%v", arrived)
+	}
+}
+
+func TestAGateThatNeedsLongerThanItsDeadlineIsAskedAgain(t *testing.T) {
+	if status, _, err := get(guarded(t, configured("gate.cold-go")), newPurchase("free").url, nil); status != 200 {
+		t.Error(err)
+	}
+	config := configured("gate.cold-go-impatient")
+	config.Timeout = 50 * time.Millisecond
+	refusesBrowsing(t, guarded(t, config), newPurchase("free").url, Unavailable)
+}
+
+func TestForeignTextDoesNotGetIntoAMessage(t *testing.T) {
+	_, _, err := get(guarded(t, configured("gate.foreign")), newPurchase("free").url, nil)
+	if err.Error() != "do not pay: clresolve denies it" {
+		t.Error(err)
+	}
+}
+
+func TestACallerThatGivesUpGetsItsOwnReason(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, newPurchase("free").url, nil)
+	must(err)
+	if _, err := guarded(t, configured("")).RoundTrip(request); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		one := newPurchase(fmt.Sprintf("redirect-%d", status))
+		client := &http.Client{Transport: guarded(t, configured(""))}
+		_, err := client.Get(one.url)
+		refuses(t, err, Redirected)
+		if one.arrived().Requests != 1 || len(one.asked()) != 0 {
+			t.Errorf("%v, %v", one.arrived(), one.asked())
+		}
+	}
+}
+
+func TestTheRedirectOfAPaidRequestComesBack(t *testing.T) {
+	one, guard := newPurchase("paid-elsewhere"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	if status, _, err := get(guard, one.url, recorded("honest")); status != http.StatusSeeOther {
+		t.Errorf("%d, %v", status, err)
+	}
+}
+
+func TestTermsWithoutAnEntryThatPassesAreNotHandedOn(t *testing.T) {
+	for which, code := range map[string]string{
+		"other-payto":         "payee-mismatch",
+		"ten-years":           "payment-timeout-excessive",
+		"fake-usdc":           "payment-asset-unlisted",
+		"wrong-chain":         "payment-network-mismatch",
+		"over-limit":          "payment-amount-exceeds",
+		"header-against-body": "payment-terms-ambiguous",
+		"broken-header":       "payment-terms-malformed",
+		"two-headers":         "payment-terms-ambiguous",
+		"garbage":             "payment-terms-malformed",
+		"v1-other-payto":      "payee-mismatch",
+	} {
+		one, guard := newPurchase(which), guarded(t, configured(""))
+		refusesBrowsing(t, guard, one.url, Denied, code)
+		refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+		one.assertPayments(t, 0)
+	}
+}
+
+const broken = "500 503 404 422 201 302 hangs drops garbage truncated oversize schema no-schema other-name " +
+	"other-verb no-abort abort-text abort-number undecided unknown expired endless no-time list null"
+
+func TestTermsAreNotHandedOnWithoutADecision(t *testing.T) {
+	const entries = " no-entries entry-text entry-index entry-twice entries-many"
+	for _, fault := range strings.Fields(broken + entries) {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			one, config := newPurchase("honest"), configured("decisions."+fault)
+			config.Timeout = 500 * time.Millisecond
+			guard := guarded(t, config)
+			refusesBrowsing(t, guard, one.url, Unavailable)
+			refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+			one.assertPayments(t, 0)
+		})
+	}
+}
+
+func TestAPaymentDoesNotLeaveWithoutADecisionAboutWhatIsSigned(t *testing.T) {
+	for _, fault := range strings.Fields(broken) {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			one, config := newPurchase("honest"), configured("signed."+fault)
+			config.Timeout = 500 * time.Millisecond
+			guard := guarded(t, config)
+			browse(t, guard, one.url)
+			refusesPaying(t, guard, one.url, recorded("honest"), Unavailable)
+			one.assertPayments(t, 0)
+		})
+	}
+	one, guard := newPurchase("honest"), guarded(t, configured("signed.aborts"))
+	browse(t, guard, one.url)
+	refusesPaying(t, guard, one.url, recorded("honest"), PaymentDenied)
+	one.assertPayments(t, 0)
+}
+
+func TestAnAllowanceWithoutAnEntryAllowsNothing(t *testing.T) {
+	refusesBrowsing(t, guarded(t, configured("decisions.allows-nothing")), newPurchase("honest").url, Denied)
+}
+
+func TestTheLongest402IsReadAndALongerOneIsNotPaid(t *testing.T) {
+	if body := browse(t, guarded(t, configured("")), newPurchase("longest-body").url); len(body) != maxReplyBytes {
+		t.Errorf("%d bytes", len(body))
+	}
+	longer := newPurchase("longer-body")
+	refusesBrowsing(t, guarded(t, configured("")), longer.url, Unreadable)
+	if len(longer.asked()) != 0 {
+		t.Error(longer.asked())
+	}
+}
+
+func TestTheDaemonSeesTheURLEveryHeaderAndTheWholeBody(t *testing.T) {
+	one, config := newPurchase("v1-honest"), configured("")
+	config.Limits = json.RawMessage(`{"networks":["eip155:84532"]}`)
+	guard := guarded(t, config)
+	body := browse(t, guard, one.url+"#fragment")
+	pay(t, guard, one.url, recorded("v1-honest"))
+	asked := one.asked()
+	first, second := asked[0], asked[1]
+	reply := first["response"].(map[string]any)
+	sent, _ := base64.StdEncoding.DecodeString(reply["body_base64"].(string))
+	if first["name"] != world.Name || first["verb"] != world.Verb || reply["url"] != one.url || string(sent) != body {
+		t.Error(first)
+	}
+	if fmt.Sprint(first["limits"]) != "map[networks:[eip155:84532]]" || reply["status"] != 402.0 {
+		t.Error(first)
+	}
+	if !strings.Contains(fmt.Sprint(reply["headers"]), "[Content-Type application/json]") {
+		t.Error(reply["headers"])
+	}
+	first["selected"], first["header"] = 0.0, payments["v1-honest"].Value
+	if sorted(first) != sorted(second) {
+		t.Errorf("%v is not %v", second, first)
+	}
+}
+
+// sorted is a question as text, its members in order.
+func sorted(question map[string]any) string {
+	text, err := json.Marshal(question)
+	must(err)
+	return string(text)
+}
+
+func TestHeadersThatComeTwiceAreHandedToTheDaemonTwice(t *testing.T) {
+	one := newPurchase("two-headers")
+	refusesBrowsing(t, guarded(t, configured("")), one.url, Denied, "payment-terms-ambiguous")
+	headers := fmt.Sprint(one.asked()[0]["response"].(map[string]any)["headers"])
+	if strings.Count(headers, "Payment-Required") != 2 {
+		t.Error(headers)
+	}
+}
+
+func TestAPaymentHeaderInAnySpellingDoesNotLeaveWithoutADecision(t *testing.T) {
+	one := newPurchase("honest")
+	for _, name := range []string{"PAYMENT-SIGNATURE", "Payment-Signature", "payment-signature", "x-PAYMENT"} {
+		for _, value := range []string{payments["honest"].Value, ""} {
+			refusesPaying(t, guarded(t, configured("")), one.url, http.Header{name: {value}}, NoDecision)
+		}
+	}
+	if one.arrived().Requests != 0 {
+		t.Error(one.arrived())
+	}
+}
+
+func TestTwoPaymentsInOneRequestDoNotLeave(t *testing.T) {
+	one, guard, value := newPurchase("honest"), guarded(t, configured("")), payments["honest"].Value
+	browse(t, guard, one.url)
+	for _, header := range []http.Header{
+		{"Payment-Signature": {value}, "X-Payment": {value}},
+		{"Payment-Signature": {value, value}},
+		{"Payment-Signature": {value}, "payment-signature": {value}},
+	} {
+		refusesPaying(t, guard, one.url, header, TwoPayments)
+	}
+	one.assertPayments(t, 0)
+}
+
+func TestADecisionIsForItsURL(t *testing.T) {
+	one, other, guard := newPurchase("honest"), newPurchase("honest"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	refusesPaying(t, guard, other.url, recorded("honest"), NoDecision)
+	other.assertPayments(t, 0)
+}
+
+func TestADecisionIsForOnePayment(t *testing.T) {
+	for _, which := range []string{"honest", "asks-again"} {
+		one, guard := newPurchase(which), guarded(t, configured(""))
+		browse(t, guard, one.url)
+		if _, _, err := get(guard, one.url, recorded("honest")); err != nil {
+			t.Error(err)
+		}
+		refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+		one.assertPayments(t, 1)
+	}
+}
+
+func TestOfPaymentsAtOnceExactlyOneLeavesForEachDecision(t *testing.T) {
+	for decisions := 1; decisions <= 2; decisions++ {
+		one, guard := newPurchase("honest"), guarded(t, configured(""))
+		for count := 0; count < decisions; count++ {
+			browse(t, guard, one.url)
+		}
+		var group sync.WaitGroup
+		for count := 0; count < 8; count++ {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				get(guard, one.url, recorded("honest"))
+			}()
+		}
+		group.Wait()
+		one.assertPayments(t, decisions)
+	}
+}
+
+func TestADecisionEnds(t *testing.T) {
+	one, guard := newPurchase("honest"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	until := guard.waiting.of(one.url)[0].until
+	guard.waiting.now = func() time.Time { return until }
+	refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+	one.assertPayments(t, 0)
+}
+
+func TestOfSeveralEntriesTheOneThatIsSignedCounts(t *testing.T) {
+	one, guard := newPurchase("two-entries"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	pay(t, guard, one.url, recorded("two-entries"))
+	if value := one.arrived().Payments[0].Value; value != "9000" {
+		t.Error(value)
+	}
+	poisoned := newPurchase("second-poisoned")
+	browse(t, guard, poisoned.url)
+	refusesPaying(t, guard, poisoned.url, recorded("other-payto"), PaymentDenied, "payment-signature-mismatch")
+	pay(t, guard, poisoned.url, recorded("honest"))
+}
+
+func TestDecisionsThatNobodyPaysForAreForgottenTheOldestFirst(t *testing.T) {
+	kept := waiting{now: time.Now}
+	var all []*allowed
+	for count := 0; count <= maxWaiting; count++ {
+		all = append(all, &allowed{until: time.Now().Add(time.Minute)})
+		kept.add(all[count])
+	}
+	if kept.take(all[0]) || !kept.take(all[1]) || kept.take(all[1]) {
+		t.Error("the oldest is forgotten, and the next is there once")
+	}
+}
+
+func TestARefusedRequestIsClosed(t *testing.T) {
+	config := configured("")
+	config.Agent = "stranger.eth"
+	body := &closing{Reader: strings.NewReader("")}
+	request, err := http.NewRequest(http.MethodPost, newPurchase("free").url, body)
+	must(err)
+	guarded(t, config).RoundTrip(request)
+	if !body.isClosed {
+		t.Error("the body of a request that did not leave is still open")
+	}
+}
+
+type closing struct {
+	io.Reader
+	isClosed bool
+}
+
+func (c *closing) Close() error {
+	c.isClosed = true
+	return nil
+}
+
+func TestADaemonElsewhereIsAskedOverHTTPSOrSigns(t *testing.T) {
+	signer := &Signer{Issuer: world.Issuer}
+	isRefused := func(daemon string, signer *Signer) bool {
+		_, err := New(nil, Config{Daemon: daemon, Agent: world.Name, Verb: world.Verb, Signer: signer})
+		return err != nil
+	}
+	for _, daemon := range strings.Fields("http://clresolve.example http://10.0.0.1:8402 http://127.0.0.1.example " +
+		"http://localhost.example http://[::2] http://0.0.0.0 http://[::ffff:127.0.0.1] http://128.0.0.1 http://127.1") {
+		if !isRefused(daemon, nil) || isRefused(daemon, signer) {
+			t.Error(daemon)
+		}
+	}
+	for _, daemon := range strings.Fields("http://127.0.0.1:8402 http://127.1.2.3 http://[::1]:8402/behind/a/proxy " +
+		"http://LOCALHOST https://clresolve.example unix:/run/clresolve.sock") {
+		if isRefused(daemon, nil) {
+			t.Error(daemon)
+		}
+	}
+	const bad = "ftp://127.0.0.1 http://user@127.0.0.1 http://127.0.0.1?a unix:relative 127.0.0.1"
+	for _, daemon := range strings.Fields(bad) {
+		if !isRefused(daemon, signer) {
+			t.Error(daemon)
+		}
+	}
+	for _, config := range []Config{{Agent: "a", Daemon: world.Daemon}, {Verb: "v", Daemon: world.Daemon}} {
+		if _, err := New(nil, config); err == nil {
+			t.Error(config)
+		}
+	}
+}
+
+func TestADaemonIsReachedOverHTTPSAndOverAUnixSocket(t *testing.T) {
+	secure, local := configured(""), configured("")
+	secure.Daemon, local.Daemon = world.Secure, "unix:"+world.Socket
+	refusesBrowsing(t, guarded(t, secure), newPurchase("free").url, Unavailable)
+	secure.RootCAs = x509.NewCertPool()
+	secure.RootCAs.AppendCertsFromPEM([]byte(world.CA))
+	for _, config := range []Config{secure, local} {
+		one, guard := newPurchase("honest"), guarded(t, config)
+		browse(t, guard, one.url)
+		pay(t, guard, one.url, recorded("honest"))
+		one.assertPayments(t, 1)
+	}
+}
+
+func TestProxiesOfTheEnvironmentAreNotAsked(t *testing.T) {
+	if guarded(t, configured("")).daemon.line.Proxy != nil {
+		t.Error("the daemon is asked through a proxy")
+	}
+}
+
+func TestASignedDecisionIsChecked(t *testing.T) {
+	keys, err := ParseKeys(world.JWKS)
+	must(err)
+	signed := func(fault string) *Transport {
+		config := configured(fault)
+		config.Signer = &Signer{Issuer: world.Issuer, Keys: keys}
+		return guarded(t, config)
+	}
+	one, guard := newPurchase("honest"), signed("")
+	browse(t, guard, one.url)
+	pay(t, guard, one.url, recorded("honest"))
+	faults := "unsigned jws-issuer jws-late jws-early jws-long jws-request jws-unbound jws-none jws-type jws-crit " +
+		"jws-kid jws-key jws-payload"
+	for _, fault := range strings.Fields(faults) {
+		refusesBrowsing(t, signed("decisions."+fault), one.url, Unavailable)
+		then := signed("signed." + fault)
+		browse(t, then, one.url)
+		refusesPaying(t, then, one.url, recorded("honest"), Unavailable)
+	}
+	one.assertPayments(t, 1)
+	for _, bad := range []string{"", "[]", `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"AA"}]}`} {
+		if _, err := ParseKeys([]byte(bad)); err == nil {
+			t.Error(bad)
+		}
+	}
+}

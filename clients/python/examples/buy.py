@@ -1,0 +1,28 @@
+import asyncio
+import os
+
+import httpx
+from clresolve_guard import GuardTransport
+from eth_account import Account
+from x402 import x402Client
+from x402.http.clients import x402_httpx_transport
+from x402.mechanisms.evm.exact import register_exact_evm_client
+from x402.mechanisms.evm.signers import EthAccountSigner
+
+guard = GuardTransport(
+    httpx.AsyncHTTPTransport(),
+    daemon="http://127.0.0.1:8402",
+    agent="summarizeagent.eth",
+    verb="summarize",
+)
+payer = EthAccountSigner(Account.from_key(os.environ["PAYER_KEY"]))
+client = x402Client()
+register_exact_evm_client(client, payer)
+
+
+async def buy(url: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=x402_httpx_transport(client, guard)) as http:
+        return await http.get(url)
+
+
+print(asyncio.run(buy("https://api.example/summarize")).status_code)

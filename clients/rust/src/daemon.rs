@@ -1,0 +1,253 @@
+//! The daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
+//!
+//! The guard has connections of its own to the daemon: no proxy of the environment, no redirect, a time limit for the
+//! whole answer. Every other end than an answer is a refusal.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_jose::TrustedKeys;
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
+use serde_json::{Map, Value, json};
+
+use crate::decision::{Decision, MAX_ANSWER_BYTES, Written};
+use crate::guard::{Allowed, Decides, Reply};
+use crate::refusal::{Refusal, Why};
+
+/// How long an answer may take, unless the configuration says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the passing entries of a reply wait where others do not pass. Such a decision names no end; the one about
+/// what is signed names its own.
+const MIXED_HOLDS: Duration = Duration::from_secs(60);
+
+/// The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered.
+const TOO_SLOW: &str = "deadline-passed";
+
+/// The time between two such questions.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The daemon, and about whom it is asked.
+#[derive(Debug)]
+pub struct Daemon {
+    client: Client,
+    base: Url,
+    name: String,
+    verb: String,
+    limits: Option<Map<String, Value>>,
+    timeout: Duration,
+    signer: Option<Signer>,
+}
+
+/// Whom to ask, and about whom.
+#[derive(Debug)]
+pub struct Config {
+    /// Where the daemon is: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another
+    /// machine is refused without `signer`.
+    pub daemon: String,
+    /// The agent's ENS name in its normal form.
+    pub agent: String,
+    /// The verb that is paid for.
+    pub verb: String,
+    /// Limits that are tighter than the daemon's, as `POST /v1/decisions` takes them.
+    pub limits: Option<Map<String, Value>>,
+    /// How long each answer of the daemon may take.
+    pub timeout: Duration,
+    /// A certificate to trust for an https daemon beside those of the platform.
+    pub ca: Option<Certificate>,
+    /// With it every decision must be signed by one of its keys.
+    pub signer: Option<Signer>,
+}
+
+impl Config {
+    /// The daemon there, about this agent and verb: 5 s for an answer, no further limits.
+    pub fn new(daemon: impl Into<String>, agent: impl Into<String>, verb: impl Into<String>) -> Self {
+        let (daemon, agent, verb) = (daemon.into(), agent.into(), verb.into());
+        Self { daemon, agent, verb, limits: None, timeout: TIMEOUT, ca: None, signer: None }
+    }
+}
+
+/// Who signs decisions.
+pub struct Signer {
+    /// `sign.issuer` of the daemon's configuration.
+    pub issuer: String,
+    /// The trusted keys, as `/.well-known/jwks.json` of the daemon has them ([`TrustedKeys::from_jwks`]). Hand them over
+    /// by a way that you trust.
+    pub keys: TrustedKeys,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// Why a configuration cannot be made safe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The client cannot be built.
+    #[error("the client for the daemon cannot be built: {0}")]
+    Client(#[from] reqwest::Error),
+    /// It has more than an origin and a path, or none.
+    #[error("daemon: an http, https or unix URL of origin and path alone")]
+    Daemon,
+    /// Over a network somebody could change its answers.
+    #[error("daemon: not on this machine, so it takes https, or the signer of its decisions")]
+    Exposed,
+    /// Agent or verb is empty.
+    #[error("agent and verb must be named")]
+    Nameless,
+}
+
+impl Daemon {
+    /// The daemon of this configuration.
+    ///
+    /// # Errors
+    /// When the configuration cannot be made safe.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let Config { daemon, agent: name, verb, limits, timeout, ca, signer } = config;
+        if name.is_empty() || verb.is_empty() {
+            return Err(ConfigError::Nameless);
+        }
+        let url = Url::parse(&daemon).map_err(|_| ConfigError::Daemon)?;
+        let mut client = Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
+        if let Some(ca) = ca {
+            client = client.tls_certs_merge([ca]);
+        }
+        #[cfg(unix)]
+        if let Some(path) = socket(&daemon) {
+            client = client.unix_socket(path);
+        }
+        let base = base(&url, signer.is_some())?;
+        Ok(Self { client: client.build()?, base, name, verb, limits, timeout, signer })
+    }
+
+    fn at(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push("v1").extend(segments);
+        }
+        url
+    }
+
+    async fn ask(&self, segments: &[&str], mut question: Value, reply: &Reply) -> Result<Decision, Refusal> {
+        question["name"] = json!(self.name);
+        question["verb"] = json!(self.verb);
+        question["limits"] = json!(self.limits);
+        question["response"] = json!({
+            "status": 402,
+            "url": reply.url.as_str(),
+            "headers": reply.headers,
+            "body_base64": STANDARD.encode(&reply.body),
+        });
+        let body = question.to_string();
+        let accept = if self.signer.is_some() { "application/jose" } else { "application/json" };
+        let request = self.client.post(self.at(segments)).header(ACCEPT, accept);
+        let request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        let answer = exchange(request).await?;
+        if answer.status != StatusCode::OK {
+            return Err(unavailable());
+        }
+        let decision = self.opened(&answer.body, body.as_bytes()).and_then(|all| all.about(&self.name, &self.verb));
+        let decision = decision.ok_or_else(unavailable)?;
+        let is_over = decision.until.is_none_or(|until| until <= SystemTime::now());
+        if is_over && !decision.abort {
+            return Err(unavailable());
+        }
+        Ok(decision)
+    }
+
+    fn opened(&self, text: &[u8], asked: &[u8]) -> Option<Written> {
+        match &self.signer {
+            None => Written::plain(text),
+            Some(signer) => Written::signed(text, &signer.issuer, &signer.keys, asked, Timestamp::now()),
+        }
+    }
+}
+
+#[async_trait]
+impl Decides for Daemon {
+    async fn gate(&self) -> Result<(), Refusal> {
+        let began = Instant::now();
+        let url = self.at(&["gate", &self.name, &self.verb]);
+        loop {
+            let answer = exchange(self.client.get(url.clone())).await?;
+            match answer.status {
+                StatusCode::OK => return Ok(()),
+                StatusCode::FORBIDDEN if answer.code != TOO_SLOW => {
+                    return Err(Refusal::new(Why::Denied, [answer.code]));
+                }
+                StatusCode::FORBIDDEN if began.elapsed() < self.timeout => tokio::time::sleep(AGAIN_AFTER).await,
+                _ => return Err(unavailable()),
+            }
+        }
+    }
+
+    async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
+        let decision = self.ask(&["decisions"], json!({}), reply).await?;
+        let until = decision.until.unwrap_or_else(|| SystemTime::now() + MIXED_HOLDS);
+        Allowed::new(decision.passing, until).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
+    }
+
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {
+        let question = json!({"selected": entry, "header": header});
+        let decision = self.ask(&["decisions", "signed"], question, reply).await?;
+        if decision.abort { Err(Refusal::new(Why::PaymentDenied, decision.codes)) } else { Ok(()) }
+    }
+}
+
+/// What the daemon said; `code` is the gate's reason.
+struct Answer {
+    status: StatusCode,
+    code: String,
+    body: Vec<u8>,
+}
+
+async fn exchange(request: RequestBuilder) -> Result<Answer, Refusal> {
+    let mut response = request.send().await.map_err(|_| unavailable())?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| unavailable())? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_ANSWER_BYTES {
+            return Err(unavailable());
+        }
+    }
+    let code = response.headers().get("clresolve-code").and_then(|code| code.to_str().ok());
+    Ok(Answer { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
+}
+
+fn unavailable() -> Refusal {
+    Refusal::of_kind(Why::Unavailable)
+}
+
+/// How the daemon is reached. Over a network nobody may change its answers unseen: https, or signed decisions.
+fn base(url: &Url, is_signed: bool) -> Result<Url, ConfigError> {
+    if socket(url.as_str()).is_some() {
+        return Url::parse("http://localhost").map_err(|_| ConfigError::Daemon);
+    }
+    let is_plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    match url.scheme() {
+        _ if !is_plain || url.fragment().is_some() => Err(ConfigError::Daemon),
+        "https" => Ok(url.clone()),
+        "http" if is_signed || is_loopback(url.host_str().unwrap_or_default()) => Ok(url.clone()),
+        "http" => Err(ConfigError::Exposed),
+        _ => Err(ConfigError::Daemon),
+    }
+}
+
+/// The path of a Unix socket.
+fn socket(daemon: &str) -> Option<String> {
+    daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')).map(str::to_owned)
+}
+
+/// Whether a host of a parsed URL, which has one spelling for each address, is this machine.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host == "[::1]" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|four| four.is_loopback())
+}

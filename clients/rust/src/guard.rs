@@ -1,0 +1,197 @@
+//! The rules of the guard.
+
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use http::Extensions;
+use reqwest::redirect::Policy;
+use reqwest::{Request, Response, ResponseBuilderExt as _, StatusCode, Url};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+
+use crate::refusal::{Refusal, Why};
+use crate::waiting::{Decision, Waiting};
+
+/// Longest 402 reply, in bytes: the daemon refuses a longer one.
+const MAX_REPLY_BYTES: usize = 64 * 1024;
+
+/// Most questions about one payment header: a reply has at most 32 entries, and most have one or two.
+const MAX_QUESTIONS: usize = 32;
+
+/// The headers that carry a payment, in x402 versions 2 and 1.
+const PAYMENT_HEADERS: [&str; 2] = ["payment-signature", "x-payment"];
+
+/// Who decides about payments to one agent for one verb: the daemon, or a resolver in this process.
+#[async_trait]
+pub trait Decides: Send + Sync + 'static {
+    /// Whether the agent may be called.
+    ///
+    /// # Errors
+    /// [`Why::Denied`] or [`Why::Unavailable`].
+    async fn gate(&self) -> Result<(), Refusal>;
+
+    /// Which entries of a reply may be paid.
+    ///
+    /// # Errors
+    /// [`Why::Denied`], where none may be, or [`Why::Unavailable`].
+    async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal>;
+
+    /// Whether what is signed in the payment header is what is allowed for the entry at this place.
+    ///
+    /// # Errors
+    /// [`Why::PaymentDenied`] or [`Why::Unavailable`].
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal>;
+}
+
+/// A 402 as it came from a seller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The URL that answered.
+    pub url: Url,
+    /// Its headers in the order in which they came; one that came twice stands there twice. A byte is a character.
+    pub headers: Vec<(String, String)>,
+    /// Its body, of at most 64 KiB.
+    pub body: Vec<u8>,
+}
+
+/// The entries of a reply that may be paid, of which there is one at least, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    entries: Vec<usize>,
+    until: SystemTime,
+}
+
+impl Allowed {
+    /// These places of entries, until then; `None` where there are none.
+    pub fn new(entries: Vec<usize>, until: SystemTime) -> Option<Self> {
+        (!entries.is_empty()).then_some(Self { entries, until })
+    }
+
+    /// The places of the entries.
+    pub fn entries(&self) -> &[usize] {
+        &self.entries
+    }
+
+    /// Until when they may be paid.
+    pub const fn until(&self) -> SystemTime {
+        self.until
+    }
+}
+
+/// Asks before a request leaves, and lets a payment out only for terms that were allowed.
+///
+/// It is for the agent and verb of what decides. As a middleware it is the last one: it sends by its own client, which
+/// follows no redirect, and never calls a next one. A refusal is a [`Refusal`] within
+/// [`reqwest_middleware::Error::Middleware`]; [`Refusal::of`] finds it.
+#[derive(Debug)]
+pub struct Guard<D> {
+    client: reqwest::Client,
+    decides: D,
+    waiting: Waiting,
+}
+
+impl<D: Decides> Guard<D> {
+    /// A guard that sends what may leave with the client that `sellers` builds, without following redirects.
+    ///
+    /// # Errors
+    /// When the client cannot be built.
+    pub fn new(decides: D, sellers: reqwest::ClientBuilder) -> reqwest::Result<Self> {
+        let client = sellers.redirect(Policy::none()).build()?;
+        Ok(Self { client, decides, waiting: Waiting::default() })
+    }
+
+    /// The client that pays by `payments`, an `X402Client`, with the guard beneath it.
+    pub fn beneath(self, payments: impl Middleware) -> ClientWithMiddleware {
+        ClientBuilder::new(self.client.clone()).with(payments).with(self).build()
+    }
+
+    async fn send(&self, request: Request) -> reqwest_middleware::Result<Response> {
+        match payments_in(&request).as_slice() {
+            [] => self.browse(request).await,
+            [payment] => self.pay(request, payment).await,
+            _ => Err(Refusal::of_kind(Why::TwoPayments).into()),
+        }
+    }
+
+    /// A request without a payment: the gate first, and of a 402 the terms.
+    async fn browse(&self, request: Request) -> reqwest_middleware::Result<Response> {
+        self.decides.gate().await?;
+        let url = asked(request.url());
+        let response = self.client.execute(request).await?;
+        if is_redirect(response.status()) || asked(response.url()) != url {
+            return Err(Refusal::of_kind(Why::Redirected).into());
+        }
+        if response.status() != StatusCode::PAYMENT_REQUIRED {
+            return Ok(response);
+        }
+        let (response, reply) = read(response, url).await?;
+        let allowed = self.decides.decide(&reply).await?;
+        self.waiting.add(Decision { reply, allowed });
+        Ok(response)
+    }
+
+    /// A request with a payment: only for a decision that waits, and only once for it.
+    async fn pay(&self, request: Request, payment: &str) -> reqwest_middleware::Result<Response> {
+        let questions = self.waiting.questions(&asked(request.url()));
+        let mut refusal = Refusal::of_kind(Why::NoDecision);
+        for (decision, entry) in questions.into_iter().take(MAX_QUESTIONS) {
+            match self.decides.signed(&decision.reply, payment, entry).await {
+                Ok(()) if self.waiting.take(&decision) => return Ok(self.client.execute(request).await?),
+                Ok(()) => {}
+                Err(other) if other.why() == Why::PaymentDenied => refusal = other,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Err(refusal.into())
+    }
+}
+
+#[async_trait]
+impl<D: Decides> Middleware for Guard<D> {
+    async fn handle(&self, request: Request, _: &mut Extensions, _: Next<'_>) -> reqwest_middleware::Result<Response> {
+        self.send(request).await
+    }
+}
+
+/// The values of all payment headers.
+fn payments_in(request: &Request) -> Vec<String> {
+    let values = PAYMENT_HEADERS.iter().flat_map(|name| request.headers().get_all(*name));
+    values.map(|value| latin1(value.as_bytes())).collect()
+}
+
+/// Whether clients follow a status.
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// The URL as it is asked: without what is not sent.
+fn asked(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    // Only a URL that cannot have any refuses this.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    url
+}
+
+/// Reads a 402: the reply to hand on, as it came, and what is asked about it.
+async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Refusal> {
+    let unreadable = || Refusal::of_kind(Why::Unreadable);
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| unreadable())? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_REPLY_BYTES {
+            return Err(unreadable());
+        }
+    }
+    let headers = response.headers().iter();
+    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), latin1(value.as_bytes()))).collect();
+    let mut copy = http::Response::builder().status(response.status()).version(response.version());
+    copy = copy.url(response.url().clone());
+    let mut copy = copy.body(body.clone()).map_err(|_| unreadable())?;
+    *copy.headers_mut() = response.headers().clone();
+    Ok((Response::from(copy), Reply { url, headers, body }))
+}
+
+/// Each byte as a character, as in all of HTTP's headers.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}

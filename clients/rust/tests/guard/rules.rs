@@ -1,0 +1,442 @@
+//! The rules of the guard, each against the stand-in daemon and a seller that keeps count.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use crate::world::{Purchase, World, guard};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_guard::{Config, ConfigError, Daemon, Refusal, Signer, TrustedKeys, Why};
+use reqwest::{Certificate, Response, StatusCode};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use serde_json::{Value, json};
+
+const BROKEN: &str = "500 503 404 422 201 302 hangs drops garbage truncated oversize schema no-schema other-name \
+                      other-verb no-abort abort-text abort-number undecided unknown expired endless no-time list null";
+const BROKEN_ENTRIES: &str = "no-entries entry-text entry-index entry-twice entries-many";
+
+/// The client above the guard. It would fail to send: only the guard's own sends.
+static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
+    let proxy = reqwest::Proxy::all("http://127.0.0.1:9").expect("a proxy");
+    reqwest::Client::builder().proxy(proxy).build().expect("a client")
+});
+
+/// A client of the guard alone.
+fn client(config: Config) -> ClientWithMiddleware {
+    ClientBuilder::new(OTHER.clone()).with(guard(config)).build()
+}
+
+async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
+    let request = headers.iter().fold(client.get(url), |request, (name, value)| request.header(*name, *value));
+    request.send().await.map_err(|error| Refusal::of(&error).cloned().expect("a refusal"))
+}
+
+async fn browse(client: &ClientWithMiddleware, purchase: &Purchase<'_>) -> Response {
+    let response = get(client, &purchase.url, &[]).await.expect("terms");
+    assert_eq!(response.status(), StatusCode::PAYMENT_REQUIRED);
+    response
+}
+
+async fn pay(
+    client: &ClientWithMiddleware,
+    purchase: &Purchase<'_>,
+    header: &str,
+) -> Result<StatusCode, (Why, Vec<String>)> {
+    let end = get(client, &purchase.url, &[("PAYMENT-SIGNATURE", header)]).await;
+    end.map(|response| response.status()).map_err(said)
+}
+
+fn said(refusal: Refusal) -> (Why, Vec<String>) {
+    (refusal.why(), refusal.codes().to_vec())
+}
+
+#[track_caller]
+fn assert_refused<T: std::fmt::Debug>(end: Result<T, Refusal>, why: Why, codes: &[&str]) {
+    let refusal = end.expect_err("a refusal");
+    assert_eq!(
+        (refusal.why(), refusal.codes()),
+        (why, codes.iter().map(|&code| code.into()).collect::<Vec<_>>().as_slice())
+    );
+}
+
+#[tokio::test]
+async fn a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it() {
+    let world = World::start().await;
+    let (purchase, client) = (world.purchase("honest", "1"), client(world.config("")));
+    let plain = reqwest::get(&purchase.url).await.expect("a reply");
+    let demand = browse(&client, &purchase).await;
+    let kept = |response: &Response| {
+        let mut headers = response.headers().clone();
+        headers.remove("date");
+        (headers, response.url().clone(), response.version())
+    };
+    assert_eq!(kept(&demand), kept(&plain));
+    assert_eq!(demand.bytes().await.expect("a body"), plain.bytes().await.expect("a body"));
+    assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::OK));
+    assert_eq!(purchase.paid().await, [world.at.honest.as_str()]);
+}
+
+#[tokio::test]
+async fn nothing_leaves_that_the_gate_does_not_allow() {
+    let world = World::start().await;
+    let purchase = world.purchase("free", "1");
+    let mut stranger = world.config("");
+    stranger.agent = "stranger.eth".into();
+    assert_refused(get(&client(stranger), &purchase.url, &[]).await, Why::Denied, &["name-unregistered"]);
+    for fault in ["500", "503", "204", "302", "hangs", "drops"] {
+        let mut config = world.config(&format!("gate.{fault}"));
+        config.timeout = Duration::from_millis(200);
+        assert_refused(get(&client(config), &purchase.url, &[]).await, Why::Unavailable, &[]);
+    }
+    for daemon in ["http://127.0.0.1:9", "unix:/nowhere.sock"] {
+        let config = Config::new(daemon, "a.eth", "v");
+        assert_refused(get(&client(config), &purchase.url, &[]).await, Why::Unavailable, &[]);
+    }
+    assert_eq!(purchase.arrived().await.requests, 0);
+    // Foreign text does not get into a message.
+    let refusal = get(&client(world.config("gate.foreign")), &purchase.url, &[]).await.expect_err("a refusal");
+    assert_eq!(refusal.to_string(), "do not pay: clresolve denies it");
+}
+
+#[tokio::test]
+async fn a_gate_that_needs_longer_than_its_deadline_is_asked_again() {
+    let world = World::start().await;
+    let purchase = world.purchase("free", "1");
+    let slow = get(&client(world.config("gate.cold-rust")), &purchase.url, &[]).await;
+    assert_eq!(slow.expect("it is allowed in the end").status(), StatusCode::OK);
+    let mut impatient = world.config("gate.cold-rust-impatient");
+    impatient.timeout = Duration::from_millis(50);
+    assert_refused(get(&client(impatient), &purchase.url, &[]).await, Why::Unavailable, &[]);
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let world = World::start().await;
+    for status in ["301", "302", "303", "307", "308"] {
+        let purchase = world.purchase(&format!("redirect-{status}"), status);
+        assert_refused(get(&client(world.config("")), &purchase.url, &[]).await, Why::Redirected, &[]);
+        assert_eq!((purchase.arrived().await.requests, purchase.asked().await.len()), (1, 0));
+    }
+    // The one of a paid request comes back.
+    let (purchase, client) = (world.purchase("paid-elsewhere", "1"), client(world.config("")));
+    browse(&client, &purchase).await;
+    assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::SEE_OTHER));
+    let payments = purchase.arrived().await.payments;
+    assert_eq!(payments.iter().map(|payment| payment.seller.as_str()).collect::<Vec<_>>(), ["agent"]);
+}
+
+#[tokio::test]
+async fn terms_without_an_entry_that_passes_are_not_handed_on() {
+    let world = World::start().await;
+    for (which, code) in [
+        ("other-payto", "payee-mismatch"),
+        ("ten-years", "payment-timeout-excessive"),
+        ("fake-usdc", "payment-asset-unlisted"),
+        ("wrong-chain", "payment-network-mismatch"),
+        ("over-limit", "payment-amount-exceeds"),
+        ("header-against-body", "payment-terms-ambiguous"),
+        ("broken-header", "payment-terms-malformed"),
+        ("two-headers", "payment-terms-ambiguous"),
+        ("garbage", "payment-terms-malformed"),
+        ("v1-other-payto", "payee-mismatch"),
+    ] {
+        let (purchase, client) = (world.purchase(which, which), client(world.config("")));
+        assert_refused(get(&client, &purchase.url, &[]).await, Why::Denied, &[code]);
+        let end = pay(&client, &purchase, &world.payment(json!({}))).await;
+        assert_eq!(end, Err((Why::NoDecision, vec![])), "{which}");
+        assert!(purchase.paid().await.is_empty(), "{which}");
+    }
+}
+
+#[tokio::test]
+async fn terms_are_not_handed_on_without_a_decision() {
+    let world = World::start().await;
+    for fault in BROKEN.split_whitespace().chain(BROKEN_ENTRIES.split_whitespace()) {
+        let mut config = world.config(&format!("decisions.{fault}"));
+        config.timeout = Duration::from_millis(500);
+        let (purchase, client) = (world.purchase("honest", fault), client(config));
+        let end = get(&client, &purchase.url, &[]).await.map(|_| fault);
+        assert_refused(end, Why::Unavailable, &[]);
+        let end = pay(&client, &purchase, &world.payment(json!({}))).await;
+        assert_eq!(end, Err((Why::NoDecision, vec![])), "{fault}");
+        assert!(purchase.paid().await.is_empty(), "{fault}");
+    }
+    let nothing = get(&client(world.config("decisions.allows-nothing")), &world.purchase("honest", "1").url, &[]).await;
+    assert_refused(nothing, Why::Denied, &[]);
+}
+
+#[tokio::test]
+async fn a_payment_does_not_leave_without_a_decision_about_what_is_signed() {
+    let world = World::start().await;
+    let broken = BROKEN.split_whitespace().map(|fault| (fault, Why::Unavailable));
+    for (fault, why) in broken.chain([("aborts", Why::PaymentDenied)]) {
+        let mut config = world.config(&format!("signed.{fault}"));
+        config.timeout = Duration::from_millis(500);
+        let (purchase, client) = (world.purchase("honest", fault), client(config));
+        browse(&client, &purchase).await;
+        let end = pay(&client, &purchase, &world.payment(json!({}))).await;
+        assert_eq!(end, Err((why, vec![])), "{fault}");
+        assert!(purchase.paid().await.is_empty(), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn the_longest_402_is_read_and_a_longer_one_is_not_paid() {
+    let world = World::start().await;
+    let client = client(world.config(""));
+    let longest = browse(&client, &world.purchase("longest-body", "1")).await;
+    assert_eq!(longest.bytes().await.expect("a body").len(), 64 * 1024);
+    let longer = world.purchase("longer-body", "2");
+    assert_refused(get(&client, &longer.url, &[]).await, Why::Unreadable, &[]);
+    assert!(longer.asked().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_daemon_sees_the_url_every_header_and_the_whole_body() {
+    let world = World::start().await;
+    let purchase = world.purchase("v1-honest", "1");
+    let mut config = world.config("");
+    config.limits = json!({"networks": ["eip155:84532"]}).as_object().cloned();
+    let (client, header) = (client(config), world.payment(json!({})));
+    let demand = get(&client, &format!("{}#fragment", purchase.url), &[]).await.expect("terms");
+    let body = demand.bytes().await.expect("a body");
+    get(&client, &purchase.url, &[("X-PAYMENT", &header)]).await.expect("it is paid");
+    let asked = purchase.asked().await;
+    let first = &asked[0];
+    assert_eq!((&first["name"], &first["verb"]), (&json!(world.at.name), &json!(world.at.verb)));
+    assert_eq!(first["limits"], json!({"networks": ["eip155:84532"]}));
+    assert_eq!((&first["response"]["status"], &first["response"]["url"]), (&json!(402), &json!(purchase.url)));
+    let headers = first["response"]["headers"].as_array().expect("pairs");
+    assert!(headers.contains(&json!(["content-type", "application/json"])), "{headers:?}");
+    let sent = STANDARD.decode(first["response"]["body_base64"].as_str().expect("text")).expect("base64");
+    assert_eq!(sent, body);
+    let mut second = first.clone();
+    (second["selected"], second["header"]) = (json!(0), json!(header));
+    assert_eq!(asked[1], second);
+
+    let twice = world.purchase("two-headers", "2");
+    assert_refused(get(&client, &twice.url, &[]).await, Why::Denied, &["payment-terms-ambiguous"]);
+    let headers = twice.asked().await[0]["response"]["headers"].as_array().expect("pairs").clone();
+    assert_eq!(headers.iter().filter(|pair| pair[0] == "payment-required").count(), 2);
+}
+
+#[tokio::test]
+async fn a_payment_does_not_leave_without_a_decision_for_its_url() {
+    let world = World::start().await;
+    let (purchase, other, client) =
+        (world.purchase("honest", "1"), world.purchase("honest", "2"), client(world.config("")));
+    browse(&client, &purchase).await;
+    for name in ["PAYMENT-SIGNATURE", "payment-signature", "X-PAYMENT", "x-Payment"] {
+        for value in [world.payment(json!({})).as_str(), ""] {
+            assert_refused(get(&client, &other.url, &[(name, value)]).await, Why::NoDecision, &[]);
+        }
+    }
+    assert_eq!(other.arrived().await.requests, 0);
+}
+
+#[tokio::test]
+async fn two_payments_in_one_request_do_not_leave() {
+    let world = World::start().await;
+    let (purchase, client, payment) =
+        (world.purchase("honest", "1"), client(world.config("")), world.payment(json!({})));
+    browse(&client, &purchase).await;
+    for other in ["x-payment", "payment-signature"] {
+        let headers = [("payment-signature", payment.as_str()), (other, payment.as_str())];
+        assert_refused(get(&client, &purchase.url, &headers).await, Why::TwoPayments, &[]);
+    }
+    assert!(purchase.paid().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_decision_is_for_one_payment() {
+    let world = World::start().await;
+    for which in ["honest", "asks-again"] {
+        let (purchase, client, payment) =
+            (world.purchase(which, which), client(world.config("")), world.payment(json!({})));
+        browse(&client, &purchase).await;
+        assert!(pay(&client, &purchase, &payment).await.is_ok());
+        assert_eq!(pay(&client, &purchase, &payment).await, Err((Why::NoDecision, vec![])));
+        assert_eq!(purchase.paid().await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_payments_at_once_exactly_one_leaves_for_each_decision() {
+    let world = World::start().await;
+    for decisions in [1, 2] {
+        let (purchase, client) = (world.purchase("honest", &decisions.to_string()), Arc::new(client(world.config(""))));
+        for _ in 0..decisions {
+            browse(&client, &purchase).await;
+        }
+        let payments: Vec<_> = (0..8)
+            .map(|_| {
+                let (client, url, payment) = (Arc::clone(&client), purchase.url.clone(), world.payment(json!({})));
+                tokio::spawn(async move { get(&client, &url, &[("PAYMENT-SIGNATURE", &payment)]).await.is_ok() })
+            })
+            .collect();
+        let mut left = 0;
+        for payment in payments {
+            left += usize::from(payment.await.expect("it ends"));
+        }
+        assert_eq!((left, purchase.paid().await.len()), (decisions, decisions));
+    }
+}
+
+#[tokio::test]
+async fn what_is_signed_must_be_what_was_allowed() {
+    let world = World::start().await;
+    let (purchase, client) = (world.purchase("honest", "1"), client(world.config("")));
+    browse(&client, &purchase).await;
+    let changes = [json!({"to": world.at.stranger}), json!({"value": "10001"}), json!({"validBefore": "9999999999"})];
+    for change in changes {
+        let end = pay(&client, &purchase, &world.payment(change)).await;
+        assert_eq!(end, Err((Why::PaymentDenied, vec!["payment-signature-mismatch".into()])));
+    }
+    assert!(purchase.paid().await.is_empty());
+}
+
+#[tokio::test]
+async fn of_several_entries_the_one_that_is_signed_counts() {
+    let world = World::start().await;
+    let (both, client) = (world.purchase("two-entries", "1"), client(world.config("")));
+    browse(&client, &both).await;
+    assert!(pay(&client, &both, &world.payment(json!({"value": "9000"}))).await.is_ok());
+    assert_eq!(both.arrived().await.payments[0].value, "9000");
+    let poisoned = world.purchase("v1-second-poisoned", "2");
+    browse(&client, &poisoned).await;
+    let thiefs = world.payment(json!({"to": world.at.stranger, "value": "9000"}));
+    let end = pay(&client, &poisoned, &thiefs).await;
+    assert_eq!(end, Err((Why::PaymentDenied, vec!["payment-signature-mismatch".into()])));
+    assert!(pay(&client, &poisoned, &world.payment(json!({}))).await.is_ok());
+    assert_eq!(poisoned.paid().await, [world.at.honest.as_str()]);
+}
+
+#[tokio::test]
+async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
+    let world = World::start().await;
+    let refusal = |daemon: &str, signer: Option<Signer>| {
+        let config = Config { signer, ..Config::new(daemon, "a.eth", "v") };
+        Daemon::new(config).err()
+    };
+    let keys = || TrustedKeys::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
+    let signer = || Some(Signer { issuer: world.at.issuer.clone(), keys: keys() });
+    for daemon in [
+        "http://clresolve.example",
+        "http://10.0.0.1:8402",
+        "http://127.0.0.1.example",
+        "http://localhost.example",
+        "http://[::2]",
+        "http://0.0.0.0",
+        "http://[::ffff:127.0.0.1]",
+        "http://128.0.0.1",
+    ] {
+        assert!(matches!(refusal(daemon, None), Some(ConfigError::Exposed)), "{daemon}");
+        assert!(refusal(daemon, signer()).is_none(), "{daemon}");
+    }
+    for daemon in [
+        "http://127.0.0.1:8402",
+        "http://127.1.2.3",
+        "http://[::1]:8402/behind/a/proxy",
+        "http://LOCALHOST",
+        "https://clresolve.example",
+        "unix:/run/clresolve.sock",
+    ] {
+        assert!(refusal(daemon, None).is_none(), "{daemon}");
+    }
+    for daemon in ["ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "unix:relative", "127.0.0.1"] {
+        assert!(matches!(refusal(daemon, signer()), Some(ConfigError::Daemon)), "{daemon}");
+    }
+    for (agent, verb) in [("", "v"), ("a.eth", "")] {
+        let config = Config::new("http://127.0.0.1", agent, verb);
+        assert!(matches!(Daemon::new(config), Err(ConfigError::Nameless)));
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_is_reached_over_https_and_over_a_unix_socket() {
+    let world = World::start().await;
+    let mut secure = world.config("");
+    secure.daemon = world.at.secure.clone();
+    let free = world.purchase("free", "1");
+    assert_refused(get(&client(secure), &free.url, &[]).await, Why::Unavailable, &[]);
+    let mut secure = world.config("");
+    secure.daemon = world.at.secure.clone();
+    secure.ca = Certificate::from_pem(world.at.ca.as_bytes()).ok();
+    let mut local = world.config("");
+    local.daemon = format!("unix:{}", world.at.socket);
+    for (id, config) in [("2", secure), ("3", local)] {
+        let (purchase, client) = (world.purchase("honest", id), client(config));
+        browse(&client, &purchase).await;
+        assert!(pay(&client, &purchase, &world.payment(json!({}))).await.is_ok());
+        assert_eq!(purchase.paid().await, [world.at.honest.as_str()]);
+    }
+}
+
+#[tokio::test]
+async fn a_signed_decision_is_checked() {
+    let world = World::start().await;
+    let signed = |fault: &str| {
+        let keys = TrustedKeys::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
+        let signer = Some(Signer { issuer: world.at.issuer.clone(), keys });
+        client(Config { signer, ..world.config(fault) })
+    };
+    let (purchase, client) = (world.purchase("honest", "1"), signed(""));
+    browse(&client, &purchase).await;
+    assert!(pay(&client, &purchase, &world.payment(json!({}))).await.is_ok());
+    for fault in [
+        "unsigned",
+        "jws-issuer",
+        "jws-late",
+        "jws-early",
+        "jws-long",
+        "jws-request",
+        "jws-unbound",
+        "jws-none",
+        "jws-type",
+        "jws-crit",
+        "jws-kid",
+        "jws-key",
+        "jws-payload",
+    ] {
+        let end = get(&signed(&format!("decisions.{fault}")), &purchase.url, &[]).await.map(|_| fault);
+        assert_refused(end, Why::Unavailable, &[]);
+        let then = signed(&format!("signed.{fault}"));
+        browse(&then, &purchase).await;
+        let end = pay(&then, &purchase, &world.payment(json!({}))).await;
+        assert_eq!(end, Err((Why::Unavailable, vec![])), "{fault}");
+    }
+    assert_eq!(purchase.paid().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_caller_may_decide_in_this_process() {
+    use async_trait::async_trait;
+    use clresolve_guard::{Allowed, Decides, Guard, Reply};
+    use std::time::SystemTime;
+
+    struct Own;
+    #[async_trait]
+    impl Decides for Own {
+        async fn gate(&self) -> Result<(), Refusal> {
+            Ok(())
+        }
+        async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
+            let asks: Value = serde_json::from_slice(&reply.body).expect("JSON");
+            let until = SystemTime::now() + Duration::from_secs(60);
+            let entries = if asks["accepts"].is_array() { vec![0] } else { vec![] };
+            Allowed::new(entries, until)
+                .ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
+        }
+        async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<(), Refusal> {
+            assert_eq!(entry, 0);
+            Ok(())
+        }
+    }
+    let world = World::start().await;
+    let guard = Guard::new(Own, reqwest::Client::builder().no_proxy()).expect("a client");
+    let client = ClientBuilder::new(reqwest::Client::new()).with(guard).build();
+    let purchase = world.purchase("v1-honest", "1");
+    browse(&client, &purchase).await;
+    assert!(pay(&client, &purchase, &world.payment(json!({}))).await.is_ok());
+    assert_refused(get(&client, &world.purchase("honest", "2").url, &[]).await, Why::Denied, &["own-code"]);
+}

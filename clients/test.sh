@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Runs the tests of all guards, or of those that are named: test.sh [typescript] [python] [go] [rust]. Installs what they
+# need (install.sh). Counts what passed, failed and was skipped: a language whose tools are missing is skipped, and says
+# so. Ends with 1 where anything failed.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+skipped=0
+
+# run COMMAND…: its output, also into the log.
+run() {
+  "$@" 2>&1 | tee "$log"
+}
+
+# check WHAT COMMAND…: one test that passes with the command.
+check() {
+  if "${@:2}"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $1"
+  fi
+}
+
+# count PASSED FAILED SKIPPED: what a runner printed. A runner that counted nothing has failed.
+count() {
+  [ "$1" -gt 0 ] || failed=$((failed + 1))
+  passed=$((passed + $1))
+  failed=$((failed + $2))
+  skipped=$((skipped + $3))
+}
+
+# number PATTERN: the sum of the numbers behind a pattern in the log.
+number() {
+  sed -nE "s/.*$1([0-9]+).*/\1/p" "$log" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# have TOOL…: whether all are there; says which is not.
+have() {
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null && continue
+    echo "skipped: there is no $tool"
+    skipped=$((skipped + 1))
+    return 1
+  done
+}
+
+typescript() {
+  have node npm || return
+  ./install.sh typescript || { failed=$((failed + 1)); return; }
+  check types typescript/node_modules/.bin/tsc -p typescript
+  run node --test --test-reporter=tap typescript/test/*.test.js | grep -vE '^    ?|^# Subtest|^TAP|^1\.\.'
+  count "$(number '^# pass ')" "$(number '^# fail ')" "$(number '^# skipped ')"
+}
+
+python() {
+  have node python3 || return
+  ./install.sh python || { failed=$((failed + 1)); return; }
+  (cd python && .venv/bin/mypy --strict clresolve_guard tests) || failed=$((failed + 1))
+  run env -C python .venv/bin/python -W ignore::ResourceWarning -m unittest
+  local all bad out
+  all="$(number '^Ran ')"
+  bad=$(($(number 'failures=') + $(number 'errors=')))
+  out="$(number 'skipped=')"
+  count "$((all - bad - out))" "$bad" "$out"
+}
+
+go() {
+  have node go || return
+  (cd go && [ -z "$(gofmt -l .)" ] && command go vet ./...) || { failed=$((failed + 1)); echo "FAILED: gofmt or vet"; }
+  run env -C go go test -count=1 -v ./... | grep -E '^(---|FAIL|ok|panic)'
+  count "$(grep -cE '^ *--- PASS' "$log")" "$(grep -cE '^ *--- FAIL' "$log")" "$(grep -cE '^ *--- SKIP' "$log")"
+}
+
+rust() {
+  have node cargo || return
+  run cargo test --locked --manifest-path rust/Cargo.toml
+  count "$(number '^test result: [a-zA-Z]+\. ')" "$(number 'passed; ')" "$(number 'failed; ')"
+}
+
+[ $# -gt 0 ] || set -- typescript python go rust
+for client in "$@"; do
+  case "$client" in
+    typescript | python | go | rust) printf '\n-- %s\n' "$client"; "$client" ;;
+    *) echo "usage: test.sh [typescript] [python] [go] [rust]" >&2; exit 64 ;;
+  esac
+done
+printf '\n%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+[ "$passed" -gt 0 ] && [ "$failed" -eq 0 ]

@@ -1,0 +1,254 @@
+// A stand-in for the daemon: the gate and the decisions, with a policy just large enough to tell the cases of
+// sellers.mjs apart, and with faults. It shows what a guard does with each answer. Whether the answers are right is not
+// shown here.
+//
+// The first segment of the path chooses one fault: `/ROUTE.FAULT/v1/…`, where ROUTE is `gate`, `decisions` or `signed`.
+// Without it the daemon is sound.
+
+import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
+
+import { AMOUNT, ASSET, HONEST, NETWORK } from "./sellers.mjs";
+
+const HOLDS_SECONDS = 60;
+const MAX_TIMEOUT_SECONDS = 300;
+export const ISSUER = "https://clresolve.example";
+export const AGENT = "summarizeagent.eth";
+export const VERB = "summarize";
+
+// PKCS#8 around 32 bytes of one value: worthless keys.
+const keyOf = (byte) =>
+  createPrivateKey({
+    key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, byte)]),
+    format: "der",
+    type: "pkcs8",
+  });
+const KEY = keyOf(7);
+const OTHER_KEY = keyOf(8);
+
+// The keys that a guard is configured with.
+export const jwks = { keys: [jwkOf(KEY)] };
+
+function jwkOf(key) {
+  const { kty, crv, x } = createPublicKey(key).export({ format: "jwk" });
+  const kid = createHash("sha256").update(JSON.stringify({ crv, kty, x })).digest("base64url");
+  return { kty, crv, x, kid, use: "sig", alg: "EdDSA" };
+}
+
+const ROUTE = /^(?:\/([^/]+\.[^/]+))?\/v1\/(gate|decisions\/signed|decisions)(\/.*)?$/;
+
+// Answers a request. `seller()` is the origin of the honest seller.
+export function daemon(seller) {
+  const asked = new Map();
+  const cold = new Map();
+  return async (request, response) => {
+    const [path, search] = request.url.split("?");
+    if (path === "/~asked") {
+      return end(response, 200, {}, JSON.stringify(asked.get(new URLSearchParams(search).get("id")) ?? []));
+    }
+    const [, prefix, route, rest] = ROUTE.exec(path) ?? [];
+    if (!route) return end(response, 404, {}, "");
+    const name = { "decisions/signed": "signed" }[route] ?? route;
+    const [faulty, fault] = (prefix ?? ".").split(".");
+    const broken = name === faulty ? fault : "";
+    if (respondsBadly(request, response, broken)) return;
+    if (name === "gate") return gate(response, rest, cold, broken);
+    const bytes = await bytesOf(request);
+    const question = JSON.parse(bytes.toString("utf8"));
+    keep(asked, question);
+    const answer = name === "signed" ? decideSigned(question, seller()) : decide(question, seller());
+    const whole = { ...answer, name: question.name, verb: question.verb };
+    deliver(request, response, distorted(whole, broken), bytes, broken);
+  };
+}
+
+// Statuses and silences, the same for every route.
+function respondsBadly(request, response, fault) {
+  if (/^\d{3}$/.test(fault)) {
+    const path = request.url.replace(/^\/[^/]+/, "");
+    end(response, Number(fault), fault.startsWith("3") ? { location: path } : {}, "");
+    return true;
+  }
+  if (fault === "drops") request.socket.destroy();
+  return fault === "hangs" || fault === "drops";
+}
+
+function gate(response, rest, cold, fault) {
+  // The first answers of a daemon that has not seen the name come too late for its own deadline.
+  const before = cold.get(fault) ?? 0;
+  cold.set(fault, before + 1);
+  if (fault.startsWith("cold") && before < 2) return end(response, 403, { "clresolve-code": "deadline-passed" }, "");
+  if (fault === "foreign") return end(response, 403, { "clresolve-code": "\u00e9<script>" }, "");
+  if (rest === `/${AGENT}/${VERB}`) return end(response, 200, {}, "");
+  end(response, 403, { "clresolve-code": "name-unregistered" }, "");
+}
+
+function keep(asked, question) {
+  const id = new URL(question.response.url).searchParams.get("id");
+  asked.set(id, [...(asked.get(id) ?? []), question]);
+}
+
+// What a decision without `selected` says.
+function decide(question, seller) {
+  const terms = termsOf(question.response);
+  if (!terms.accepts) return decision([terms.code], []);
+  const shared = new URL(question.response.url).origin === seller ? [] : ["endpoint-mismatch"];
+  const entries = terms.accepts.map((entry, index) => {
+    const codes = [...shared, ...codesOf(entry)];
+    return { index, abort: codes.length > 0, codes };
+  });
+  return decision([...new Set(entries.flatMap((entry) => entry.codes))], entries);
+}
+
+function decideSigned(question, seller) {
+  const before = decide(question, seller).entries[question.selected];
+  const terms = termsOf(question.response);
+  const codes = before ? [...before.codes] : ["payment-terms-malformed"];
+  const entry = terms.accepts?.[question.selected];
+  if (entry && !matches(question.header, entry)) codes.push("payment-signature-mismatch");
+  return decision(codes, [{ index: question.selected, abort: codes.length > 0, codes }]);
+}
+
+function matches(header, entry) {
+  const { accepted, payload } = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
+  const { to, value, validBefore } = payload.authorization;
+  const latest = Date.now() / 1000 + entry.maxTimeoutSeconds + 5;
+  const same = to.toLowerCase() === entry.payTo.toLowerCase() && value === entry.amount && Number(validBefore) <= latest;
+  return same && (accepted === undefined || JSON.stringify(inOrder(accepted)) === JSON.stringify(inOrder(entry)));
+}
+
+function inOrder(value) {
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, inOrder(value[key])]));
+}
+
+function codesOf({ scheme, network, amount, asset, payTo, maxTimeoutSeconds }) {
+  const codes = {
+    "payment-scheme-unchecked": scheme !== "exact",
+    "payment-network-mismatch": network !== NETWORK,
+    "payment-asset-unlisted": network === NETWORK && asset !== ASSET,
+    "payment-amount-exceeds": BigInt(amount) > BigInt(AMOUNT),
+    "payment-timeout-excessive": maxTimeoutSeconds > MAX_TIMEOUT_SECONDS,
+    "payee-mismatch": payTo !== HONEST,
+  };
+  return Object.keys(codes).filter((code) => codes[code]);
+}
+
+// The entries of a reply, as version 2 writes them, or the code of what is wrong with it.
+function termsOf({ headers, body_base64 }) {
+  const demands = headers.filter(([name]) => name.toLowerCase() === "payment-required").map(([, value]) => value);
+  const old = parsed(Buffer.from(body_base64, "base64").toString("utf8"))?.accepts?.map(inVersion2);
+  if (demands.length > 1 || demands[0]?.includes(",")) return { code: "payment-terms-ambiguous" };
+  if (demands.length === 0) return old ? { accepts: old } : { code: "payment-terms-malformed" };
+  const accepts = parsed(Buffer.from(demands[0], "base64").toString("utf8"))?.accepts;
+  if (!accepts?.length) return { code: "payment-terms-malformed" };
+  return old ? { code: "payment-terms-ambiguous" } : { accepts };
+}
+
+function inVersion2({ maxAmountRequired, network, resource, description, mimeType, ...rest }) {
+  return { ...rest, amount: maxAmountRequired, network: network === "base-sepolia" ? NETWORK : network };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function decision(codes, entries) {
+  const abort = codes.length > 0 || entries.length === 0;
+  return {
+    schema: "clresolve.decision/1",
+    id: `sha256:${"0".repeat(64)}`,
+    decision: abort ? "deny" : "allow",
+    abort,
+    reason: abort ? `${codes[0]}: the stand-in says so` : "the payment may be made",
+    codes,
+    state: "trusted",
+    entries,
+    payee: { address: HONEST, network: NETWORK, proven_by: "addr" },
+    route: { url: "http://127.0.0.1/agent", source: "configured" },
+    checked: ["identity", "route", "resource", "network", "asset", "amount", "timeout", "payee"],
+    unchecked: [],
+    // A decision that aborts ends nowhere, also where one of its entries passes.
+    valid_until: abort ? null : new Date(Date.now() + HOLDS_SECONDS * 1000).toISOString(),
+  };
+}
+
+const passes = (_, index) => ({ index, abort: false, codes: [] });
+
+// Answers that no guard may take for a permission: each is an honest one with one thing wrong.
+const DISTORTIONS = {
+  schema: (answer) => ({ ...answer, schema: "clresolve.decision/2" }),
+  "no-schema": ({ schema, ...answer }) => answer,
+  "no-abort": ({ abort, ...answer }) => answer,
+  "abort-text": (answer) => ({ ...answer, abort: "false" }),
+  "abort-number": (answer) => ({ ...answer, abort: 0 }),
+  aborts: (answer) => ({ ...answer, decision: "deny", abort: true, valid_until: null }),
+  "other-name": (answer) => ({ ...answer, name: "other.eth" }),
+  "other-verb": (answer) => ({ ...answer, verb: "other" }),
+  "allows-nothing": (answer) => ({ ...answer, abort: false, entries: [] }),
+  undecided: (answer) => ({ ...answer, decision: "undecided", abort: false }),
+  unknown: (answer) => ({ ...answer, decision: "maybe" }),
+  expired: (answer) => ({ ...answer, valid_until: "2020-01-01T00:00:00Z" }),
+  endless: (answer) => ({ ...answer, valid_until: null }),
+  "no-time": (answer) => ({ ...answer, valid_until: "tomorrow" }),
+  "no-entries": ({ entries, ...answer }) => answer,
+  "entry-text": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, abort: "false" })) }),
+  "entry-index": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, index: -1 })) }),
+  "entry-twice": (answer) => ({ ...answer, entries: [...answer.entries, ...answer.entries] }),
+  "entries-many": (answer) => ({ ...answer, entries: Array.from({ length: 33 }, passes) }),
+  "entry-other": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, index: 7 })) }),
+  list: (answer) => [answer],
+  null: () => null,
+};
+
+const distorted = (answer, fault) => (DISTORTIONS[fault] ?? ((same) => same))(answer);
+
+function deliver(request, response, answer, asked, fault) {
+  if (fault === "garbage") return end(response, 200, {}, "allow");
+  if (fault === "truncated") return end(response, 200, {}, JSON.stringify(answer).slice(0, -1));
+  if (fault === "oversize") return end(response, 200, {}, JSON.stringify(answer).padEnd(4 * 1024 * 1024));
+  if (fault === "unsigned" || request.headers.accept !== "application/jose") {
+    return end(response, 200, { "content-type": "application/json" }, JSON.stringify(answer));
+  }
+  end(response, 200, { "content-type": "application/jose" }, jwsOf(answer, asked, fault));
+}
+
+// A decision as a JWS. `request` is the digest of the body that was sent: it binds the answer to the question.
+function jwsOf(decision, asked, fault) {
+  const now = Math.floor(Date.now() / 1000);
+  const digest = createHash("sha256").update(asked).digest("hex");
+  const claims = { iss: ISSUER, iat: now, exp: now + HOLDS_SECONDS, request: `sha256:${digest}`, decision };
+  const header = { alg: "EdDSA", kid: jwks.keys[0].kid, typ: "clresolve-decision+jwt" };
+  const changes = {
+    "jws-issuer": { claims: { iss: "https://other.example" } },
+    "jws-late": { claims: { iat: now - 300, exp: now - 240 } },
+    "jws-early": { claims: { iat: now + 300, exp: now + 360 } },
+    "jws-long": { claims: { exp: now + 7200 } },
+    "jws-request": { claims: { request: `sha256:${"0".repeat(64)}` } },
+    "jws-unbound": { claims: { request: undefined } },
+    "jws-none": { header: { alg: "none" } },
+    "jws-type": { header: { typ: "clresolve-verdict+jwt" } },
+    "jws-crit": { header: { crit: ["exp"] } },
+    "jws-kid": { header: { kid: jwkOf(OTHER_KEY).kid } },
+  };
+  const change = changes[fault] ?? {};
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const signed = `${part({ ...header, ...change.header })}.${part({ ...claims, ...change.claims })}`;
+  const key = fault === "jws-key" ? OTHER_KEY : KEY;
+  const signature = sign(null, Buffer.from(signed, "ascii"), key).toString("base64url");
+  return `${fault === "jws-payload" ? `${part(header)}.${part({ ...claims, iat: now - 1 })}` : signed}.${signature}`;
+}
+
+async function bytesOf(request) {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function end(response, status, headers, body) {
+  response.writeHead(status, headers);
+  response.end(body);
+}

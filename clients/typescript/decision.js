@@ -1,0 +1,109 @@
+// @ts-check
+/**
+ * Reads a decision, signed or not: every member that the guard relies on has the one form that it can have, or the
+ * whole is refused.
+ */
+
+import { createPublicKey, verify } from "node:crypto";
+
+const SCHEMA = "clresolve.decision/1";
+const DECISIONS = ["allow", "deny", "undecided"];
+
+/** `typ` of a signed decision. */
+const TYPE = "clresolve-decision+jwt";
+
+/** Seconds by which the clocks of signer and guard may differ. */
+const SKEW = 30;
+
+/** Longest time from `iat` to `exp`, in seconds. */
+const MAX_LIFETIME = 3600;
+
+/** Most entries of a reply, as the daemon reads them. */
+const MAX_ENTRIES = 32;
+
+/** A time as the daemon writes it. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+/**
+ * The decision about this agent and verb in a parsed answer.
+ *
+ * @param {any} decision
+ * @param {{ name: string, verb: string }} about
+ * @returns {{
+ *   abort: boolean,
+ *   codes: string[],
+ *   entries: { index: number, abort: boolean }[],
+ *   until: number | undefined,
+ * }} `until` is in milliseconds since 1970.
+ */
+export function readDecision(decision, about) {
+  must(decision?.schema === SCHEMA, "schema");
+  must(decision.name === about.name && decision.verb === about.verb, "question");
+  must(DECISIONS.includes(decision.decision), "decision");
+  must(typeof decision.abort === "boolean", "abort");
+  // What is not allowed aborts, and what does not abort is allowed.
+  must(decision.abort === (decision.decision !== "allow"), "abort");
+  /** @type {{ entries: any[], codes: string[] }} */
+  const { entries, codes } = decision;
+  must(Array.isArray(codes) && codes.every((code) => typeof code === "string"), "codes");
+  must(Array.isArray(entries) && entries.length <= MAX_ENTRIES, "entries");
+  for (const entry of entries) {
+    must(Number.isInteger(entry?.index) && entry.index >= 0 && entry.index < MAX_ENTRIES, "entries");
+    must(typeof entry.abort === "boolean", "entries");
+  }
+  must(new Set(entries.map((entry) => entry.index)).size === entries.length, "entries");
+  return { abort: decision.abort, codes, entries, until: timeOf(decision.valid_until) };
+}
+
+/** @param {unknown} text */
+function timeOf(text) {
+  if (text === null) return undefined;
+  must(typeof text === "string" && TIME.test(text), "valid_until");
+  const time = Date.parse(/** @type {string} */ (text));
+  must(Number.isFinite(time), "valid_until");
+  return time;
+}
+
+/**
+ * The decision in a JWS that the signer made for this question and that holds now.
+ *
+ * @param {string} text
+ * @param {import("./guard.js").Signer} signer
+ * @param {string} asked the digest of the question, as it was sent
+ * @param {number} now in seconds since 1970
+ */
+export function openJws(text, { issuer, jwks }, asked, now) {
+  const parts = text.split(".");
+  must(parts.length === 3, "form");
+  const header = JSON.parse(decoded(parts[0]).toString("utf8"));
+  must(header.alg === "EdDSA" && header.typ === TYPE, "header");
+  must(Object.keys(header).sort().join() === "alg,kid,typ", "header");
+  const jwk = jwks.keys.find((key) => key.kid === header.kid && key.kty === "OKP" && key.crv === "Ed25519");
+  if (!jwk) throw new Error("key");
+  const key = createPublicKey({ key: { kty: jwk.kty, crv: jwk.crv, x: jwk.x }, format: "jwk" });
+  must(verify(null, Buffer.from(`${parts[0]}.${parts[1]}`, "ascii"), key, decoded(parts[2])), "signature");
+
+  const { iss, iat, exp, request, decision } = JSON.parse(decoded(parts[1]).toString("utf8"));
+  must(iss === issuer, "issuer");
+  // Without this an answer to another question, about other terms, would pass.
+  must(request === asked, "question");
+  must(Number.isInteger(iat) && Number.isInteger(exp), "time");
+  must(iat < exp && exp - iat <= MAX_LIFETIME, "time");
+  must(now < exp + SKEW && iat <= now + SKEW, "time");
+  return decision;
+}
+
+/** @param {string} part */
+function decoded(part) {
+  const bytes = Buffer.from(part, "base64url");
+  must(bytes.toString("base64url") === part, "form");
+  return bytes;
+}
+
+/**
+ * @param {boolean} holds
+ * @param {string} what
+ */
+function must(holds, what) {
+  if (!holds) throw new Error(what);
+}

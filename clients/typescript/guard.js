@@ -1,0 +1,192 @@
+// @ts-check
+/**
+ * A guard below an x402 payment wrapper: `wrapFetchWithPayment(guardFetch(fetch, {…}), client)`.
+ *
+ * Below the wrapper every request, every reply and the signed payment are seen as they go over the wire. The guard asks
+ * clresolve about each of them and lets no payment out that was not allowed. It reads no payment terms itself: what the
+ * seller sent goes to the daemon as it came. `README.md` has the rules.
+ */
+
+import { Daemon } from "./daemon.js";
+import { GuardError } from "./error.js";
+
+export { GuardError };
+
+/** Longest 402 reply, in bytes: the daemon refuses a longer one. */
+const MAX_REPLY_BYTES = 64 * 1024;
+
+/** Most decisions that wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten. */
+const MAX_WAITING = 256;
+
+/** Most questions about one payment header: a reply has at most 32 entries, and most have one or two. */
+const MAX_QUESTIONS = 32;
+
+/** The headers that carry a payment, in x402 versions 2 and 1. */
+const PAYMENT_HEADERS = ["payment-signature", "x-payment"];
+
+/** The statuses that clients follow. */
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+/**
+ * A `fetch` that asks the daemon before a request leaves, and lets a payment out only for terms that it allowed.
+ *
+ * @param {typeof globalThis.fetch} fetch sends what may leave; it must honour `redirect: "manual"`
+ * @param {import("./guard.js").GuardOptions} options whom to ask, and about whom
+ * @returns {typeof globalThis.fetch}
+ */
+export function guardFetch(fetch, options) {
+  const guard = new Guard(fetch, options);
+  return async (input, init) => await guard.send(new Request(input, { ...init, redirect: "manual" }));
+}
+
+class Guard {
+  #fetch;
+  #daemon;
+  #waiting = new Waiting();
+
+  /**
+   * @param {typeof globalThis.fetch} fetch
+   * @param {import("./guard.js").GuardOptions} options
+   */
+  constructor(fetch, options) {
+    this.#fetch = fetch;
+    this.#daemon = new Daemon(options);
+  }
+
+  /** @param {Request} request */
+  async send(request) {
+    const payments = paymentsIn(request.headers);
+    if (payments.length > 1) throw new GuardError("two-payments");
+    return payments.length === 1 ? await this.#pay(request, payments[0]) : await this.#browse(request);
+  }
+
+  /**
+   * A request without a payment: the gate first, and of a 402 the terms.
+   *
+   * @param {Request} request
+   */
+  async #browse(request) {
+    await this.#daemon.gate(request.signal);
+    const response = await this.#fetch(request);
+    const url = urlOf(request);
+    if (isElsewhere(response, url)) {
+      await response.body?.cancel();
+      throw new GuardError("redirected");
+    }
+    if (response.status !== 402) return response;
+    const body = await bodyOf(response);
+    const reply = { status: 402, url, headers: [...response.headers], body_base64: body.toString("base64") };
+    this.#waiting.add(url, await this.#daemon.decide(reply, request.signal));
+    const { status, statusText, headers } = response;
+    return new Response(new Uint8Array(body), { status, statusText, headers });
+  }
+
+  /**
+   * A request with a payment: only for a decision that waits, and only once for it.
+   *
+   * @param {Request} request
+   * @param {string} payment
+   */
+  async #pay(request, payment) {
+    const decisions = this.#waiting.for(urlOf(request));
+    const questions = decisions.flatMap((decision) => decision.entries.map((entry) => ({ decision, entry })));
+    let refusal = new GuardError("no-decision");
+    for (const { decision, entry } of questions.slice(0, MAX_QUESTIONS)) {
+      const { allowed, codes } = await this.#daemon.signed(decision.reply, payment, entry, request.signal);
+      if (!allowed) refusal = new GuardError("payment-denied", codes);
+      // Nothing else runs between these two conditions: of two payments one takes the decision.
+      else if (this.#waiting.take(decision)) return await this.#fetch(request);
+    }
+    throw refusal;
+  }
+}
+
+/**
+ * The values of all payment headers.
+ *
+ * @param {Headers} headers
+ */
+function paymentsIn(headers) {
+  // The values of a header that is there twice are joined by a comma, which base64 does not have.
+  return PAYMENT_HEADERS.flatMap((name) => headers.get(name)?.split(",") ?? []);
+}
+
+/**
+ * The URL as it is asked, without the fragment, which is not sent.
+ *
+ * @param {Request} request
+ */
+function urlOf(request) {
+  const url = new URL(request.url);
+  url.hash = "";
+  return url.href;
+}
+
+/**
+ * Whether the seller sends us to another URL, or one answered although no redirect was to be followed.
+ *
+ * @param {Response} response
+ * @param {string} url
+ */
+function isElsewhere(response, url) {
+  const isRedirect = REDIRECTS.includes(response.status) || response.type === "opaqueredirect";
+  return isRedirect || response.redirected || (response.url !== "" && response.url !== url);
+}
+
+/**
+ * The body of a 402.
+ *
+ * @param {Response} response
+ */
+async function bodyOf(response) {
+  const chunks = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_REPLY_BYTES) throw new GuardError("unreadable");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The decisions that wait for their payment. */
+class Waiting {
+  /** @type {{ url: string, decision: import("./daemon.js").Decision }[]} The newest last. */
+  #list = [];
+
+  /**
+   * @param {string} url
+   * @param {import("./daemon.js").Decision} decision
+   */
+  add(url, decision) {
+    this.#forgetLate();
+    this.#list.push({ url, decision });
+    if (this.#list.length > MAX_WAITING) this.#list.shift();
+  }
+
+  /**
+   * Those for a URL, the newest first.
+   *
+   * @param {string} url
+   */
+  for(url) {
+    this.#forgetLate();
+    return this.#list.filter((one) => one.url === url).map((one) => one.decision).reverse();
+  }
+
+  /**
+   * Takes a decision out, once. Whether it was still there, and in time.
+   *
+   * @param {import("./daemon.js").Decision} decision
+   */
+  take(decision) {
+    this.#forgetLate();
+    const at = this.#list.findIndex((one) => one.decision === decision);
+    if (at >= 0) this.#list.splice(at, 1);
+    return at >= 0;
+  }
+
+  #forgetLate() {
+    this.#list = this.#list.filter((one) => Date.now() < one.decision.until);
+  }
+}

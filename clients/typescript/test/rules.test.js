@@ -1,0 +1,385 @@
+// The rules of the guard, each against the stand-in daemon and a seller that keeps count.
+
+import assert from "node:assert/strict";
+import { after, before, mock, test } from "node:test";
+
+import { GuardError, guardFetch } from "../guard.js";
+import { World } from "./world.js";
+
+let world;
+before(async () => {
+  world = await World.start();
+});
+after(() => world.stop());
+
+const refused = (code, ...codes) => (error) => {
+  assert.ok(error instanceof GuardError, `${error}`);
+  assert.deepEqual([error.code, ...error.codes], [code, ...codes]);
+  return true;
+};
+
+const nothing = { requests: 0, payments: [], paid: [] };
+
+/** A payment header for the terms of the cases, as far as the stand-in reads one. Nobody signed it. */
+function payment({ to = world.honest, value = "10000", seconds = 60, ...rest } = {}) {
+  const validBefore = String(Math.floor(Date.now() / 1000) + seconds);
+  const payload = { authorization: { to, value, validBefore }, signature: "0x" };
+  return Buffer.from(JSON.stringify({ x402Version: 2, payload, ...rest })).toString("base64");
+}
+
+const paying = (header = payment(), name = "PAYMENT-SIGNATURE") => ({ headers: { [name]: header } });
+
+test("a purchase goes through, and its reply comes as the seller sent it", async () => {
+  const purchase = world.purchase("honest");
+  const plain = await fetch(purchase.url);
+  const guarded = world.guard();
+  const demand = await guarded(purchase.url);
+  assert.equal(demand.status, 402);
+  const headers = (response) => [...response.headers].filter(([name]) => name !== "date");
+  assert.deepEqual(headers(demand), headers(plain));
+  assert.equal(await demand.text(), await plain.text());
+  const paid = await guarded(purchase.url, paying());
+  assert.deepEqual(await paid.json(), { paid: true });
+  assert.deepEqual((await purchase.arrived()).paid, [world.honest]);
+});
+
+test("what costs nothing passes, with method, headers and body", async () => {
+  const { url, arrived } = world.purchase("free");
+  let seen;
+  const inner = async (request) => {
+    seen = { method: request.method, own: request.headers.get("own"), body: await request.clone().text() };
+    return await fetch(request);
+  };
+  const guarded = guardFetch(inner, world.options());
+  const response = await guarded(url, { method: "POST", headers: { own: "1" }, body: "text" });
+  assert.equal(await response.text(), "free");
+  assert.deepEqual(seen, { method: "POST", own: "1", body: "text" });
+  assert.equal((await arrived()).requests, 1);
+});
+
+test("nothing leaves for an agent that the gate denies", async () => {
+  const { url, arrived } = world.purchase("free");
+  const guarded = world.guard("", { agent: "stranger.eth" });
+  await assert.rejects(guarded(url), refused("denied", "name-unregistered"));
+  assert.deepEqual(await arrived(), nothing);
+});
+
+for (const fault of ["500", "503", "204", "302", "hangs", "drops"]) {
+  test(`nothing leaves when the gate answers ${fault}`, async () => {
+    const { url, arrived } = world.purchase("free");
+    const guarded = world.guard(`gate.${fault}`, { timeout: 200 });
+    await assert.rejects(guarded(url), refused("unavailable"));
+    assert.deepEqual(await arrived(), nothing);
+  });
+}
+
+test("nothing leaves when there is no daemon", async () => {
+  const { url, arrived } = world.purchase("free");
+  await assert.rejects(world.guard("", { daemon: "http://127.0.0.1:9" })(url), refused("unavailable"));
+  await assert.rejects(world.guard("", { daemon: "unix:/nowhere.sock" })(url), refused("unavailable"));
+  assert.deepEqual(await arrived(), nothing);
+});
+
+test("a gate that needs longer than its deadline is asked again", async () => {
+  const { url } = world.purchase("free");
+  assert.equal((await world.guard("gate.cold-js")(url)).status, 200);
+  const impatient = world.guard("gate.cold-js-impatient", { timeout: 50 });
+  await assert.rejects(impatient(url), refused("unavailable"));
+});
+
+test("foreign text does not get into a message", async () => {
+  const { url } = world.purchase("free");
+  await assert.rejects(world.guard("gate.foreign")(url), (error) => {
+    assert.equal(error.message, "do not pay: clresolve denies it");
+    return refused("denied")(error);
+  });
+});
+
+test("a caller that gives up gets its own reason", async () => {
+  const { url } = world.purchase("free");
+  const reason = new Error("no longer");
+  const signal = AbortSignal.abort(reason);
+  await assert.rejects(world.guard()(url, { signal }), reason);
+});
+
+for (const status of [301, 302, 303, 307, 308]) {
+  test(`a ${status} is not followed`, async () => {
+    const purchase = world.purchase(`redirect-${status}`);
+    await assert.rejects(world.guard()(purchase.url), refused("redirected"));
+    assert.equal((await purchase.arrived()).requests, 1);
+    assert.deepEqual(await purchase.asked(), []);
+  });
+}
+
+test("a fetch that follows redirects all the same is found out", async () => {
+  const purchase = world.purchase("redirect-307");
+  const disobedient = (request) => fetch(request.url);
+  await assert.rejects(guardFetch(disobedient, world.options())(purchase.url), refused("redirected"));
+  assert.deepEqual(await purchase.asked(), []);
+});
+
+test("the redirect of a paid request comes back and is not followed", async () => {
+  const { url, arrived } = world.purchase("paid-elsewhere");
+  const guarded = world.guard();
+  await guarded(url);
+  assert.equal((await guarded(url, paying())).status, 303);
+  assert.deepEqual((await arrived()).payments.map(({ seller }) => seller), ["agent"]);
+});
+
+const DENIED = {
+  "other-payto": ["payee-mismatch"],
+  "ten-years": ["payment-timeout-excessive"],
+  "fake-usdc": ["payment-asset-unlisted"],
+  "wrong-chain": ["payment-network-mismatch"],
+  "over-limit": ["payment-amount-exceeds"],
+  "header-against-body": ["payment-terms-ambiguous"],
+  "broken-header": ["payment-terms-malformed"],
+  "two-headers": ["payment-terms-ambiguous"],
+  garbage: ["payment-terms-malformed"],
+  "v1-other-payto": ["payee-mismatch"],
+};
+
+for (const [which, codes] of Object.entries(DENIED)) {
+  test(`terms without an entry that passes are not handed on: ${which}`, async () => {
+    const { url, arrived } = world.purchase(which);
+    const guarded = world.guard();
+    await assert.rejects(guarded(url), refused("denied", ...codes));
+    await assert.rejects(guarded(url, paying()), refused("no-decision"));
+    assert.deepEqual((await arrived()).payments, []);
+  });
+}
+
+const NO_DECISION = [
+  "500 503 404 422 201 302 hangs drops garbage truncated oversize",
+  "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless no-time",
+  "no-entries entry-text entry-index entry-twice entries-many list null",
+].join(" ").split(" ");
+
+for (const fault of NO_DECISION) {
+  test(`a 402 is not handed on when the decision is ${fault}`, async () => {
+    const { url, arrived } = world.purchase("honest");
+    const guarded = world.guard(`decisions.${fault}`, { timeout: 300 });
+    await assert.rejects(guarded(url), refused("unavailable"));
+    await assert.rejects(guarded(url, paying()), refused("no-decision"));
+    assert.deepEqual((await arrived()).payments, []);
+  });
+}
+
+const NOT_SIGNED = NO_DECISION.filter((one) => !one.startsWith("entr") && one !== "no-entries");
+for (const fault of NOT_SIGNED) {
+  test(`a payment does not leave when the decision about what is signed is ${fault}`, async () => {
+    const { url, arrived } = world.purchase("honest");
+    const guarded = world.guard(`signed.${fault}`, { timeout: 300 });
+    assert.equal((await guarded(url)).status, 402);
+    await assert.rejects(guarded(url, paying()), refused("unavailable"));
+    assert.deepEqual((await arrived()).payments, []);
+  });
+}
+
+test("an allowance without an entry allows nothing", async () => {
+  const { url } = world.purchase("honest");
+  await assert.rejects(world.guard("decisions.allows-nothing")(url), refused("denied"));
+});
+
+test("a payment does not leave when the decision about what is signed aborts", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard("signed.aborts");
+  await guarded(url);
+  await assert.rejects(guarded(url, paying()), refused("payment-denied"));
+  assert.deepEqual((await arrived()).payments, []);
+});
+
+test("the longest 402 is read, a longer one is not paid", async () => {
+  const longest = world.purchase("longest-body");
+  assert.equal((await (await world.guard()(longest.url)).text()).length, 65536);
+  const longer = world.purchase("longer-body");
+  await assert.rejects(world.guard()(longer.url), refused("unreadable"));
+  assert.deepEqual(await longer.asked(), []);
+});
+
+test("the daemon sees the URL that answered, every header and the whole body", async () => {
+  const { url, asked } = world.purchase("v1-honest");
+  const guarded = world.guard("", { limits: { networks: ["eip155:84532"] } });
+  const body = await (await guarded(`${url}#fragment`)).text();
+  const header = payment();
+  await guarded(url, paying(header, "X-PAYMENT"));
+  const [first, second] = await asked();
+  assert.equal(first.name, world.name);
+  assert.equal(first.verb, world.verb);
+  assert.deepEqual(first.limits, { networks: ["eip155:84532"] });
+  assert.equal(first.response.status, 402);
+  assert.equal(first.response.url, url);
+  assert.ok(first.response.headers.some(([name, value]) => name === "content-type" && value === "application/json"));
+  assert.equal(Buffer.from(first.response.body_base64, "base64").toString("utf8"), body);
+  assert.deepEqual(second, { ...first, selected: 0, header });
+});
+
+for (const name of ["PAYMENT-SIGNATURE", "payment-signature", "X-PAYMENT", "x-Payment"]) {
+  test(`${name} is a payment: without a decision it does not leave`, async () => {
+    const { url, arrived } = world.purchase("honest");
+    await assert.rejects(world.guard()(url, paying(payment(), name)), refused("no-decision"));
+    await assert.rejects(world.guard()(url, paying("", name)), refused("no-decision"));
+    assert.deepEqual(await arrived(), nothing);
+  });
+}
+
+test("two payments in one request do not leave", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  const both = { headers: { "PAYMENT-SIGNATURE": payment(), "X-PAYMENT": payment() } };
+  await assert.rejects(guarded(url, both), refused("two-payments"));
+  const twice = new Headers([["x-payment", payment()], ["X-Payment", payment()]]);
+  await assert.rejects(guarded(url, { headers: twice }), refused("two-payments"));
+  assert.deepEqual((await arrived()).payments, []);
+});
+
+test("a decision is for its URL", async () => {
+  const [one, other] = [world.purchase("honest"), world.purchase("honest")];
+  const guarded = world.guard();
+  await guarded(one.url);
+  await assert.rejects(guarded(other.url, paying()), refused("no-decision"));
+  assert.deepEqual((await other.arrived()).payments, []);
+});
+
+test("a decision is for one payment", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  await guarded(url, paying());
+  await assert.rejects(guarded(url, paying()), refused("no-decision"));
+  assert.equal((await arrived()).payments.length, 1);
+});
+
+test("a 402 for a payment opens no second one", async () => {
+  const { url, arrived } = world.purchase("asks-again");
+  const guarded = world.guard();
+  await guarded(url);
+  assert.equal((await guarded(url, paying())).status, 402);
+  await assert.rejects(guarded(url, paying()), refused("no-decision"));
+  assert.equal((await arrived()).payments.length, 1);
+});
+
+test("of payments at once for one decision exactly one leaves", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  const ends = await Promise.allSettled(Array.from({ length: 8 }, () => guarded(url, paying())));
+  assert.equal(ends.filter(({ status }) => status === "fulfilled").length, 1);
+  assert.equal((await arrived()).payments.length, 1);
+});
+
+test("each of two decisions for one URL is for one payment", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await Promise.all([guarded(url), guarded(url)]);
+  await Promise.all([guarded(url, paying()), guarded(url, paying())]);
+  await assert.rejects(guarded(url, paying()), refused("no-decision"));
+  assert.equal((await arrived()).payments.length, 2);
+});
+
+test("a decision ends", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 61_000 });
+  try {
+    await assert.rejects(guarded(url, paying()), refused("no-decision"));
+  } finally {
+    mock.timers.reset();
+  }
+  assert.deepEqual((await arrived()).payments, []);
+});
+
+test("what is signed must be what was allowed", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  for (const change of [{ to: world.stranger }, { value: "10001" }, { seconds: 315_360_000 }, { accepted: {} }]) {
+    const mismatch = refused("payment-denied", "payment-signature-mismatch");
+    await assert.rejects(guarded(url, paying(payment(change))), mismatch);
+  }
+  assert.deepEqual((await arrived()).payments, []);
+});
+
+test("of several entries the one that is signed counts", async () => {
+  const both = world.purchase("two-entries");
+  const guarded = world.guard();
+  await guarded(both.url);
+  await guarded(both.url, paying(payment({ value: "9000" })));
+  assert.deepEqual((await both.arrived()).payments.map(({ value }) => value), ["9000"]);
+
+  const poisoned = world.purchase("v1-second-poisoned");
+  await guarded(poisoned.url);
+  const thiefs = paying(payment({ to: world.stranger, value: "9000" }), "X-PAYMENT");
+  await assert.rejects(guarded(poisoned.url, thiefs), refused("payment-denied", "payment-signature-mismatch"));
+  await guarded(poisoned.url, paying(payment(), "X-PAYMENT"));
+  assert.deepEqual((await poisoned.arrived()).paid, [world.honest]);
+});
+
+test("decisions that nobody pays for are forgotten, the oldest first", async () => {
+  const guarded = world.guard();
+  const [first, second] = [world.purchase("honest"), world.purchase("honest")];
+  await guarded(first.url);
+  await guarded(second.url);
+  for (let count = 0; count < 255; count += 1) await guarded(world.purchase("honest").url);
+  await assert.rejects(guarded(first.url, paying()), refused("no-decision"));
+  assert.equal((await guarded(second.url, paying())).status, 200);
+});
+
+test("a daemon elsewhere is asked over https, or signs", () => {
+  const options = (daemon, more) => () => guardFetch(fetch, world.options("", { daemon, ...more }));
+  for (const daemon of [
+    "http://clresolve.example", "http://10.0.0.1:8402", "http://127.0.0.1.example", "http://localhost.example",
+    "http://[::2]", "http://0.0.0.0", "http://[::ffff:127.0.0.1]", "http://128.0.0.1",
+  ]) {
+    assert.throws(options(daemon), TypeError, daemon);
+    assert.doesNotThrow(options(daemon, { signer: { issuer: world.issuer, jwks: world.jwks } }), daemon);
+  }
+  for (const daemon of [
+    "http://127.0.0.1:8402", "http://127.1.2.3", "http://[::1]:8402/behind/a/proxy", "http://LOCALHOST",
+    "https://clresolve.example", "unix:/run/clresolve.sock",
+  ]) {
+    assert.doesNotThrow(options(daemon), daemon);
+  }
+  const bad = ["ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "unix:relative", "127.0.0.1"];
+  for (const daemon of bad) {
+    assert.throws(options(daemon, { signer: { issuer: "", jwks: world.jwks } }), TypeError, daemon);
+  }
+  assert.throws(options(world.daemon, { agent: "" }), TypeError);
+  assert.throws(options(world.daemon, { verb: "" }), TypeError);
+  assert.throws(options(world.daemon, { timeout: 0 }), TypeError);
+});
+
+test("a daemon is reached over https and over a Unix socket", async () => {
+  for (const more of [{ daemon: world.secure, ca: world.ca }, { daemon: `unix:${world.socket}` }]) {
+    const { url, arrived } = world.purchase("honest");
+    const guarded = world.guard("", more);
+    await guarded(url);
+    await guarded(url, paying());
+    assert.deepEqual((await arrived()).paid, [world.honest]);
+  }
+  const stranger = world.guard("", { daemon: world.secure });
+  await assert.rejects(stranger(world.purchase("free").url), refused("unavailable"));
+});
+
+test("a signed decision is checked", async () => {
+  const signer = () => ({ issuer: world.issuer, jwks: world.jwks });
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard("", { signer: signer() });
+  await guarded(url);
+  await guarded(url, paying());
+  assert.deepEqual((await arrived()).paid, [world.honest]);
+  const faults = [
+    "unsigned", "jws-issuer", "jws-late", "jws-early", "jws-long", "jws-request", "jws-unbound", "jws-none", "jws-type",
+    "jws-crit", "jws-kid", "jws-key", "jws-payload",
+  ];
+  for (const fault of faults) {
+    const once = world.guard(`decisions.${fault}`, { signer: signer() });
+    await assert.rejects(once(url), refused("unavailable"), fault);
+    const then = world.guard(`signed.${fault}`, { signer: signer() });
+    await then(url);
+    await assert.rejects(then(url, paying()), refused("unavailable"), fault);
+  }
+  assert.equal((await arrived()).payments.length, 1);
+});

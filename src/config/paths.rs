@@ -1,0 +1,87 @@
+//! The paths in a configuration: relative ones in a file are taken from its folder, and a file that is saved elsewhere
+//! still names the same ones.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256};
+use clresolve_payment::limits::Scheme;
+
+use super::payment::{AssetConfig, KnownPayees, Networks, Routes};
+use super::{
+    BaseUrl, BlockSelector, ConnectTo, Endpoint, Gateway, Grade, Hedging, ManifestSource, OriginSpec, ProofDemand,
+};
+use crate::reason::Code;
+use crate::verdict::{Depth, GateVerbs};
+
+/// The paths in the value of a key. Every type of a key has it, so that none with a path is forgotten.
+pub(super) trait EachPath {
+    /// Changes each path.
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf));
+}
+
+impl EachPath for PathBuf {
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        change(self);
+    }
+}
+
+impl EachPath for ManifestSource {
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        match self {
+            Self::File(path) => change(path),
+            Self::Url { .. } => {}
+        }
+    }
+}
+
+impl<T: EachPath> EachPath for Option<T> {
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        self.iter_mut().for_each(|value| value.each_path(change));
+    }
+}
+
+impl<T: EachPath> EachPath for Vec<T> {
+    fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        self.iter_mut().for_each(|value| value.each_path(change));
+    }
+}
+
+/// Types without a path.
+macro_rules! without_paths {
+    ($($type:ty),* $(,)?) => {$(
+        impl EachPath for $type {
+            fn each_path(&mut self, _: &mut dyn FnMut(&mut PathBuf)) {}
+        }
+    )*};
+}
+
+without_paths!(
+    Address,
+    AssetConfig,
+    B256,
+    BaseUrl,
+    BlockSelector,
+    Code,
+    ConnectTo,
+    Depth,
+    Duration,
+    Endpoint,
+    GateVerbs,
+    Gateway,
+    Grade,
+    Hedging,
+    KnownPayees,
+    Networks,
+    OriginSpec,
+    ProofDemand,
+    Routes,
+    Scheme,
+    SocketAddr,
+    String,
+    bool,
+    u32,
+    u64,
+    usize,
+);

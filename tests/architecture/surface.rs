@@ -1,0 +1,188 @@
+//! What the library offers, read from the sources: each name that a public module exports, followed through `pub use`
+//! into the other crates of the workspace. What only `unstable` opens is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quote::ToTokens as _;
+use syn::buffer::{Cursor, TokenBuffer};
+
+/// The modules of the workspace, by crate (the root's name is empty) and path.
+pub(crate) type Modules = BTreeMap<(String, Vec<String>), Vec<syn::Item>>;
+
+/// A public name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Offer {
+    /// A module, and where it is.
+    Module((String, Vec<String>)),
+    Other,
+}
+
+/// Adds the items of a file, and those of the modules inside it.
+pub(crate) fn add(modules: &mut Modules, krate: &str, path: &[String], items: &[syn::Item]) {
+    for item in items {
+        if let syn::Item::Mod(item) = item
+            && let Some((_, inner)) = &item.content
+        {
+            add(modules, krate, &[path, &[item.ident.to_string()]].concat(), inner);
+        }
+    }
+    modules.entry((krate.to_owned(), path.to_vec())).or_default().extend(items.iter().cloned());
+}
+
+/// The names of the whole library, one a line, those of a module behind its path.
+pub(crate) fn lines(modules: &Modules) -> Vec<String> {
+    let mut lines = BTreeSet::new();
+    walk(modules, &(String::new(), Vec::new()), "", &mut lines);
+    lines.into_iter().collect()
+}
+
+fn walk(modules: &Modules, place: &(String, Vec<String>), prefix: &str, lines: &mut BTreeSet<String>) {
+    for (name, offer) in offered(modules, place) {
+        lines.insert(match offer {
+            Offer::Module(_) => format!("{prefix}{name}::"),
+            Offer::Other => format!("{prefix}{name}"),
+        });
+        if let Offer::Module(inner) = offer {
+            walk(modules, &inner, &format!("{prefix}{name}::"), lines);
+        }
+    }
+}
+
+/// What the module at a place exports.
+fn offered(modules: &Modules, place: &(String, Vec<String>)) -> BTreeSet<(String, Offer)> {
+    let items = modules.get(place).unwrap_or_else(|| panic!("the module {place:?} was not found"));
+    let mut names = BTreeSet::new();
+    for item in items.iter().filter(|item| !is_unstable(attributes(item))) {
+        match item {
+            syn::Item::Mod(item) if is_public(&item.vis) => {
+                let inner = (place.0.clone(), [&place.1[..], &[item.ident.to_string()]].concat());
+                names.insert((item.ident.to_string(), Offer::Module(inner)));
+            }
+            syn::Item::Use(item) if is_public(&item.vis) => add_tree(modules, place, &[], &item.tree, &mut names),
+            syn::Item::Macro(item) => names.extend(made_by(&item.mac).into_iter().map(|name| (name, Offer::Other))),
+            item => names.extend(name_of(item).map(|name| (name, Offer::Other))),
+        }
+    }
+    names
+}
+
+fn add_tree(
+    modules: &Modules,
+    place: &(String, Vec<String>),
+    before: &[String],
+    tree: &syn::UseTree,
+    names: &mut BTreeSet<(String, Offer)>,
+) {
+    let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+    let offer = |path: &[String]| match resolve(place, path) {
+        inner if modules.contains_key(&inner) => Offer::Module(inner),
+        _ => Offer::Other,
+    };
+    match tree {
+        syn::UseTree::Path(path) => add_tree(modules, place, &with(&path.ident), &path.tree, names),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|item| add_tree(modules, place, before, item, names)),
+        syn::UseTree::Glob(_) => names.extend(offered(modules, &resolve(place, before))),
+        syn::UseTree::Name(name) if name.ident == "self" => {
+            names.insert((before.last().expect("a module").clone(), offer(before)));
+        }
+        syn::UseTree::Name(name) => {
+            names.insert((name.ident.to_string(), offer(&with(&name.ident))));
+        }
+        syn::UseTree::Rename(rename) => {
+            names.insert((rename.rename.to_string(), offer(&with(&rename.ident))));
+        }
+    }
+}
+
+/// Where a path leads from a module.
+fn resolve(place: &(String, Vec<String>), path: &[String]) -> (String, Vec<String>) {
+    let (krate, module) = place;
+    let up = path.iter().take_while(|segment| *segment == "super").count();
+    let (first, rest) = (path.first().map(String::as_str).unwrap_or_default(), path.get(1..).unwrap_or_default());
+    match first {
+        "crate" => (krate.clone(), rest.to_vec()),
+        "self" => (krate.clone(), [module, rest].concat()),
+        "super" => (krate.clone(), [&module[..module.len().saturating_sub(up)], &path[up..]].concat()),
+        _ => match first.strip_prefix("clresolve_") {
+            Some(other) => (other.to_owned(), rest.to_vec()),
+            None => (krate.clone(), [module, path].concat()),
+        },
+    }
+}
+
+/// The name of a public item that is neither module nor import.
+fn name_of(item: &syn::Item) -> Option<String> {
+    let (visibility, name) = match item {
+        syn::Item::Const(item) => (&item.vis, &item.ident),
+        syn::Item::Enum(item) => (&item.vis, &item.ident),
+        syn::Item::Fn(item) => (&item.vis, &item.sig.ident),
+        syn::Item::Static(item) => (&item.vis, &item.ident),
+        syn::Item::Struct(item) => (&item.vis, &item.ident),
+        syn::Item::Trait(item) => (&item.vis, &item.ident),
+        syn::Item::Type(item) => (&item.vis, &item.ident),
+        syn::Item::Union(item) => (&item.vis, &item.ident),
+        _ => return None,
+    };
+    is_public(visibility).then(|| name.to_string())
+}
+
+/// The public types that a macro makes: those that its definition names itself, and those that a table of the
+/// configuration is given names for (`config X;`, `layer X;`).
+fn made_by(mac: &syn::Macro) -> Vec<String> {
+    let is = |name: &str| mac.path.is_ident(name);
+    let introductions: &[&[String]] = if is("macro_rules") {
+        &[&["pub", "enum"].map(str::to_owned), &["pub", "struct"].map(str::to_owned)]
+    } else if is("table") || is("layer") {
+        &[&["config".to_owned()], &["layer".to_owned()]]
+    } else {
+        return Vec::new();
+    };
+    let mut words = Vec::new();
+    let tokens = TokenBuffer::new2(mac.tokens.clone());
+    flatten(tokens.begin(), &mut words);
+    let introduced = |at: usize| introductions.iter().any(|introduction| words[..at].ends_with(introduction));
+    let is_name = |at: &usize| words[*at].starts_with(|first: char| first.is_ascii_uppercase());
+    (0..words.len()).filter(is_name).filter(|at| introduced(*at)).map(|at| words[at].clone()).collect()
+}
+
+/// The identifiers, without their grouping; an empty text for each other token.
+fn flatten(mut cursor: Cursor<'_>, words: &mut Vec<String>) {
+    while !cursor.eof() {
+        if let Some((ident, rest)) = cursor.ident() {
+            words.push(ident.to_string());
+            cursor = rest;
+        } else if let Some((inner, _, _, rest)) = cursor.any_group() {
+            flatten(inner, words);
+            cursor = rest;
+        } else {
+            let (_, rest) = cursor.token_tree().expect("it is not at its end");
+            words.push(String::new());
+            cursor = rest;
+        }
+    }
+}
+
+const fn is_public(visibility: &syn::Visibility) -> bool {
+    matches!(visibility, syn::Visibility::Public(_))
+}
+
+/// Whether an item is there under the feature `unstable` alone.
+fn is_unstable(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| attribute.to_token_stream().to_string().contains("\"unstable\""))
+}
+
+fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Macro(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
