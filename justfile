@@ -16,6 +16,10 @@ ci:
 audit-registry folder="audits":
     CLRESOLVE_AUDIT_OUT="{{ absolute_path(folder) }}" cargo test --test e2e -- an_audit_of --nocapture
 
+# the published x402 clients buy, plain and guarded, in each attack: all, those named, or `--write` for the document
+purchases *CLIENTS:
+    tests/purchases/run {{CLIENTS}}
+
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings

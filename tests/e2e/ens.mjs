@@ -32,6 +32,7 @@ const publicResolverAbi = parseAbi([
   'function multicall(bytes[] data) returns (bytes[] results)',
   'function setText(bytes32 node, string key, string value)',
   'function setAddr(bytes32 node, address value)',
+  'function setAddr(bytes32 node, uint256 coinType, bytes value)',
 ])
 
 /** Deploys ENS and resolves to what `addName` needs. `ccip` is the URL template and signer of the off-chain names. */
@@ -56,8 +57,8 @@ export async function deployEns(client, ccip) {
 
 /**
  * Registers a name and sets its records. `entry` is
- * `{owner, resolver: "public"|"offchain"|"none"|"parent", addr?, text?, days?}`; a name with `parent` is left to the
- * nearest ancestor's resolver.
+ * `{owner, resolver: "public"|"offchain"|"none"|"parent", addr?, addresses?, text?, days?}`, `addresses` by coin type; a
+ * name with `parent` is left to the nearest ancestor's resolver.
  */
 export async function addName(ens, name, entry) {
   if (entry.resolver === 'parent') return
@@ -68,12 +69,13 @@ export async function addName(ens, name, entry) {
   if (entry.resolver === 'public') await setRecords(ens, name, entry)
 }
 
-/** Sets address and texts of a name at the PublicResolver. */
-export async function setRecords({ client, publicResolver }, name, { owner, addr, text = {} }) {
+/** Sets addresses and texts of a name at the PublicResolver. */
+export async function setRecords({ client, publicResolver }, name, { owner, addr, addresses = {}, text = {} }) {
   const node = namehash(name)
   const call = (functionName, args) => encodeFunctionData({ abi: publicResolverAbi, functionName, args })
   const calls = Object.entries(text).map(([key, value]) => call('setText', [node, key, value]))
   if (addr !== undefined) calls.push(call('setAddr', [node, addr]))
+  for (const [coin, value] of Object.entries(addresses)) calls.push(call('setAddr', [node, BigInt(coin), value]))
   await send(client, { account: owner, to: publicResolver, data: call('multicall', [calls]) })
 }
 

@@ -1,0 +1,114 @@
+// The attacks: what the sellers demand, what happens in the buyer's program, what the plain client pays and how the
+// guard refuses.
+import { OFFER_RECEIPT, createOfferEIP712 } from '@x402/extensions/offer-receipt'
+import { DOLLAR } from './chains.mjs'
+
+/** What a summary costs, in atomic units: 0.01. */
+export const PRICE = 10_000n
+const LOWER_PRICE = 9_000n
+
+const HONEST_SECONDS = 60
+const TEN_YEARS_SECONDS = 315_360_000
+
+const thief = { payTo: 'thief' }
+
+/**
+ * `entries` change the honest entry. `trick` is what the program around the client does (README.md). `plain` is whom the
+ * plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
+ * lets be paid all the same.
+ */
+export const ATTACKS = [
+  { id: 'none', name: 'none', entries: [{}], plain: ['agent'], leaves: ['agent'] },
+  {
+    id: 'payee', name: 'other `payTo`', entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
+  },
+  {
+    id: 'second', name: 'second entry poisoned, and chosen', trick: 'cheapest',
+    entries: [{}, { ...thief, amount: LOWER_PRICE }],
+    plain: ['thief'], guarded: 'payment-denied', codes: ['payment-signature-mismatch'],
+  },
+  {
+    id: 'redirect', name: 'cross-host redirect', redirects: true, entries: [thief],
+    plain: ['thief'], guarded: 'redirected', codes: [],
+  },
+  {
+    id: 'header', name: 'header against body', contradicts: true, entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payment-terms-ambiguous'],
+  },
+  {
+    id: 'hook', name: 'hook that changes `payTo`', trick: 'hook', entries: [{}],
+    plain: ['thief'], guarded: 'payment-denied', codes: ['payment-signature-mismatch'],
+  },
+  {
+    id: 'timeout', name: 'ten-year timeout', entries: [{ maxTimeoutSeconds: TEN_YEARS_SECONDS }],
+    plain: ['agent'], guarded: 'denied', codes: ['payment-timeout-excessive'],
+  },
+  {
+    id: 'fake', name: 'fake dollar of the same name', token: 'fake', entries: [{}],
+    plain: ['agent'], guarded: 'denied', codes: ['payment-asset-unlisted'],
+  },
+  {
+    id: 'chain', name: 'wrong chain', token: 'elsewhere', entries: [{}],
+    plain: ['agent'], guarded: 'denied', codes: ['payment-network-mismatch'],
+  },
+  {
+    id: 'offer', name: "thief's own offer", offers: true, entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
+  },
+  {
+    id: 'twice', name: 'two signed headers for one decision', trick: 'twice', insists: true, entries: [{}],
+    plain: ['agent', 'agent'], guarded: 'no-decision', codes: [], leaves: ['agent'],
+  },
+  {
+    id: 'kill', name: 'daemon killed between check and signature', trick: 'kill', entries: [{}],
+    plain: ['agent'], guarded: 'unavailable', codes: [],
+  },
+]
+
+/** What the sellers of `world` demand in an attack from a client of this version of x402. */
+export async function offerOf(world, attack, version) {
+  const token = world.tokens[attack.token ?? 'dollar']
+  const url = attack.redirects ? world.sellers.thief : world.sellers.agent
+  const entries = attack.entries.map((change) => entryOf(world, token, change))
+  const extensions = attack.offers ? await signedOffers(url, entries[0], world.thief) : undefined
+  const poisoned = terms[version](entries, token, url, extensions)
+  const other = attack.contradicts ? terms[otherOf(version)]([entryOf(world, token, {})], token, url) : {}
+  const payees = { agent: world.agent.address, thief: world.thief.address }
+  const { redirects, insists } = attack
+  return { version, token, payees, redirects, insists, ...other, ...poisoned }
+}
+
+function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS }) {
+  const { name, version } = DOLLAR
+  return {
+    scheme: 'exact',
+    network: token.chain.network,
+    amount: `${amount}`,
+    asset: token.address,
+    payTo: world[payTo].address,
+    maxTimeoutSeconds,
+    extra: { name, version },
+  }
+}
+
+const otherOf = (version) => 3 - version
+
+/** Terms as version 1 writes them, in the body, and as version 2 does, in the header. */
+const terms = {
+  1: (entries, token, url, extensions) => {
+    const of1 = { network: token.chain.v1, resource: url, description: '', mimeType: 'application/json' }
+    const accepts = entries.map(({ amount, ...rest }) => ({ ...rest, ...of1, maxAmountRequired: amount }))
+    return { body: { x402Version: 1, error: 'payment required', accepts, extensions } }
+  },
+  2: (accepts, _token, url, extensions) => {
+    return { header: { x402Version: 2, error: 'payment required', resource: { url }, accepts, extensions } }
+  },
+}
+
+/** A signed offer for an entry, by an account that no name publishes. */
+async function signedOffers(url, entry, account) {
+  const input = { acceptIndex: 0, ...entry, offerValiditySeconds: HONEST_SECONDS }
+  const offer = await createOfferEIP712(url, input, (data) => account.signTypedData(data))
+  return { [OFFER_RECEIPT]: { info: { offers: [offer] }, schema: {} } }
+}

@@ -1,0 +1,80 @@
+"""The Python client of x402: the package x402 with httpx."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import httpx
+from clresolve_guard import GuardError, GuardTransport
+from eth_account import Account
+from x402 import RecoveredResponseResult, x402Client
+from x402.http.clients import x402_httpx_transport
+from x402.mechanisms.evm.exact import register_exact_evm_client
+from x402.mechanisms.evm.signers import EthAccountSigner
+
+
+def cheapest(_version: int, accepts: list[Any]) -> Any:
+    return min(accepts, key=lambda entry: int(entry.get_amount()))
+
+
+def changes_payee(client: x402Client, question: dict[str, Any]) -> None:
+    def hook(context: Any) -> None:
+        context.selected_requirements.pay_to = question["thief"]
+
+    client.on_before_payment_creation(hook)
+
+
+def kills_daemon(client: x402Client, question: dict[str, Any]) -> None:
+    client.on_before_payment_creation(lambda _: httpx.get(question["kill"], trust_env=False) and None)
+
+
+def pays_twice(client: x402Client, _question: dict[str, Any]) -> None:
+    client.on_payment_response(lambda _: RecoveredResponseResult())
+
+
+TRICKS = {"hook": changes_payee, "kill": kills_daemon, "twice": pays_twice}
+
+
+def client_for(question: dict[str, Any]) -> x402Client:
+    trick = question["trick"]
+    client = x402Client(cheapest if trick == "cheapest" else None)
+    register_exact_evm_client(client, EthAccountSigner(Account.from_key(question["key"])))
+    client.set_spend_controls({"allowed_assets": question["assets"]})
+    if trick in TRICKS:
+        TRICKS[trick](client, question)
+    return client
+
+
+def transport_for(guard: dict[str, Any] | None) -> httpx.AsyncBaseTransport:
+    inner = httpx.AsyncHTTPTransport()
+    if guard is None:
+        return inner
+    daemon, agent, verb, milliseconds = (guard[name] for name in ("daemon", "agent", "verb", "timeout"))
+    return GuardTransport(inner, daemon=daemon, agent=agent, verb=verb, timeout=milliseconds / 1000)
+
+
+async def buy(question: dict[str, Any]) -> dict[str, Any]:
+    paying = x402_httpx_transport(client_for(question), transport_for(question["guard"]))
+    try:
+        # httpx follows redirects where it is told to.
+        async with httpx.AsyncClient(transport=paying, follow_redirects=True) as http:
+            return {"status": (await http.get(question["url"])).status_code}
+    except Exception as error:
+        return failure(error)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """How it failed. The client wraps what happens after the 402."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, GuardError):
+            return {"refused": cause.code, "codes": cause.codes}
+        cause = cause.__cause__
+    return {"failed": str(error)}
+
+
+for line in sys.stdin:
+    print(json.dumps(asyncio.run(buy(json.loads(line)))), flush=True)

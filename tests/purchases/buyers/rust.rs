@@ -1,0 +1,181 @@
+//! The Rust client of x402, `x402-reqwest`: the purchases that come on the standard input, one a line (README.md).
+
+use std::io::{BufRead as _, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_signer_local::PrivateKeySigner;
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_guard::{Config, Daemon, Guard, Refusal, Why};
+use http::Extensions;
+use reqwest::header::HeaderValue;
+use reqwest::{Request, Response, StatusCode};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use x402_chain_eip155::{V1Eip155ExactClient, V2Eip155ExactClient};
+use x402_reqwest::X402Client;
+use x402_types::scheme::client::{PaymentCandidate, PaymentSelector};
+
+/// The header with the terms of version 2.
+const TERMS: &str = "payment-required";
+
+#[derive(Deserialize)]
+struct Question {
+    url: String,
+    key: String,
+    guard: Option<GuardOptions>,
+    trick: Option<Trick>,
+    thief: String,
+    kill: String,
+}
+
+#[derive(Deserialize)]
+struct GuardOptions {
+    daemon: String,
+    agent: String,
+    verb: String,
+    /// Milliseconds.
+    timeout: u64,
+}
+
+/// What the program around the client does. The client has no hook, and its selector cannot change an entry, so a
+/// middleware does.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Trick {
+    Cheapest,
+    Hook,
+    Kill,
+    Twice,
+}
+
+#[tokio::main]
+async fn main() {
+    for line in std::io::stdin().lock().lines() {
+        let question: Question = serde_json::from_str(&line.expect("a line")).expect("a purchase");
+        let end = match buy(&question).await {
+            Ok(response) => json!({"status": response.status().as_u16()}),
+            Err(error) => failure(&error),
+        };
+        println!("{end}");
+        std::io::stdout().flush().expect("somebody reads");
+    }
+}
+
+async fn buy(question: &Question) -> Result<Response> {
+    if question.trick == Some(Trick::Twice) {
+        return pay_twice(question).await;
+    }
+    let mut layers: Vec<Arc<dyn Middleware>> = vec![payments(question)];
+    match question.trick {
+        Some(Trick::Hook) => layers.push(Arc::new(ChangesPayee(question.thief.clone()))),
+        Some(Trick::Kill) => layers.push(Arc::new(KillsDaemon(question.kill.clone()))),
+        _ => {}
+    }
+    layers.extend(guard(question));
+    client(layers).get(&question.url).send().await
+}
+
+fn client(layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> ClientWithMiddleware {
+    layers.into_iter().fold(ClientBuilder::new(reqwest::Client::new()), ClientBuilder::with_arc).build()
+}
+
+fn guard(question: &Question) -> Option<Arc<dyn Middleware>> {
+    let GuardOptions { daemon, agent, verb, timeout } = question.guard.as_ref()?;
+    let config = Config { timeout: Duration::from_millis(*timeout), ..Config::new(daemon, agent, verb) };
+    let daemon = Daemon::new(config).expect("a daemon on this machine");
+    Some(Arc::new(Guard::new(daemon, reqwest::Client::builder()).expect("a client")))
+}
+
+fn payments(question: &Question) -> Arc<X402Client<Chooses>> {
+    let signer: Arc<PrivateKeySigner> = Arc::new(question.key.parse().expect("a key"));
+    let (v1, v2) = (V1Eip155ExactClient::new(Arc::clone(&signer)), V2Eip155ExactClient::new(signer));
+    Arc::new(X402Client::new().register(v2).register(v1).with_selector(Chooses(question.trick)))
+}
+
+/// Takes the first entry, or the cheapest one.
+struct Chooses(Option<Trick>);
+
+impl PaymentSelector for Chooses {
+    fn select<'a>(&self, candidates: &'a [PaymentCandidate]) -> Option<&'a PaymentCandidate> {
+        match self.0 {
+            Some(Trick::Cheapest) => candidates.iter().min_by_key(|candidate| candidate.amount),
+            _ => candidates.first(),
+        }
+    }
+}
+
+/// Pays one 402 by two signatures.
+async fn pay_twice(question: &Question) -> Result<Response> {
+    let below = client(guard(question));
+    let answer = below.get(&question.url).send().await?;
+    let terms = answer.headers()[TERMS].clone();
+    let mut signed = Vec::new();
+    for _ in 0..2 {
+        let payment = payments(question).make_payment_headers(demand(terms.clone())).await;
+        signed.push(payment.map_err(Error::middleware)?);
+    }
+    let second = signed.pop().unwrap_or_default();
+    for first in signed {
+        below.get(&question.url).headers(first).send().await?;
+    }
+    below.get(&question.url).headers(second).send().await
+}
+
+/// A 402 with these terms.
+fn demand(terms: HeaderValue) -> Response {
+    let mut demand = http::Response::new("");
+    *demand.status_mut() = StatusCode::PAYMENT_REQUIRED;
+    demand.headers_mut().insert(TERMS, terms);
+    Response::from(demand)
+}
+
+/// Changes the payee of the terms, after the guard has handed them on and before they are signed.
+struct ChangesPayee(String);
+
+#[async_trait]
+impl Middleware for ChangesPayee {
+    async fn handle(&self, request: Request, extensions: &mut Extensions, next: Next<'_>) -> Result<Response> {
+        let response = next.run(request, extensions).await?;
+        if response.status() != StatusCode::PAYMENT_REQUIRED {
+            return Ok(response);
+        }
+        let decoded = STANDARD.decode(&response.headers()[TERMS]).expect("base64");
+        let mut terms: Value = serde_json::from_slice(&decoded).expect("JSON");
+        terms["accepts"][0]["payTo"] = json!(self.0);
+        let encoded = STANDARD.encode(terms.to_string());
+        Ok(demand(encoded.parse().expect("base64 fits into a header")))
+    }
+}
+
+/// Kills the daemon when a payment is signed.
+struct KillsDaemon(String);
+
+#[async_trait]
+impl Middleware for KillsDaemon {
+    async fn handle(&self, request: Request, extensions: &mut Extensions, next: Next<'_>) -> Result<Response> {
+        if request.headers().contains_key("payment-signature") {
+            reqwest::get(&self.0).await?;
+        }
+        next.run(request, extensions).await
+    }
+}
+
+fn failure(error: &Error) -> Value {
+    let Some(refusal) = Refusal::of(error) else {
+        return json!({"failed": error.to_string()});
+    };
+    let refused = match refusal.why() {
+        Why::Denied => "denied",
+        Why::Unavailable => "unavailable",
+        Why::Redirected => "redirected",
+        Why::Unreadable => "unreadable",
+        Why::NoDecision => "no-decision",
+        Why::TwoPayments => "two-payments",
+        Why::PaymentDenied => "payment-denied",
+    };
+    json!({"refused": refused, "codes": refusal.codes()})
+}

@@ -1,0 +1,36 @@
+// The clients that buy: how each is started, and where it differs from what attacks.mjs says of plain clients.
+import { fileURLToPath } from 'node:url'
+
+const path = (relative) => fileURLToPath(new URL(relative, import.meta.url))
+
+/** Its own controls know the contracts that it may pay with, so it refuses another one. */
+const refusesOtherAssets = { fake: [] }
+
+export const CLIENTS = {
+  typescript: {
+    title: '`@x402/fetch` 2.27.0',
+    version: 2,
+    command: () => [process.execPath, [path('buyers/typescript.mjs')]],
+    plain: refusesOtherAssets,
+  },
+  'typescript-v1': {
+    title: '`x402-fetch` 1.2.0 (v1)',
+    version: 1,
+    command: () => [process.execPath, [path('buyers/typescript-v1.mjs')]],
+  },
+  python: {
+    title: 'Python `x402` 2.25.0',
+    version: 2,
+    command: () => [
+      path('../../clients/python/.venv/bin/python'),
+      [path('buyers/python.py')],
+      { env: { ...process.env, PYTHONPATH: path('../../clients/python') } },
+    ],
+    plain: refusesOtherAssets,
+  },
+  rust: {
+    title: '`x402-reqwest` 2.0.2',
+    version: 2,
+    command: ({ rust }) => [rust, []],
+  },
+}

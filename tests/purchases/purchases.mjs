@@ -1,0 +1,179 @@
+// Buys with each client in each attack, plain and guarded, and prints the table of who was paid (README.md).
+//   node purchases.mjs --daemon EXECUTABLE [--rust EXECUTABLE] [--write] [CLIENT...]
+// Exit 0: every purchase ended as attacks.mjs says. 1: one did not.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { ATTACKS, offerOf } from './attacks.mjs'
+import { CLIENTS } from './clients.mjs'
+import { Service } from './service.mjs'
+import { AGENT, VERB, startWorld } from './world.mjs'
+
+const DOCUMENT = new URL('../../docs/runtimes.md', import.meta.url)
+const CAPTION = 'Whom each client pays on the chain, plain / with its guard. Printed by `just purchases`.'
+const MARKS = ['<!-- purchases -->', '<!-- end of purchases -->']
+
+/** Milliseconds for each answer of the daemon: its first run for a name is a cold one, on a busy machine. */
+const GUARD_TIMEOUT = 20_000
+/** How a client says that its own controls forbid an asset. */
+const OWN_CONTROLS = /spend_?controls/i
+
+const YEAR_SECONDS = 365 * 24 * 3600
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { daemon: { type: 'string' }, rust: { type: 'string' }, write: { type: 'boolean', default: false } },
+})
+
+const names = positionals.length > 0 ? positionals : Object.keys(CLIENTS)
+const unknown = names.filter((name) => !(name in CLIENTS))
+if (unknown.length > 0) fail(64, `no such client: ${unknown.join(', ')} (there are ${Object.keys(CLIENTS).join(', ')})`)
+if (options.write && positionals.length > 0) fail(64, '--write takes all clients: the document has a column for each')
+
+const world = await startWorld(options.daemon)
+const purchases = []
+try {
+  for (const name of names) purchases.push(...(await buyWith(name)))
+} catch (error) {
+  fail(1, `${world.log()}${error.stack}`)
+}
+
+const table = tableOf(purchases)
+console.log(`${CAPTION}\n\n${table}`)
+const faults = purchases.flatMap(faultsOf)
+if (options.write && faults.length === 0) write(table)
+for (const fault of faults) console.error(fault)
+console.log(`\n${purchases.length * 2} purchases, ${faults.length} faults`)
+process.exit(faults.length > 0 ? 1 : 0)
+
+/** All attacks with one client, each as {client, attack, plain, guarded}. */
+async function buyWith(name) {
+  const client = CLIENTS[name]
+  const buyer = new Service(...client.command(options))
+  const guard = { daemon: world.daemon.url, agent: AGENT, verb: VERB, timeout: GUARD_TIMEOUT }
+  const purchases = []
+  for (const attack of ATTACKS) {
+    const plain = await buy(buyer, client, attack, null)
+    const guarded = await buy(buyer, client, attack, guard)
+    console.error(`${name}, ${attack.name}: ${payeesOf(plain)} / ${payeesOf(guarded)} ${saidBy(guarded)}`)
+    purchases.push({ client, attack, plain, guarded })
+  }
+  await buyer.end()
+  return purchases
+}
+
+/** One purchase: how it ended, and whom it paid on the chain. */
+async function buy(buyer, client, attack, guard) {
+  await world.daemon.revive()
+  const offer = await offerOf(world, attack, client.version)
+  world.sellers.sell(offer)
+  const before = await world.holdings()
+  const end = await buyer.ask({
+    url: world.sellers.agent,
+    key: world.payerKey,
+    network: offer.token.chain.v1,
+    assets: permittedAssets(),
+    guard,
+    trick: attack.trick ?? null,
+    thief: world.thief.address,
+    kill: world.control,
+  })
+  return { ...end, payments: world.sellers.settled, moved: differenceOf(await world.holdings(), before) }
+}
+
+/** What the buyer's own limits permit: its dollars on both chains, and not the token of the same name. */
+function permittedAssets() {
+  const { dollar, elsewhere } = world.tokens
+  return [dollar, elsewhere].map(({ chain, address }) => ({ network: chain.network, asset: address }))
+}
+
+/** What each account has more than before, as {who: amount} over all tokens. */
+function differenceOf(after, before) {
+  const moved = { payer: 0n, agent: 0n, thief: 0n }
+  for (const [token, amounts] of Object.entries(after)) {
+    for (const [who, amount] of Object.entries(amounts)) moved[who] += amount - before[token][who]
+  }
+  return moved
+}
+
+/** What is not as it should be, as sentences. */
+function faultsOf({ client, attack, plain, guarded }) {
+  const faults = [
+    ...wrongPayments(plain, client.plain?.[attack.id] ?? attack.plain),
+    ...wrongPlainEnd(plain),
+    ...wrongPayments(guarded, attack.leaves ?? []),
+    ...wrongGuardedEnd(guarded, attack),
+  ]
+  return faults.map((fault) => `${client.title}, ${attack.name}: ${fault}`)
+}
+
+/** What the sellers settled must be what is expected, and what moved on the chain. */
+function* wrongPayments(purchase, paid) {
+  const payees = purchase.payments.map(({ who }) => who)
+  if (`${payees}` !== `${paid}`) yield `paid ${payees}, expected ${paid}`
+  for (const who of ['agent', 'thief']) {
+    const moved = purchase.moved[who]
+    if (moved !== sumOf(purchase.payments, who)) yield `the balance of the ${who} moved by ${moved}`
+  }
+  const spent = -purchase.moved.payer
+  if (spent !== sumOf(purchase.payments)) yield `the payer has ${spent} less`
+}
+
+/** A plain client pays, or says that its own controls keep it from that. */
+function* wrongPlainEnd({ payments, failed, refused }) {
+  if (refused !== undefined) yield `refused without a guard: ${refused}`
+  if (payments.length === 0 && !OWN_CONTROLS.test(failed)) yield `ended without a payment: ${failed}`
+}
+
+function* wrongGuardedEnd({ status, refused, codes, failed }, attack) {
+  if (attack.guarded === undefined && status !== 200) yield `the guarded client got ${status ?? refused ?? failed}`
+  if (refused !== attack.guarded) yield `the guard said ${refused ?? status ?? failed}, expected ${attack.guarded}`
+  const missing = attack.codes?.filter((code) => !codes?.includes(code)) ?? []
+  if (missing.length > 0) yield `the daemon said ${codes}, not ${missing}`
+}
+
+/** What was paid, in all or to one. */
+function sumOf(payments, to) {
+  return payments.filter(({ who }) => to === undefined || who === to).reduce((sum, { value }) => sum + value, 0n)
+}
+
+/** A row for each attack, a column for each client. */
+function tableOf(purchases) {
+  const clients = [...new Set(purchases.map(({ client }) => client))]
+  const row = (cells) => `| ${cells.join(' | ')} |`
+  const rows = ATTACKS.map((attack) => {
+    const made = purchases.filter((purchase) => purchase.attack === attack)
+    const cells = made.map(({ plain, guarded }) => `${payeesOf(plain)} / ${payeesOf(guarded)}`)
+    return row([attack.name, ...cells, saidBy({ refused: attack.guarded, codes: attack.codes })])
+  })
+  const head = ['attack', ...clients.map(({ title }) => title), 'the guard says']
+  return [row(head), row(head.map(() => '---')), ...rows].join('\n')
+}
+
+/** Whom a purchase paid. */
+function payeesOf({ payments }) {
+  if (payments.length === 0) return 'nobody'
+  const [{ who, seconds }] = payments
+  if (seconds > YEAR_SECONDS) return `${who}, for ${Math.round(seconds / YEAR_SECONDS)} years`
+  return payments.length === 1 ? who : `${who}, ${payments.length} times`
+}
+
+/** The guard's code and the daemon's. */
+function saidBy({ refused, codes = [] }) {
+  if (refused === undefined) return ''
+  const code = (text) => `\`${text}\``
+  return codes.length === 0 ? code(refused) : `${code(refused)}: ${codes.map(code).join(', ')}`
+}
+
+/** Puts the table into the document. */
+function write(table) {
+  const text = readFileSync(DOCUMENT, 'utf8')
+  const [from, to] = MARKS.map((mark) => text.indexOf(mark))
+  if (from < 0 || to < from) fail(65, `${fileURLToPath(DOCUMENT)} has no place for the table`)
+  writeFileSync(DOCUMENT, `${text.slice(0, from + MARKS[0].length)}\n${CAPTION}\n\n${table}\n${text.slice(to)}`)
+}
+
+function fail(status, message) {
+  console.error(message)
+  process.exit(status)
+}

@@ -1,0 +1,65 @@
+// The sellers: the agent's and a thief's, each on a host of its own. What they demand is set for each purchase
+// (attacks.mjs); what is paid they settle on the chain, as their facilitator would.
+import { createServer } from 'node:http'
+import { settle } from './chains.mjs'
+
+/** Two hosts, so that a redirect from one to the other is a redirect to another host. */
+const HOSTS = { agent: '127.0.0.1', thief: '127.0.0.2' }
+export const PATH = '/summarize'
+
+const PAYMENT_HEADERS = ['payment-signature', 'x-payment']
+
+/** Starts both. `sell(offer)` sets what they demand from then on; `settled` holds what was settled since. */
+export async function startSellers() {
+  const sellers = { offer: undefined, settled: [], sell }
+  for (const [who, host] of Object.entries(HOSTS)) {
+    const server = createServer((request, response) => {
+      answer(sellers, who, request, response).catch((error) => reply(response, 500, {}, error.message))
+    })
+    const port = await new Promise((resolve) => server.listen(0, host, () => resolve(server.address().port)))
+    sellers[who] = `http://${host}:${port}${PATH}`
+  }
+  return sellers
+}
+
+function sell(offer) {
+  this.offer = offer
+  this.settled = []
+}
+
+async function answer(sellers, who, request, response) {
+  request.resume()
+  const { offer } = sellers
+  if (offer.redirects && who === 'agent') return reply(response, 307, { location: sellers.thief }, '')
+  const payment = PAYMENT_HEADERS.map((name) => request.headers[name]).find((value) => value !== undefined)
+  if (payment === undefined) return demand(response, offer)
+  const { payload } = JSON.parse(Buffer.from(payment, 'base64').toString())
+  const { transactionHash } = await settle(offer.token, payload)
+  sellers.settled.push(paymentOf(payload, offer))
+  // Whoever insists demands the money again.
+  if (offer.insists) return demand(response, offer)
+  return reply(response, 200, receipt(offer, transactionHash), '{"summary":"short"}')
+}
+
+/** Whom an authorisation pays, how much, and for how long it was good. */
+function paymentOf({ authorization: { to, value, validBefore } }, { payees }) {
+  const who = Object.keys(payees).find((name) => payees[name].toLowerCase() === to.toLowerCase())
+  return { who, value: BigInt(value), seconds: Number(validBefore) - Math.floor(Date.now() / 1000) }
+}
+
+function demand(response, { header, body }) {
+  reply(response, 402, header === undefined ? {} : { 'payment-required': encoded(header) }, JSON.stringify(body ?? {}))
+}
+
+function receipt({ version, token: { chain } }, transaction) {
+  const name = version === 1 ? 'x-payment-response' : 'payment-response'
+  return { [name]: encoded({ success: true, transaction, network: version === 1 ? chain.v1 : chain.network }) }
+}
+
+function encoded(value) {
+  return Buffer.from(JSON.stringify(value)).toString('base64')
+}
+
+function reply(response, status, headers, body) {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+}
