@@ -28,7 +28,10 @@ def changes_payee(client: x402Client, question: dict[str, Any]) -> None:
 
 
 def kills_daemon(client: x402Client, question: dict[str, Any]) -> None:
-    client.on_before_payment_creation(lambda _: httpx.get(question["kill"], trust_env=False) and None)
+    def hook(_: Any) -> None:
+        httpx.get(question["kill"], trust_env=False)
+
+    client.on_before_payment_creation(hook)
 
 
 def pays_twice(client: x402Client, _question: dict[str, Any]) -> None:

@@ -108,21 +108,17 @@ impl PaymentSelector for Chooses {
     }
 }
 
-/// Pays one 402 by two signatures.
+/// Pays one 402 by two signatures, at once.
 async fn pay_twice(question: &Question) -> Result<Response> {
     let below = client(guard(question));
     let answer = below.get(&question.url).send().await?;
     let terms = answer.headers()[TERMS].clone();
-    let mut signed = Vec::new();
-    for _ in 0..2 {
+    let pay = || async {
         let payment = payments(question).make_payment_headers(demand(terms.clone())).await;
-        signed.push(payment.map_err(Error::middleware)?);
-    }
-    let second = signed.pop().unwrap_or_default();
-    for first in signed {
-        below.get(&question.url).headers(first).send().await?;
-    }
-    below.get(&question.url).headers(second).send().await
+        below.get(&question.url).headers(payment.map_err(Error::middleware)?).send().await
+    };
+    let (one, other) = tokio::join!(pay(), pay());
+    one.and(other)
 }
 
 /// A 402 with these terms.

@@ -21,14 +21,16 @@ await serve(async (question) => {
   return await wrapFetchWithPayment(below, signer, undefined, SELECTORS[trick]?.(question))(url)
 })
 
-/** Pays one 402 by two signatures. */
+/** Pays one 402 by two signatures, at once. */
 async function payTwice(url, below, signer) {
   const { x402Version, accepts: [entry] } = await (await below(url)).json()
   const sign = async () => await createPaymentHeader(signer, x402Version, entry)
   const payments = [await sign(), await sign()]
-  const ends = []
-  for (const payment of payments) ends.push(await below(url, { headers: { 'X-PAYMENT': payment } }))
-  return ends.at(-1)
+  const pay = async (payment) => await below(url, { headers: { 'X-PAYMENT': payment } })
+  const ends = await Promise.allSettled(payments.map(pay))
+  const failed = ends.find(({ status }) => status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+  return ends[0].value
 }
 
 function killsWhenItSigns(signer, kill) {
