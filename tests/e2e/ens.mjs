@@ -57,8 +57,8 @@ export async function deployEns(client, ccip) {
 
 /**
  * Registers a name and sets its records. `entry` is
- * `{owner, resolver: "public"|"offchain"|"none"|"parent", addr?, addresses?, text?, days?}`, `addresses` by coin type; a
- * name with `parent` is left to the nearest ancestor's resolver.
+ * `{owner, resolver: "public"|"offchain"|"none"|"parent", addr?, addresses?, text?, days?}`, `addresses` by coin type;
+ * a name with `parent` is left to the nearest ancestor's resolver.
  */
 export async function addName(ens, name, entry) {
   if (entry.resolver === 'parent') return

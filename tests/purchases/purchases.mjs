@@ -10,7 +10,8 @@ import { Service } from './service.mjs'
 import { AGENT, VERB, startWorld } from './world.mjs'
 
 const DOCUMENT = new URL('../../docs/runtimes.md', import.meta.url)
-const CAPTION = 'Whom each client pays on the chain, plain / with its guard. Printed by `just purchases`.'
+const CAPTION = 'Whom each client pays, plain / with its guard, as `just purchases` prints it'
+const EXPLAINED = '[how](../tests/purchases/README.md)'
 const MARKS = ['<!-- purchases -->', '<!-- end of purchases -->']
 
 /** Milliseconds for each answer of the daemon: its first run for a name is a cold one, on a busy machine. */
@@ -39,7 +40,7 @@ try {
 }
 
 const table = tableOf(purchases)
-console.log(`${CAPTION}\n\n${table}`)
+console.log(`${CAPTION}:\n\n${table}`)
 const faults = purchases.flatMap(faultsOf)
 if (options.write && faults.length === 0) write(table)
 for (const fault of faults) console.error(fault)
@@ -170,7 +171,7 @@ function write(table) {
   const text = readFileSync(DOCUMENT, 'utf8')
   const [from, to] = MARKS.map((mark) => text.indexOf(mark))
   if (from < 0 || to < from) fail(65, `${fileURLToPath(DOCUMENT)} has no place for the table`)
-  writeFileSync(DOCUMENT, `${text.slice(0, from + MARKS[0].length)}\n${CAPTION}\n\n${table}\n${text.slice(to)}`)
+  writeFileSync(DOCUMENT, `${text.slice(0, from + MARKS[0].length)}\n${CAPTION} (${EXPLAINED}):\n\n${table}\n${text.slice(to)}`)
 }
 
 function fail(status, message) {
