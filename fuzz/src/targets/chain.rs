@@ -84,7 +84,8 @@ fn check_reading(input: &[u8], reading: Result<Reading, ChainError>) {
     assert!(bytes <= input.len(), "{bytes} bytes of records from {} bytes", input.len());
 }
 
-/// What Multicall3 returns where all but the resolver's part is in order.
+/// What Multicall3 returns where all but the resolver's parts are in order: it says the same about the records and about
+/// payments.
 pub(crate) fn aggregate(success: bool, resolved: &[u8]) -> Vec<u8> {
     let word = |value: u8| Bytes::from(U256::from(value).to_be_bytes_vec());
     let three = |values: [u8; 3]| Bytes::from(values.map(|value| U256::from(value).to_be_bytes_vec()).concat());
@@ -94,6 +95,7 @@ pub(crate) fn aggregate(success: bool, resolved: &[u8]) -> Vec<u8> {
         (true, three([0; 3])),
         (true, word(9)),
         (true, three([RESOLVER, 0, 0])),
+        (success, Bytes::copy_from_slice(resolved)),
         (success, Bytes::copy_from_slice(resolved)),
     ];
     (U256::from(BLOCK), B256::ZERO, results).abi_encode_params()
