@@ -274,4 +274,95 @@ mod tests {
         assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
         assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));
     }
+    /// A guard under a configuration, whose look-ups find nothing.
+    fn guard(config: EgressConfig) -> Guard {
+        Guard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }
+    }
+
+    /// What the foreign door says of a URL: host, port, `Host` header and the URL that is asked.
+    fn foreign(guard: &Guard, url: &str) -> Result<String, EgressViolation> {
+        described(guard.admit_foreign(&url.parse().unwrap()))
+    }
+
+    fn described(target: Result<Target, EgressViolation>) -> Result<String, EgressViolation> {
+        let described = |Target { host, port, url, authority }| format!("{host} {port} {authority:?} {url}");
+        target.map(described)
+    }
+
+    #[test]
+    fn the_foreign_door_refuses_each_fault_by_its_name() {
+        let plain = guard(EgressConfig::default());
+        for (url, why) in [
+            ("http://a.example/", EgressViolation::Scheme),
+            ("https://name@a.example/", EgressViolation::UserInfo),
+            ("https://:password@a.example/", EgressViolation::UserInfo),
+            ("https://8.8.8.8/", EgressViolation::IpLiteral),
+            ("https://host/", EgressViolation::HostNotPublic),
+            ("https://a.example:8545/", EgressViolation::Port(8545)),
+        ] {
+            assert_eq!(foreign(&plain, url), Err(why), "{url}");
+        }
+        let admitted = |text: &str| Ok(text.to_owned());
+        assert_eq!(foreign(&plain, "https://a.example/x#part"), admitted("a.example 443 None https://a.example/x"));
+        let other_port = admitted("a.example 8443 Some(\"a.example:8443\") https://a.example/");
+        assert_eq!(foreign(&plain, "https://a.example:8443/"), other_port);
+    }
+
+    #[test]
+    fn what_the_operator_named_is_admitted_and_nothing_beside_it() {
+        let allowed = EgressConfig { allow_host: vec!["host:8545".parse().unwrap()], ..EgressConfig::default() };
+        let detour = "host:8545:127.0.0.1:1".parse().unwrap();
+        let led_elsewhere = EgressConfig { connect_to: vec![detour], ..EgressConfig::default() };
+        for config in [allowed, led_elsewhere] {
+            let guard = guard(config);
+            assert!(foreign(&guard, "https://host:8545/").is_ok());
+            assert_eq!(foreign(&guard, "https://host/"), Err(EgressViolation::HostNotPublic));
+            assert_eq!(foreign(&guard, "https://a.example:8545/"), Err(EgressViolation::Port(8545)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_detour_leads_to_its_target_alone() {
+        let detour = "host:443:127.0.0.1:8443".parse().unwrap();
+        let guard = guard(EgressConfig { connect_to: vec![detour], ..EgressConfig::default() });
+        let host = Host::Domain("host".to_owned());
+        let addresses = guard.addresses(Door::Foreign, &host, 443).await.expect("it is permitted");
+        assert_eq!(addresses, ["127.0.0.1:8443".parse().unwrap()]);
+        let elsewhere = guard.addresses(Door::Foreign, &host, 444).await;
+        assert!(matches!(elsewhere, Err(DialError::Dns)), "it is looked up, and nothing is found: {elsewhere:?}");
+    }
+
+    #[test]
+    fn the_operators_door_takes_http_and_no_listener_of_this_process() {
+        let own = "127.0.0.1:80".parse().unwrap();
+        let guard = guard(EgressConfig { denied: vec![own], ..EgressConfig::default() });
+        let configured = |url: &str| described(guard.admit_configured(&url.parse().unwrap())).map(drop);
+        assert_eq!(configured("ftp://a.example/"), Err(EgressViolation::Scheme));
+        assert_eq!(configured("http://127.0.0.1/"), Err(EgressViolation::OwnListener));
+        for url in ["http://10.0.0.1/", "https://a.example:1/", "http://127.0.0.1:81/"] {
+            assert_eq!(configured(url), Ok(()), "{url}");
+        }
+    }
+
+    /// The address of this machine towards others, where it has one: no packet is sent.
+    fn own_address() -> Option<IpAddr> {
+        let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+        socket.connect("192.0.2.1:9").ok()?;
+        Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+    }
+
+    #[test]
+    fn every_address_of_this_machine_is_its_own() {
+        assert!(is_of_this_machine([127, 9, 9, 9].into()));
+        assert!(!is_of_this_machine([192, 0, 2, 1].into()));
+        if let Some(own) = own_address() {
+            assert!(is_of_this_machine(own), "{own}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_systems_resolver_knows_this_machine() {
+        let addresses = SystemLookup.lookup("localhost").await.expect("every system knows it");
+        assert!(!addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
+    }
 }

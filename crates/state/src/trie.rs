@@ -237,34 +237,186 @@ mod tests {
 
     const AGENT: Address = Address::repeat_byte(0xa9);
 
-    /// The root of a ledger of many accounts, and the proof of one of them, of which the balance is told.
-    fn ledger(balance: u64) -> (B256, EIP1186AccountProofResponse) {
-        let account = |balance| TrieAccount {
-            nonce: 1,
-            balance: U256::from(balance),
-            storage_root: EMPTY_ROOT_HASH,
-            code_hash: KECCAK_EMPTY,
-        };
-        let neighbours = (0..32).map(|byte| (Address::repeat_byte(byte), account(7)));
-        let accounts = neighbours.chain([(AGENT, account(balance))]);
-        let mut leaves: Vec<_> =
-            accounts.map(|(address, held)| (keccak256(address), alloy_rlp::encode(held))).collect();
+    /// The root of a trie with these leaves, and the nodes on the way to a key.
+    fn trie(leaves: impl IntoIterator<Item = (B256, Vec<u8>)>, key: B256) -> (B256, Vec<Bytes>) {
+        let mut leaves: Vec<_> = leaves.into_iter().collect();
         leaves.sort_unstable();
-        let path = Nibbles::unpack(keccak256(AGENT));
-        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![path]));
+        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![Nibbles::unpack(key)]));
         leaves.iter().for_each(|(path, leaf)| builder.add_leaf(Nibbles::unpack(path), leaf));
         let root = builder.root();
-        let proof = builder.take_proof_nodes().into_nodes_sorted().into_iter().map(|(_, node)| node).collect();
-        let response = EIP1186AccountProofResponse {
+        (root, builder.take_proof_nodes().into_nodes_sorted().into_iter().map(|(_, node)| node).collect())
+    }
+
+    const fn account(balance: U256, storage_root: B256) -> TrieAccount {
+        TrieAccount { nonce: 1, balance, storage_root, code_hash: KECCAK_EMPTY }
+    }
+
+    /// Many accounts beside that of the agent, if it has one: the root, and the proof for the agent.
+    fn state(agent: Option<TrieAccount>) -> (B256, Vec<Bytes>) {
+        let neighbours = (0..32).map(|byte| (Address::repeat_byte(byte), account(U256::from(7), EMPTY_ROOT_HASH)));
+        let accounts = neighbours.chain(agent.map(|agent| (AGENT, agent)));
+        trie(accounts.map(|(address, held)| (keccak256(address), alloy_rlp::encode(held))), keccak256(AGENT))
+    }
+
+    /// What an honest node says of an account.
+    fn response(of: TrieAccount, account_proof: Vec<Bytes>) -> EIP1186AccountProofResponse {
+        EIP1186AccountProofResponse {
             address: AGENT,
-            balance: U256::from(balance),
-            nonce: 1,
-            storage_hash: EMPTY_ROOT_HASH,
-            code_hash: KECCAK_EMPTY,
-            account_proof: proof,
+            balance: of.balance,
+            nonce: of.nonce,
+            storage_hash: of.storage_root,
+            code_hash: of.code_hash,
+            account_proof,
             ..EIP1186AccountProofResponse::default()
+        }
+    }
+
+    /// The root of a ledger of many accounts, and the proof of one of them, of which the balance is told.
+    fn ledger(balance: u64) -> (B256, EIP1186AccountProofResponse) {
+        let agent = account(U256::from(balance), EMPTY_ROOT_HASH);
+        let (root, proof) = state(Some(agent));
+        (root, response(agent, proof))
+    }
+
+    fn refused<T>(flaw: Flaw) -> Result<T, ProofError> {
+        Err(ProofError::Account { address: AGENT, flaw })
+    }
+
+    /// The first slot whose path in the trie fits.
+    fn slot_where(fits: impl Fn(&Nibbles) -> bool) -> U256 {
+        (0..100_000_u64).map(U256::from).find(|slot| fits(&path_of(*slot))).expect("one in a few hundred fits")
+    }
+
+    fn path_of(slot: U256) -> Nibbles {
+        Nibbles::unpack(hashed(slot))
+    }
+
+    fn hashed(slot: U256) -> B256 {
+        keccak256(slot.to_be_bytes::<32>())
+    }
+
+    /// The agent with storage, and the proof of one slot in it, whose value is told.
+    fn with_storage(held: &[(U256, u64)], slot: U256, value: u64) -> (B256, EIP1186AccountProofResponse) {
+        let leaves = held.iter().map(|(slot, value)| (hashed(*slot), alloy_rlp::encode(U256::from(*value))));
+        let (storage_root, proof) = trie(leaves, hashed(slot));
+        let agent = account(U256::ZERO, storage_root);
+        let (root, account_proof) = state(Some(agent));
+        let storage = EIP1186StorageProof { key: B256::from(slot).into(), value: U256::from(value), proof };
+        (root, EIP1186AccountProofResponse { storage_proof: vec![storage], ..response(agent, account_proof) })
+    }
+
+    #[test]
+    fn a_proof_is_for_what_was_asked() {
+        let (root, honest) = ledger(1);
+        let proven = verify_proof(root, AGENT, &[], &honest).expect("an honest proof");
+        assert_eq!(proven, Verified { account: Some(account(U256::ONE, EMPTY_ROOT_HASH)), slots: Vec::new() });
+        assert_eq!(verify_proof(root, Address::ZERO, &[], &honest).unwrap_err().to_string(), {
+            ProofError::Account { address: Address::ZERO, flaw: Flaw::OtherRequest }.to_string()
+        });
+        assert_eq!(verify_proof(root, AGENT, &[U256::ZERO], &honest), refused(Flaw::OtherRequest));
+        let richer = EIP1186AccountProofResponse { balance: U256::from(2), ..honest };
+        assert_eq!(verify_proof(root, AGENT, &[], &richer), refused(Flaw::OtherValues));
+    }
+
+    #[test]
+    fn an_absent_account_has_nothing() {
+        let (root, proof) = state(None);
+        let nothing = TrieAccount { nonce: 0, balance: U256::ZERO, storage_root: B256::ZERO, code_hash: B256::ZERO };
+        let said = |claimed| verify_proof(root, AGENT, &[], &response(claimed, proof.clone()));
+        let absent = Ok(Verified { account: None, slots: Vec::new() });
+        for storage_root in [B256::ZERO, EMPTY_ROOT_HASH] {
+            for code_hash in [B256::ZERO, KECCAK_EMPTY] {
+                assert_eq!(said(TrieAccount { storage_root, code_hash, ..nothing }), absent);
+            }
+        }
+        let other = B256::repeat_byte(1);
+        for something in [
+            TrieAccount { nonce: 1, ..nothing },
+            TrieAccount { balance: U256::ONE, ..nothing },
+            TrieAccount { storage_root: other, ..nothing },
+            TrieAccount { code_hash: other, ..nothing },
+        ] {
+            assert_eq!(said(something), refused(Flaw::OtherValues), "{something:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_counted_measured_and_all_used() {
+        let (root, honest) = ledger(1);
+        let with = |change: &dyn Fn(&mut Vec<Bytes>)| {
+            let mut changed = honest.clone();
+            change(&mut changed.account_proof);
+            verify_proof(root, AGENT, &[], &changed)
         };
-        (root, response)
+        let junk = |length| Bytes::from(vec![0; length]);
+        assert_eq!(with(&|proof| proof.truncate(proof.len() - 1)), refused(Flaw::Truncated));
+        assert_eq!(with(&|proof| proof.push(junk(1))), refused(Flaw::Surplus));
+        assert_eq!(with(&|proof| proof.resize(MAX_NODES, junk(1))), refused(Flaw::Surplus));
+        assert_eq!(with(&|proof| proof.resize(MAX_NODES + 1, junk(1))), refused(Flaw::TooManyNodes));
+        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES)), refused(Flaw::WrongHash));
+        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES + 1)), refused(Flaw::NodeTooLong));
+    }
+
+    #[test]
+    fn an_empty_trie_needs_no_node() {
+        let nothing = TrieAccount { nonce: 0, balance: U256::ZERO, storage_root: B256::ZERO, code_hash: B256::ZERO };
+        let said = |proof| verify_proof(EMPTY_ROOT_HASH, AGENT, &[], &response(nothing, proof));
+        let absent = Ok(Verified { account: None, slots: Vec::new() });
+        assert_eq!(said(Vec::new()), absent);
+        assert_eq!(said(vec![Bytes::from_static(&[EMPTY_STRING_CODE])]), absent, "as some endpoints say it");
+        assert_eq!(said(vec![Bytes::new()]), refused(Flaw::Surplus));
+    }
+
+    #[test]
+    fn a_slot_is_proven_with_its_value() {
+        let slots = [U256::from(5), U256::from(6)];
+        let (root, honest) = with_storage(&[(slots[0], 17), (slots[1], 18)], slots[0], 17);
+        let slot = |flaw| Err(ProofError::Slot { address: AGENT, slot: slots[0], flaw });
+        let said = |response: &EIP1186AccountProofResponse| verify_proof(root, AGENT, &slots[..1], response);
+        assert_eq!(said(&honest).map(|proven| proven.slots), Ok(vec![(slots[0], U256::from(17))]));
+        let mut other_value = honest.clone();
+        other_value.storage_proof[0].value = U256::from(18);
+        assert_eq!(said(&other_value), slot(Flaw::OtherValues));
+        let mut other_slot = honest;
+        other_slot.storage_proof[0].key = B256::from(slots[1]).into();
+        assert_eq!(said(&other_slot), slot(Flaw::OtherRequest));
+    }
+
+    /// Two slots share the first nibble of their paths, so that the root is an extension. The third slot leaves there,
+    /// although its second nibble is that of the first slot.
+    #[test]
+    fn a_path_that_leaves_an_extension_is_absent() {
+        let one = U256::ZERO;
+        let at = |path: &Nibbles, index| path.get(index);
+        let first = path_of(one);
+        let two = slot_where(|path| at(path, 0) == at(&first, 0) && at(path, 1) != at(&first, 1));
+        let astray = slot_where(|path| at(path, 0) != at(&first, 0) && at(path, 1) == at(&first, 1));
+        let held = [(one, 17), (two, 18)];
+        for (slot, value) in [(one, 17), (two, 18), (astray, 0)] {
+            let (root, response) = with_storage(&held, slot, value);
+            let proven = verify_proof(root, AGENT, &[slot], &response).expect("an honest proof");
+            assert_eq!(proven.slots, [(slot, U256::from(value))]);
+        }
+    }
+
+    #[test]
+    fn a_pool_of_nodes_proves_what_separate_proofs_do_and_knows_which_it_used() {
+        let slot = U256::from(5);
+        let (root, response) = with_storage(&[(slot, 17), (U256::from(6), 18)], slot, 17);
+        let nodes = [response.account_proof.clone(), response.storage_proof[0].proof.clone()].concat();
+        let mut pool = Pool::new(&nodes).expect("short nodes");
+        let agent = pool.verify(root, AGENT, []).expect("the account's nodes are there");
+        assert_eq!(agent.account.map(|agent| agent.storage_root), Some(response.storage_hash));
+        assert!(!pool.is_used_up(), "the slot's nodes are left");
+        assert_eq!(pool.verify(root, AGENT, [slot]).map(|proven| proven.slots), Ok(vec![(slot, U256::from(17))]));
+        assert!(pool.is_used_up());
+        let mut without_leaf = Pool::new(&nodes[..nodes.len() - 1]).expect("short nodes");
+        let missing = ProofError::Slot { address: AGENT, slot, flaw: Flaw::Truncated };
+        assert_eq!(without_leaf.verify(root, AGENT, [slot]), Err(missing));
+        let absent = Verified { account: None, slots: vec![(slot, U256::ZERO)] };
+        assert_eq!(Pool::new([]).expect("no node").verify(EMPTY_ROOT_HASH, AGENT, [slot]), Ok(absent));
+        let long = Bytes::from(vec![0; MAX_NODE_BYTES + 1]);
+        assert_eq!(Pool::new([&long]).err(), Some(Flaw::NodeTooLong));
     }
 
     #[test]
@@ -272,11 +424,10 @@ mod tests {
         let (root, honest) = ledger(1);
         let (_, own) = ledger(2);
         assert!(verify_proof(root, AGENT, &[], &honest).is_ok());
-        let refused = ProofError::Account { address: AGENT, flaw: Flaw::WrongHash };
         for genuine in 0..honest.account_proof.len() {
             let mut lie = own.clone();
             lie.account_proof[..genuine].clone_from_slice(&honest.account_proof[..genuine]);
-            assert_eq!(verify_proof(root, AGENT, &[], &lie), Err(refused.clone()), "{genuine} genuine nodes");
+            assert_eq!(verify_proof(root, AGENT, &[], &lie), refused(Flaw::WrongHash), "{genuine} genuine nodes");
         }
         assert!(honest.account_proof.len() > 1, "there are nodes below the root");
     }

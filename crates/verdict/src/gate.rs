@@ -119,6 +119,10 @@ mod tests {
 
     /// A trusted agent with two verbs on one network, proven by a quorum, whose card has these warnings.
     fn agent(warnings: &[Code]) -> Resolution {
+        proven_by(Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false }, warnings)
+    }
+
+    fn proven_by(proof: Proof, warnings: &[Code]) -> Resolution {
         let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         verdict.reasons = warnings.iter().map(|code| Reason::new(*code)).collect();
@@ -134,7 +138,7 @@ mod tests {
             resolver: None,
             wildcard: None,
             offchain: false,
-            proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            proof,
             records_digest: None,
         });
         sample::live(verdict, None)
@@ -171,5 +175,39 @@ mod tests {
         let other = GatePolicy { deny: vec![Code::StatusDeprecated], ..GatePolicy::default() };
         assert_eq!(other.objection(&withdrawn, None, None), None);
         assert_eq!(other.objection(&agent(&[Code::StatusDeprecated]), None, None), Some("status-deprecated"));
+    }
+    #[test]
+    fn nothing_but_a_trusted_verdict_passes() {
+        for state in [State::Untrusted, State::Indeterminate] {
+            let said = GatePolicy::default().objection(&sample::empty(state, Timestamp::UNIX_EPOCH, 0), None, None);
+            assert_eq!(said, Some("name-invalid"), "{state}");
+        }
+        let without_anchor = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
+        assert_eq!(GatePolicy::default().objection(&without_anchor, None, None), Some("internal-error"));
+    }
+
+    #[test]
+    fn a_strangers_word_and_too_weak_a_proof_are_denied() {
+        let said = |grade, own, min_proof| {
+            let agent = proven_by(Proof { grade, asked: 2, agreed: 2, own }, &[]);
+            GatePolicy { min_proof, ..GatePolicy::default() }.objection(&agent, None, None)
+        };
+        assert_eq!(said(Grade::SingleRpc, false, None), Some("single-rpc"));
+        assert_eq!(said(Grade::SingleRpc, true, None), None);
+        assert_eq!(said(Grade::SingleRpc, true, Some(Grade::Quorum)), Some("proof-too-weak"));
+        assert_eq!(said(Grade::Quorum, false, Some(Grade::Quorum)), None);
+        assert_eq!(said(Grade::StateProof, false, Some(Grade::Quorum)), None);
+        assert_eq!(said(Grade::Quorum, false, Some(Grade::StateProof)), Some("proof-too-weak"));
+    }
+
+    #[test]
+    fn a_memory_that_cannot_be_asked_is_denied_where_something_is_denied_that_it_alone_knows() {
+        let unasked = agent(&[Code::MemoryUnavailable]);
+        let denying = |code| GatePolicy { deny: vec![code], ..GatePolicy::default() };
+        assert!(denying(Code::VersionRollback).denies_by_memory());
+        assert_eq!(denying(Code::VersionRollback).objection(&unasked, None, None), Some("memory-unavailable"));
+        assert!(!denying(Code::StatusWithdrawn).denies_by_memory());
+        assert_eq!(denying(Code::StatusWithdrawn).objection(&unasked, None, None), None);
+        assert_eq!(denying(Code::VersionRollback).objection(&agent(&[Code::NameExpiring]), None, None), None);
     }
 }

@@ -1,6 +1,8 @@
 //! Counting, with words in place of findings; and polls of scripted endpoints.
 
-use alloy_primitives::B256;
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256};
+use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
 use jiff::Timestamp;
 use proptest::prelude::*;
 
@@ -190,6 +192,9 @@ fn an_old_agreement_waits_for_a_newer_one() {
     );
     counter.observed(3, "3", block(106, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter).0, block(106, 0));
+    let just_recent = two(&[(5, 0, "a"), (5, 0, "a"), (105, 0, "a")]);
+    assert_eq!(settled(&just_recent).0, block(5, 0), "100 blocks take 20 minutes");
+    assert!(!just_recent.is_divided(), "blocks of other heights contradict nobody");
 }
 
 /// Three endpoints, of which two agree on everything but the newest block, as they say it in turn.
@@ -250,6 +255,90 @@ fn where_too_few_answer_an_objection_counts_for_its_part() {
     assert_eq!(objections(Ok("b/q")), Some(AtLatest { records: 1, payment: 1 }));
     assert_eq!(objections(Ok("a/q")), None, "nothing is known of the records");
     assert_eq!(objections(Err(Failure::Unusable("busy".to_owned()))), Some(AtLatest { records: 1, payment: 1 }));
+}
+
+#[test]
+fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
+    let findings = |block, registered| Findings {
+        block,
+        registered,
+        holder: None,
+        expiry: None,
+        source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
+        resolved: Resolved::NoResolver,
+    };
+    assert!(Vote::same_answer(&findings(5, true), &findings(6, true)), "whatever the block");
+    assert!(!Vote::same_answer(&findings(5, true), &findings(5, false)));
+    let header = |number| HashedHeader::new(Header { number, ..Header::default() });
+    assert!(Vote::same_answer(&header(5), &header(5)));
+    assert!(!Vote::same_answer(&header(5), &header(6)));
+}
+
+/// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.
+#[test]
+fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
+    let mut counter = two(&[(9, 0, "a"), (7, 0, "a"), (6, 0, "a")]);
+    assert_eq!(again(&counter), [(0, block(7, 0))]);
+    counter.asked_again(0, block(7, 0));
+    assert_eq!(again(&counter), [], "its answer is awaited");
+    counter.stop_awaiting();
+    assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
+    counter.attested(0, block(7, 0), "a");
+    assert_eq!(settled(&counter), (block(7, 0), vec![0, 1]), "an answer that comes nevertheless counts");
+}
+
+/// Two endpoints that agree, of which not each was asked about the newest block.
+#[test]
+fn one_word_on_the_newest_block_is_not_clear() {
+    let failed = || Err(Failure::Unusable("busy".to_owned()));
+    for (latest, counts) in [
+        ([Some(Ok("a")), None], 0),
+        ([Some(Ok("b")), None], 0),
+        ([Some(failed()), None], 0),
+        ([Some(failed()), Some(Ok("b"))], 1),
+    ] {
+        let mut counter = QuorumCounter::new(2);
+        for (endpoint, vote) in latest.into_iter().enumerate() {
+            counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
+        }
+        let QuorumStatus::Provisional(agreement, Lacking::Latest) = counter.status() else { panic!("two agree") };
+        assert_eq!(agreement.latest, Some(counts));
+        assert_eq!(counter.need(), Need::Confirmation);
+    }
+}
+
+#[test]
+fn what_is_needed_follows_from_the_count() {
+    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a")]).need(), Need::Nothing);
+    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]).need(), Need::AnswersOrStall { in_sight: 1 });
+    let mut ahead = two(&[(6, 0, "a"), (5, 0, "a")]);
+    assert_eq!(ahead.need(), Need::Answers { in_sight: 1 });
+    ahead.asked_again(0, block(5, 0));
+    assert_eq!(ahead.need(), Need::AnswersOrStall { in_sight: 1 });
+    ahead.unanswered(0, block(5, 0));
+    assert_eq!(ahead.need(), Need::Answers { in_sight: 1 });
+}
+
+#[test]
+fn every_vote_can_be_read() {
+    let mut counter = two(&[(6, 0, "a"), (5, 0, "b")]);
+    counter.attested(0, block(5, 0), "c");
+    assert_eq!(counter.endpoints().collect::<Vec<_>>(), [0, 1]);
+    let votes = [(0, block(6, 0), &"a"), (0, block(5, 0), &"c"), (1, block(5, 0), &"b")];
+    assert_eq!(counter.votes().collect::<Vec<_>>(), votes);
+    assert_eq!((counter.vote(0, &block(5, 0)), counter.vote(1, &block(6, 0))), (Some(&"c"), None));
+    assert_eq!((counter.latest_vote(1), counter.latest_vote(2)), (Some(&Ok("b")), None));
+}
+
+#[cfg(feature = "state-proof")]
+#[test]
+fn a_change_is_an_objection_before_a_failure_is() {
+    let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
+    assert_eq!(counter.objection(&"a"), None);
+    counter.observed(2, "2", block(5, 0), "a", Some(Err(Failure::Unusable("busy".to_owned()))));
+    assert_eq!(counter.objection(&"a"), Some(2));
+    counter.observed(3, "3", block(5, 0), "a", Some(Ok("b")));
+    assert_eq!(counter.objection(&"a"), Some(3));
 }
 
 #[test]
