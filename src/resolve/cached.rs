@@ -137,3 +137,29 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
     }))
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::AssetConfig;
+
+    #[test]
+    fn other_coin_types_are_another_world() {
+        let asset = |network: &str| AssetConfig {
+            network: network.parse().expect("a CAIP-2 identifier"),
+            address: [1; 20].into(),
+            max_amount: None,
+            name: None,
+            version: None,
+            decimals: None,
+            symbol: None,
+        };
+        let world = |networks: &[&str]| {
+            let mut config = Config::default();
+            config.limits.assets = networks.iter().map(|network| asset(network)).collect();
+            world_digest(&config, &[])
+        };
+        assert_eq!(world(&[]), world(&["eip155:1"]), "that of ether is always asked for");
+        assert_ne!(world(&["eip155:1"]), world(&["eip155:8453"]), "what a verdict holds is another");
+    }
+}

@@ -202,6 +202,8 @@ impl Trusted {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
+
     use super::*;
     use crate::sample;
 
@@ -214,6 +216,19 @@ mod tests {
         for state in [State::Untrusted, State::Indeterminate] {
             assert_eq!(sample::empty(state, NOW, 0).trusted().err(), Some("name-invalid"));
         }
+    }
+
+    #[test]
+    fn what_is_published_about_payments_comes_with_every_answer() {
+        let records =
+            PaymentRecords { addresses: [(CoinType::ETHER, AddressRecord::Absent)].into(), ..Default::default() };
+        let published = sample::published(records.clone(), records).expect("an address was asked for");
+        let verdict = Verdict::clone(sample::empty(State::Trusted, NOW, 0).verdict());
+        let live = sample::paid(verdict, published.clone());
+        for answer in [live.clone(), live.clone().asked_as("A.eth"), live.from_cache()] {
+            assert_eq!(answer.payment(), Some(&published));
+        }
+        assert_eq!(sample::empty(State::Trusted, NOW, 0).payment(), None);
     }
 
     #[test]
