@@ -96,6 +96,20 @@ async fn a_reply_from_elsewhere_is_not_the_agents() {
     assert_eq!(decision.codes, ["endpoint-mismatch", "payee-mismatch"]);
 }
 
+/// A block that was chosen by number says nothing of now, whoever asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_numbered_block_pays_nobody() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let mut config = sandbox.config();
+    let live = Resolver::new(&config).await.expect("its configuration is good");
+    let request = asked(&live, "summarizeagent.eth", URL).await;
+    config.chain.block = clresolve::config::BlockSelector::Number(3);
+    let past = Resolver::new(&config).await.expect("its configuration is good");
+    let decision = past.decide(&request).await;
+    assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
+    assert!(decision.abort);
+}
+
 /// One agent that sells.
 const ONE: &str = r#"
 [[name]]

@@ -59,7 +59,11 @@ pub(super) fn text(decision: &Decision) -> String {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
         lines.push(format!("entry {}: {said}", row.index));
     }
-    for reason in decision.reasons.iter().skip(1) {
+    for reason in decision
+        .reasons
+        .iter()
+        .filter(|reason| decision.codes.first().is_none_or(|code| code != reason.code.slug()) || !decision.abort)
+    {
         lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
     }
     lines.push(Foreign::new(&decision.reason).to_string());
@@ -85,6 +89,10 @@ pub(super) const fn exit(outcome: Outcome) -> Exit {
 }
 
 fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
+    let is_stdin = |path: &Path| path.as_os_str() == "-";
+    if is_stdin(&args.terms) && args.signed.as_deref().is_some_and(is_stdin) {
+        bail!("--terms and --signed cannot both be read from standard input; name a file for one");
+    }
     let header = match &args.signed {
         Some(path) => {
             let bytes = read(path, MAX_HEADER_BYTES).context("--signed")?;
@@ -111,10 +119,9 @@ fn demand(bytes: Vec<u8>) -> Demand {
         let headers = vec![("payment-required".to_owned(), text.trim().to_owned())];
         return Demand::Reply(Reply { status: PAYMENT_REQUIRED, headers, body: Vec::new() });
     }
-    let reply = Reply { status: PAYMENT_REQUIRED, headers: Vec::new(), body: bytes };
-    match clresolve_core::json::parse(&reply.body, JSON) {
-        Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => Demand::PaymentRequired(value),
-        _ => Demand::Reply(reply),
+    match clresolve_core::json::parse(&bytes, JSON) {
+        Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => Demand::PaymentRequired(text.into_owned()),
+        _ => Demand::Reply(Reply { status: PAYMENT_REQUIRED, headers: Vec::new(), body: bytes.clone() }),
     }
 }
 

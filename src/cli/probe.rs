@@ -1,6 +1,5 @@
 //! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
 
-use anyhow::Context as _;
 use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
@@ -12,7 +11,6 @@ use serde_json::{Value, json};
 use super::args::{Format, ProbeArgs, ProbeMethod};
 use super::decide::{check_block, exit, short};
 use super::exit::Exit;
-use super::notice;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -39,13 +37,7 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let world = World::open(&args.world).await?;
     check_block(&world)?;
     let resolution = world.resolver.resolve(&args.name).await;
-    let request = match asked(&world, &resolution, &args).await {
-        Ok(request) => request,
-        Err(error) => {
-            notice::note(format_args!("clresolve: {error:#}"));
-            return Ok(Exit::Indeterminate);
-        }
-    };
+    let request = asked(&world, &resolution, &args).await;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     let terms = request.terms();
@@ -61,24 +53,28 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
 
 /// What the route answers, as a question about it. A seller that must not be asked, or of which nobody knows where it is,
 /// is not asked.
-async fn asked(world: &World, resolution: &Resolution, args: &ProbeArgs) -> anyhow::Result<DecisionRequest> {
+async fn asked(world: &World, resolution: &Resolution, args: &ProbeArgs) -> DecisionRequest {
     let unasked = |reason: Box<Reason>| {
         let question = DecisionRequest::about_reply(&args.name, &args.verb, "", Reply::default());
         DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
     };
     let policy = world.config.gate.policy();
     if !args.untrusted && policy.objection(resolution, Some(&args.verb), None).is_some() {
-        return Ok(unasked(Box::new(Reason::new(Code::InvokeRefusedUntrusted))));
+        return unasked(Box::new(Reason::new(Code::InvokeRefusedUntrusted)));
     }
     let route = match world.resolver.route(resolution, Some(&args.verb)) {
         Ok(route) => route,
-        Err(reason) => return Ok(unasked(reason)),
+        Err(reason) => return unasked(reason),
     };
     let url = route.url.as_str();
     let body = (args.method == ProbeMethod::Post).then_some("{}");
-    let reply = world.resolver.unpaid(url, body).await;
-    let reply = reply.with_context(|| format!("the seller at {} cannot be asked", Foreign::new(url)))?;
-    Ok(DecisionRequest::about_reply(&args.name, &args.verb, url, reply))
+    match world.resolver.unpaid(url, body).await {
+        Ok(reply) => DecisionRequest::about_reply(&args.name, &args.verb, url, reply),
+        Err(error) => {
+            let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
+            unasked(Box::new(reason.observed(error.to_string())))
+        }
+    }
 }
 
 fn written(terms: &Terms) -> Value {

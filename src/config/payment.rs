@@ -147,6 +147,7 @@ impl LimitsConfig {
             Some((config.id(), AssetLimit { asset: config.asset()?, max_amount }))
         };
         Limits {
+            set: *self != Self::default(),
             networks,
             source,
             schemes: self.schemes.iter().copied().collect(),
@@ -242,8 +243,8 @@ impl<'de> Deserialize<'de> for Account {
 pub(super) fn check(routes: &Routes, payees: &KnownPayees) -> Result<(), ConfigError> {
     let wrong = |key: String, detail: &str| Err(ConfigError::Conflict { key, detail: detail.to_owned() });
     for (agent, url) in routes {
-        let name = agent.split_once('/').map_or(agent.as_str(), |(name, _)| name);
-        if !is_normal(name) {
+        let (name, verb) = agent.split_once('/').map_or((agent.as_str(), None), |(name, verb)| (name, Some(verb)));
+        if !is_normal(name) || verb.is_some_and(|verb| verb.is_empty() || verb.contains('/')) {
             return wrong(format!("routes.{agent}"), "expected NAME or NAME/VERB, the name in normal form");
         }
         if Route::configured(url).is_none() {
@@ -313,7 +314,7 @@ symbol = "TUSD"
     #[test]
     fn nothing_is_permitted_by_default() {
         let limits = Config::default().limits.limits();
-        assert!(limits.assets.is_empty() && limits.is_unset());
+        assert!(limits.assets.is_empty() && !limits.set);
         assert!(Config::default().limits.coins().is_empty());
     }
 
@@ -331,6 +332,8 @@ symbol = "TUSD"
             "[[limits.assets]]\nnetwork = \"eip155:8453\"\naddress = \"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913\"\nmax-amount = 5\n",
             "[routes]\n\"A.eth\" = \"https://a.example\"",
             "[routes]\n\"a.eth\" = \"http://a.example\"",
+            "[routes]\n\"a.eth/\" = \"https://a.example\"",
+            "[routes]\n\"a.eth/x/y\" = \"https://a.example\"",
             "[payees]\n\"a.eth\" = [\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]",
             "[payees]\n\"a.eth\" = [\"eip155:1:0x70997970c51812dc3A010C7d01b50e0d17dc79C8\"]",
         ] {

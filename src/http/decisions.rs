@@ -83,8 +83,14 @@ async fn answered(
         _ => {}
     }
     let answered = state.admission.ask(client, Question::new(&request.name)).await?;
-    // A policy that was tightened while the question was open holds for its answer.
-    let state = in_force.state();
+    // What was tightened while the question was open holds for its answer: endpoints and rules as well as limits.
+    let latest = in_force.state();
+    let (state, answered) = if std::ptr::eq(&*latest, state) {
+        (latest, answered)
+    } else {
+        let answered = latest.admission.ask(client, Question::new(&request.name)).await?;
+        (latest, answered)
+    };
     let decision = Arc::new(state.resolver.decide_on(&answered.resolution, &request).await);
     drop(permit);
     report_decision(&decision);

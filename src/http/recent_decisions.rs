@@ -10,7 +10,7 @@ use moka::sync::Cache;
 use crate::digest::Digest;
 use crate::verdict::{State, Verdict};
 
-/// How long a decision is given again. Time goes into it where offers and terms end, so this is far below any of these.
+/// How long a decision is given again, unless it ends before.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(1);
 
 /// Most bytes kept; a decision has one or two thousand.
@@ -39,9 +39,9 @@ impl RecentDecisions {
 
     /// What was decided about this request within the last second.
     pub(super) fn get(&self, request: Digest, now: Timestamp) -> Option<Recent> {
-        self.0
-            .get(&request)
-            .filter(|recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made)))
+        let is_new = |recent: &Recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made));
+        let holds = |recent: &Recent| recent.decision.valid_until.is_none_or(|until| now < until);
+        self.0.get(&request).filter(|recent| is_new(recent) && holds(recent))
     }
 
     /// Keeps a decision. Only one about a trusted agent is likely to be asked for again at once.

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
-use clresolve_payment::payee::{Claim, ClaimSource, Payees};
+use clresolve_payment::payee::{Claim, ClaimSource, Payees, ProvenBy};
 use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
 use clresolve_verdict::published::{Published, Standing};
+use jiff::Timestamp;
+use serde_json::Value;
 
 use super::Resolver;
 use super::signer;
@@ -20,7 +23,55 @@ use crate::name::EnsName;
 use crate::reason::{Code, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
-use crate::verdict::{Identity, Resolution};
+use crate::verdict::{GatePolicy, Identity, Resolution};
+
+/// Everything that a decision rests on.
+struct Facts {
+    resolution: Resolution,
+    gate: GatePolicy,
+    limits: Limits,
+    route: Result<Route, Box<Reason>>,
+    request: DecisionRequest,
+    terms: Result<Terms, Box<Reason>>,
+    payees: BTreeMap<Network, Payees>,
+    now: Timestamp,
+}
+
+impl Facts {
+    fn decide(&self) -> Decision {
+        let question = Question {
+            verb: &self.request.verb,
+            terms: self.terms.as_ref().map_err(|reason| &**reason),
+            url: self.request.url.as_deref(),
+            selected: self.request.selected.as_ref(),
+            signed: self.request.header.as_deref(),
+        };
+        let known = Knowledge {
+            resolution: &self.resolution,
+            gate: &self.gate,
+            limits: &self.limits,
+            route: self.route.as_ref().map_err(|reason| &**reason),
+            payees: &self.payees,
+            now: self.now,
+        };
+        decide(&question, &known)
+    }
+
+    fn has_signatures(&self) -> bool {
+        self.request.header.is_some() || self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty())
+    }
+
+    /// Whether nothing but the signer of an offer stands against the payment, and the name's own key could settle that.
+    /// Only then is a key worth a request.
+    fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
+        let open = [Code::OfferSignerUnproven, Code::PayeeMismatch].map(Code::slug);
+        let is_open = |reason: &String| open.contains(&reason.as_str());
+        let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
+        decision.has(Code::OfferSignerUnproven)
+            && decision.codes.iter().all(is_open)
+            && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
+    }
+}
 
 impl Resolver {
     /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
@@ -37,36 +88,40 @@ impl Resolver {
     /// The same, about the agent of a verdict that was just asked for. It is not reported yet.
     pub(crate) async fn decide_on(&self, resolution: &Resolution, request: &DecisionRequest) -> Decision {
         let config = &self.0.walker.config;
-        let limits = config.limits.limits().tightened(&request.limits);
         let terms = request.terms();
-        let route = self.route(resolution, Some(&request.verb));
-        let mut payees = match &terms {
+        let payees = match &terms {
             Ok(terms) => self.payees(resolution, terms),
             Err(_) => BTreeMap::new(),
         };
-        let question = Question {
-            verb: &request.verb,
-            terms: terms.as_ref().map_err(|reason| &**reason),
-            url: request.url.as_deref(),
-            selected: request.selected.as_ref(),
-            signed: request.header.as_deref(),
+        let facts = Facts {
+            resolution: resolution.clone(),
+            gate: config.gate.policy(),
+            limits: config.limits.limits().tightened(&request.limits),
+            route: self.route(resolution, Some(&request.verb)),
+            request: request.clone(),
+            terms,
+            payees,
+            now: self.now(),
         };
-        let gate = config.gate.policy();
-        let now = self.now();
-        let judge = |payees: &BTreeMap<Network, Payees>| {
-            let route = route.as_ref().map_err(|reason| &**reason);
-            decide(&question, &Knowledge { resolution, gate: &gate, limits: &limits, route, payees, now })
-        };
-        let mut decision = judge(&payees);
-        if decision.has(Code::OfferSignerUnproven)
-            && let Some(name) = resolution.verdict().name.normalized.as_deref()
-            && let Ok(name) = EnsName::parse(name)
-        {
-            let key = signer::offer_key(&self.0.walker, &name).await;
-            payees.values_mut().for_each(|payees| payees.signers.ed25519.extend(key.clone()));
-            decision = judge(&payees);
+        let (mut facts, decision) = self.judged(facts).await;
+        if !facts.may_be_settled_by_a_key(&decision) {
+            return decision;
         }
-        decision
+        let Ok(name) = EnsName::parse(resolution.verdict().name.normalized.as_deref().unwrap_or_default()) else {
+            return decision;
+        };
+        let Some(key) = signer::offer_key(&self.0.walker, &name).await else { return decision };
+        facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
+        self.judged(facts).await.1
+    }
+
+    /// Signatures are checked apart from the threads that answer.
+    async fn judged(&self, facts: Facts) -> (Facts, Decision) {
+        let judge = |facts: Facts| {
+            let decision = facts.decide();
+            (facts, decision)
+        };
+        if facts.has_signatures() { self.0.walker.pool.run(move || judge(facts)).await } else { judge(facts) }
     }
 
     /// The URL that an agent's entry stands for, for its first verb where none is named (CL-61).
@@ -174,7 +229,7 @@ pub(crate) fn report(decision: &Decision) {
         asset = price.as_ref().map(|price| tracing::field::display(price.asset)),
         amount = price.as_ref().map(|price| price.amount.as_str()),
         payee = payee.as_ref().map(|payee| tracing::field::display(payee.address)),
-        proven_by = payee.as_ref().and_then(|payee| payee.proven_by).map(tracing::field::debug),
+        proven_by = payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
         codes = decision.codes.join(","),
         verdict = decision.verdict,
         "decision"

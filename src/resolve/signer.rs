@@ -10,12 +10,19 @@ use clresolve_verdict::published::{Published, Standing};
 use super::walk::Walker;
 use crate::chain::{Answer, Reading};
 use crate::check::records::{chain_error, unsettled};
+use crate::config::Grade;
 use crate::name::EnsName;
+use crate::reason::Code;
 use crate::records::{Key, Record, RecordSet};
 
 /// The signer's records of a name: they stand at a settled block, at the newest one too, and more than one endpoint, or
 /// the operator's own, vouches for them.
-pub(super) struct SignerRecords(RecordSet);
+pub(super) struct SignerRecords {
+    records: RecordSet,
+    grade: Grade,
+    /// Whether they come from a gateway off the chain, or from an ancestor's resolver.
+    borrowed: bool,
+}
 
 /// Why a name has no signer's records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,15 +53,19 @@ impl SignerRecords {
             Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
             Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
         };
-        match unsettled(&reading, block, walker.now()).first() {
-            Some(reason) => Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message))),
-            None => Self::of(reading),
+        if let Some(reason) = unsettled(&reading, block, walker.now()).first() {
+            return Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message)));
         }
+        Self::of(reading)
     }
 
     fn of(reading: Reading) -> Result<Self, SignerError> {
         match reading.answer {
-            Answer::Records(found) => Ok(Self(found.records)),
+            Answer::Records(found) => Ok(Self {
+                borrowed: found.offchain || found.wildcard.is_some(),
+                records: found.records,
+                grade: reading.proof.grade,
+            }),
             Answer::Unregistered => Err(SignerError::Unregistered),
             Answer::NoResolver(_) => Err(SignerError::NoResolver),
         }
@@ -62,7 +73,7 @@ impl SignerRecords {
 
     /// The text under a key; `None` where the record is not set.
     pub(super) fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
-        match self.0.get(key) {
+        match self.records.get(key) {
             Record::Text(text) => Ok(Some(text)),
             Record::Absent => Ok(None),
             Record::NotUtf8(_) => Err(SignerError::NotUtf8(key)),
@@ -89,14 +100,22 @@ pub(super) fn addresses(published: &Published) -> SignerKeys {
 }
 
 /// The key of the name that `cl.receipt.signer` names, or of the name itself where that record is not set. What cannot
-/// be read, or is no key, is no key.
+/// be read, or is no key, is no key; nor is one that the gate would not rely on.
 pub(super) async fn offer_key(walker: &Walker, name: &EnsName) -> Option<PublicKey> {
-    let limit = walker.config.timeout / 2;
-    let own = SignerRecords::read(walker, name, limit).await.ok()?;
+    let own = relied_on(walker, name).await?;
     let signer = match own.text(Key::ReceiptSigner).ok()? {
         Some(signer) => EnsName::parse(signer).ok()?,
         None => return PublicKey::from_record(own.public_key().ok()?).ok(),
     };
-    let records = if signer == *name { own } else { SignerRecords::read(walker, &signer, limit).await.ok()? };
+    let records = if signer == *name { own } else { relied_on(walker, &signer).await? };
     PublicKey::from_record(records.public_key().ok()?).ok()
+}
+
+/// Records with the grade of proof that the gate demands, and without what it denies.
+async fn relied_on(walker: &Walker, name: &EnsName) -> Option<SignerRecords> {
+    let gate = &walker.config.gate;
+    let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await.ok()?;
+    let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
+    let is_weak = gate.min_proof.is_some_and(|least| records.grade < least);
+    (!is_weak && !(denies_borrowed && records.borrowed)).then_some(records)
 }

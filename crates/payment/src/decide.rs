@@ -114,16 +114,16 @@ fn written(
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
     clresolve_core::reason::sort(&mut reasons);
     reasons.dedup();
-    let json: Vec<_> = entries.iter().map(|judged| &judged.entry.json).collect();
+    let stated = stated(question, entries);
     Decision {
         schema: SCHEMA,
-        id: identify(question, known, &name, &json),
+        id: identify(question, known, &name, &stated),
         reason: sentence(known, shown, &objections, outcome),
         codes: codes(&objections),
         reasons,
         state: verdict.state,
         verdict: verdict.id.clone(),
-        terms_digest: (!json.is_empty()).then(|| canonical_digest(&json!({"url": question.url, "entries": json}))),
+        terms_digest: (!entries.is_empty()).then(|| canonical_digest(&stated)),
         entries: rows,
         price: shown.and_then(price_row),
         payee: shown.and_then(|judged| payee_row(known, judged)),
@@ -195,7 +195,7 @@ fn common(question: &Question<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
 
 /// The gate's own decision.
 fn identity(question: &Question<'_>, known: &Knowledge<'_>) -> Option<Objection> {
-    let code = known.gate.objection(known.resolution, Some(question.verb), None)?;
+    let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else { return numbered(known) };
     if clresolve_core::mutant!("the-gate-is-not-asked") {
         return None;
     }
@@ -206,6 +206,17 @@ fn identity(question: &Question<'_>, known: &Knowledge<'_>) -> Option<Objection>
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
     let title = Code::from_slug(code).map_or_else(refusal, |code| code.entry().title);
     Some(Objection { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None })
+}
+
+/// A decision is about now. Nothing is concluded from a block that was chosen by number.
+fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
+    let tag = &known.resolution.verdict().anchor.as_ref()?.block.tag;
+    if !tag.bytes().all(|byte| byte.is_ascii_digit()) || clresolve_core::mutant!("the-past-is-paid") {
+        return None;
+    }
+    let reason =
+        Reason::new(Code::ChainBehind).message("A decision is about now, and this block was chosen by number.");
+    Some(Objection::new(Check::Identity, reason.observed(tag.as_str())))
 }
 
 /// The entries that are decided about, with their places.
@@ -287,7 +298,7 @@ fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
     let in_card =
         known.limits.source == NetworkSource::Limits || of_card.iter().any(|listed| listed == network.as_str());
     // Where nothing at all is configured, the missing limit is the reason, and not the network.
-    let in_limits = known.limits.networks.contains(network) || known.limits.is_unset();
+    let in_limits = known.limits.networks.contains(network) || !known.limits.set;
     if (in_card && in_limits) || clresolve_core::mutant!("pays-on-any-network") {
         return None;
     }
@@ -310,6 +321,11 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
         objections.push(Objection::new(Check::Amount, reason));
     }
     let most = limits.max_timeout_seconds;
+    if price.max_timeout_seconds == 0 {
+        let reason =
+            Reason::new(Code::PaymentTimeoutExcessive).message("The terms leave no time to pay.").observed("0 s");
+        objections.push(Objection::new(Check::Timeout, reason));
+    }
     if price.max_timeout_seconds > most && !clresolve_core::mutant!("valid-for-years") {
         let reason = Reason::new(Code::PaymentTimeoutExcessive)
             .expected(format!("at most {most} s"))
@@ -337,7 +353,7 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
 /// An asset without a line of its own in the limits.
 fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
     let missing = Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing));
-    if limits.is_unset() {
+    if !limits.set {
         return vec![missing];
     }
     let reason = Reason::new(Code::PaymentAssetUnlisted).observed(price.asset.to_string());
@@ -377,13 +393,11 @@ fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
 
 fn payee_row(known: &Knowledge<'_>, judged: &Judged<'_>) -> Option<PayeeRow> {
     let price = judged.entry.price.as_ref().ok()?;
-    let named: Vec<_> =
-        known.payees.iter().map(|(network, payees)| json!({"network": network, "payees": payees.others()})).collect();
     Some(PayeeRow {
         address: price.pay_to,
         network: price.network.clone(),
         proven_by: judged.proven.map(|proven| proven.by),
-        digest: canonical_digest(&json!(named)),
+        digest: payees_digest(known),
     })
 }
 
@@ -412,22 +426,49 @@ fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
     format!("Pay {amount} ({network}) to {}, {provenance}{block}.", price.pay_to)
 }
 
-fn identify(question: &Question<'_>, known: &Knowledge<'_>, name: &str, entries: &[&Value]) -> String {
+/// What was decided about: the terms, or why there are none.
+fn stated(question: &Question<'_>, entries: &[Judged<'_>]) -> Value {
+    let entry = |judged: &Judged<'_>| json!({"entry": judged.entry.json, "resource": judged.entry.resource});
+    let selected = question.selected.map(|selected| match selected {
+        Selected::Index(index) => json!(index),
+        Selected::Entry(entry) => entry.clone(),
+    });
+    json!({
+        "url": question.url,
+        "version": question.terms.ok().map(|terms| terms.version.number()),
+        "entries": entries.iter().map(entry).collect::<Vec<_>>(),
+        "offers": question.terms.ok().map(|terms| &terms.offers),
+        "selected": if entries.is_empty() { selected } else { None },
+        "unreadable": question.terms.err(),
+    })
+}
+
+fn identify(question: &Question<'_>, known: &Knowledge<'_>, name: &str, stated: &Value) -> String {
     let verdict = known.resolution.verdict();
     let gate = known.gate;
     let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
     canonical_digest(&json!({
         "schema": SCHEMA,
-        "url": question.url,
         "name": name,
         "verb": question.verb,
-        "entries": entries,
+        "terms": stated,
         "signed": question.signed,
         "limits": known.limits,
         "policy": {"deny": deny, "min-proof": gate.min_proof, "verbs": gate.verbs},
+        "route": known.route.ok(),
+        "payees": payees_digest(known),
         "verdict": verdict.id,
         "anchor": verdict.anchor,
     }))
+}
+
+/// Over everything that the name and the configuration say about payees, and the keys that sign offers.
+fn payees_digest(known: &Knowledge<'_>) -> String {
+    let named = |(network, payees): (&Network, &Payees)| {
+        let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.id().to_owned()).collect();
+        json!({"network": network, "payees": payees.others(), "addresses": payees.signers.addresses, "keys": keys})
+    };
+    canonical_digest(&json!(known.payees.iter().map(named).collect::<Vec<_>>()))
 }
 
 /// The first end of verdict, offers and terms.

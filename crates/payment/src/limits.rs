@@ -18,6 +18,8 @@ pub const MAX_NETWORKS: usize = 32;
 /// What may be paid. The default permits nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
+    /// Whether the operator has said anything of what may be paid.
+    pub set: bool,
     /// Networks that are permitted.
     pub networks: BTreeSet<Network>,
     /// Whether a network must stand in the agent's card too.
@@ -64,6 +66,7 @@ pub struct AssetLimit {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            set: false,
             networks: BTreeSet::new(),
             source: NetworkSource::default(),
             schemes: BTreeSet::from([Scheme::Exact]),
@@ -97,13 +100,6 @@ impl Limits {
             limit.max_amount = limit.max_amount.map(|most| tightest.map_or(most, |amount| most.min(amount)));
         }
         limits
-    }
-}
-
-impl Limits {
-    /// Whether the operator has said nothing of what may be paid.
-    pub fn is_unset(&self) -> bool {
-        self.networks.is_empty() && self.assets.is_empty()
     }
 }
 
@@ -219,7 +215,7 @@ mod tests {
         let id = AssetId { network: network(), address: USDC };
         let asset = Asset::known(&id).unwrap();
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
-        Limits { networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+        Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
     }
 
     fn tightened(caller: serde_json::Value) -> Limits {

@@ -59,6 +59,18 @@ pub enum ProvenBy {
     Offer,
 }
 
+impl ProvenBy {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::Addr => "addr",
+            Self::Erc8004 => "erc8004",
+            Self::Offer => "offer",
+        }
+    }
+}
+
 /// A payee that is the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proven {

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::json::{JsonError, Limits as JsonLimits, parse};
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::decide::Selected;
 use crate::limits::CallerLimits;
@@ -16,12 +15,6 @@ use crate::terms::{Reply, Terms};
 
 /// Longest request, in bytes: room for a reply that is far too long, so that the answer says that it is.
 pub const MAX_REQUEST_BYTES: usize = 512 * 1024;
-
-/// Strict JSON, of few values: what a seller sent stands in it as one text, or as terms.
-const LIMITS: JsonLimits = JsonLimits { bytes: MAX_REQUEST_BYTES, levels: 32, ..JsonLimits::CARD };
-
-/// Most headers of a reply: more than any server sends.
-const MAX_HEADERS: usize = 256;
 
 /// May this payment be made?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +40,8 @@ pub struct DecisionRequest {
 pub enum Demand {
     /// Its reply, as it came.
     Reply(Reply),
-    /// The terms alone, as an SDK hands them on, or an MCP result's `structuredContent`.
-    PaymentRequired(Value),
+    /// The terms alone, a JSON text, as an SDK hands them on, or an MCP result's `structuredContent`.
+    PaymentRequired(String),
     /// Nothing: the seller was not asked, for this reason.
     Unasked(Box<Reason>),
 }
@@ -56,10 +49,10 @@ pub enum Demand {
 /// Why a request is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It is no strict JSON object.
-    #[error("{0}")]
-    Json(#[from] JsonError),
-    /// A member is missing, unknown, or has the wrong type.
+    /// It is longer than [`MAX_REQUEST_BYTES`].
+    #[error("a request has at most {MAX_REQUEST_BYTES} bytes")]
+    TooLong,
+    /// It is no JSON, or a member is missing, unknown, given twice, or has the wrong type.
     #[error("{0}")]
     Form(String),
 }
@@ -83,12 +76,14 @@ impl DecisionRequest {
     /// # Errors
     /// [`RequestError`]: what is wrong is the asker's, not the seller's.
     pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        let form = parse(bytes, LIMITS)?;
-        let form: Form =
-            serde_json::from_value(form).map_err(|error| RequestError::Form(excerpt(&error.to_string())))?;
+        if bytes.len() > MAX_REQUEST_BYTES {
+            return Err(RequestError::TooLong);
+        }
+        let form = serde_json::from_slice(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())));
+        let form: Form = form?;
         let (demand, url) = match (form.response, form.payment_required) {
             (Some(response), None) => response.read(form.url)?,
-            (None, Some(terms)) => (Demand::PaymentRequired(terms), form.url),
+            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), form.url),
             _ => return Err(expected("either response or paymentRequired")),
         };
         let limits = form.limits.unwrap_or_default();
@@ -103,7 +98,7 @@ impl DecisionRequest {
     pub fn terms(&self) -> Result<Terms, Box<Reason>> {
         match &self.demand {
             Demand::Reply(reply) => Terms::of_reply(reply),
-            Demand::PaymentRequired(value) => Terms::of_value(value),
+            Demand::PaymentRequired(text) => Terms::of_json(text),
             Demand::Unasked(reason) => Err(reason.clone()),
         }
     }
@@ -117,7 +112,7 @@ struct Form {
     verb: String,
     response: Option<Response>,
     #[serde(rename = "paymentRequired")]
-    payment_required: Option<Value>,
+    payment_required: Option<Box<RawValue>>,
     url: Option<String>,
     selected: Option<Selected>,
     limits: Option<CallerLimits>,
@@ -135,12 +130,36 @@ struct Response {
     body_base64: Option<String>,
 }
 
-/// Headers: an object, or a list of pairs where one may stand twice.
+/// Headers: an object, or a list of pairs. A header may stand twice in either.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Headers {
-    Named(BTreeMap<String, String>),
+    Named(BTreeMap<String, Values>),
     Pairs(Vec<(String, String)>),
+}
+
+/// One value of a header, or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Values {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Headers {
+    fn pairs(self) -> Vec<(String, String)> {
+        let each = |(name, values): (String, Values)| {
+            let values = match values {
+                Values::One(value) => vec![value],
+                Values::Several(values) => values,
+            };
+            values.into_iter().map(move |value| (name.clone(), value))
+        };
+        match self {
+            Self::Named(named) => named.into_iter().flat_map(each).collect(),
+            Self::Pairs(pairs) => pairs,
+        }
+    }
 }
 
 impl Default for Headers {
@@ -154,13 +173,7 @@ impl Response {
         if url.is_some() {
             return Err(expected("url beside paymentRequired alone: a response has its own"));
         }
-        let headers: Vec<_> = match self.headers {
-            Headers::Named(named) => named.into_iter().collect(),
-            Headers::Pairs(pairs) => pairs,
-        };
-        if headers.len() > MAX_HEADERS {
-            return Err(expected(&format!("at most {MAX_HEADERS} headers")));
-        }
+        let headers = self.headers.pairs();
         let body = match (self.body, self.body_base64) {
             (Some(_), Some(_)) => return Err(expected("body or body_base64, not both")),
             (Some(text), None) => text.into_bytes(),
@@ -177,7 +190,7 @@ fn expected(what: &str) -> RequestError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -197,6 +210,7 @@ mod tests {
         let pair = |value: &str| ("x".to_owned(), value.to_owned());
         assert_eq!(with(json!({"x": "1"})), [pair("1")]);
         assert_eq!(with(json!([["x", "1"], ["x", "2"]])), [pair("1"), pair("2")]);
+        assert_eq!(with(json!({"x": ["1", "2"]})), [pair("1"), pair("2")]);
     }
 
     #[test]
@@ -214,7 +228,18 @@ mod tests {
             assert!(read(&value).is_err(), "{value}");
         }
         let twice = r#"{"name": "a.eth", "name": "b.eth", "verb": "v", "paymentRequired": {}}"#;
-        assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Json(_))));
+        assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Form(_))));
+    }
+
+    /// What a seller sent is judged as terms, however broken it is.
+    #[test]
+    fn broken_terms_are_a_request_all_the_same() {
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        for terms in [deep.as_str(), "1e999", r#"{"a": 1, "a": 2}"#, &format!("[{}0]", "0,".repeat(20_000))] {
+            let request = format!(r#"{{"name": "a.eth", "verb": "v", "paymentRequired": {terms}}}"#);
+            let request = DecisionRequest::from_json(request.as_bytes()).expect(terms);
+            assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
+        }
     }
 
     #[test]

@@ -71,7 +71,9 @@ impl Route {
     /// What is wrong where `answered` is the URL that answered.
     pub fn objection(&self, answered: &str) -> Option<Reason> {
         let same = |other: &Url| other.origin() == self.url.origin() && other.path() == self.url.path();
-        let is_route = Url::parse(answered).is_ok_and(|url| url.username().is_empty() && same(&url));
+        let is_route = Url::parse(answered).is_ok_and(|url| {
+            url.username().is_empty() && url.password().is_none() && is_spelt_as_sent(&url, answered) && same(&url)
+        });
         if is_route || clresolve_core::mutant!("any-url-answers") {
             return None;
         }
@@ -97,6 +99,15 @@ pub fn resource_objection(resource: Option<&str>, answered: &str, source: Option
         return differs(Code::ResourceMismatch);
     }
     if named == url { None } else { differs(Code::ResourceDiffers) }
+}
+
+/// Whether the path of a URL is spelt as every client sends it: no dot segments, no backslashes, nothing that one client
+/// resolves and another does not.
+fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
+    let behind_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
+    let end = behind_scheme.find(['?', '#']).unwrap_or(behind_scheme.len());
+    let path = behind_scheme[..end].find('/').map_or("/", |start| &behind_scheme[start..end]);
+    path == url.path()
 }
 
 fn is_https(url: &Url) -> bool {
@@ -168,6 +179,11 @@ mod tests {
             "https://api.sandbox.example/summarize/v1/",
             "https://api.sandbox.example/summarize/v2",
             "https://u@api.sandbox.example/summarize/v1",
+            "https://:p@api.sandbox.example/summarize/v1",
+            "https://api.sandbox.example/thief/../summarize/v1",
+            "https://api.sandbox.example/thief/%2e%2e/summarize/v1",
+            "https://api.sandbox.example\\summarize/v1",
+            "https://api.sandbox.example/summarize\t/v1",
             "/summarize/v1",
             "",
         ] {

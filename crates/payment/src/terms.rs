@@ -139,6 +139,17 @@ impl Terms {
         terms(value)
     }
 
+    /// The same, of the JSON text as it came: a member that stands there twice makes it malformed.
+    ///
+    /// # Errors
+    /// `payment-terms-malformed`.
+    pub fn of_json(text: &str) -> Result<Self, Box<Reason>> {
+        let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
+            malformed("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
+        })?;
+        terms(&document)
+    }
+
     fn of_header(header: &str) -> Result<Self, Box<Reason>> {
         let document = decode(header, LIMITS).map_err(|error| {
             malformed(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.").observed(excerpt(&error.to_string()))

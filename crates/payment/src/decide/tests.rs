@@ -37,6 +37,10 @@ fn network(text: &str) -> Network {
 
 /// The verdict on an agent that implements two verbs and lists one network.
 fn agent(state: State) -> Resolution {
+    agent_at(state, "finalized")
+}
+
+fn agent_at(state: State, tag: &str) -> Resolution {
     let mut verdict = sample::empty(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
     verdict.reasons = match state {
         State::Trusted => Vec::new(),
@@ -54,7 +58,7 @@ fn agent(state: State) -> Resolution {
     verdict.anchor = Some(Anchor {
         world: "test".to_owned(),
         chain: "eip155:1".to_owned(),
-        block: AnchorBlock { number: 7, hash: String::new(), timestamp: String::new(), tag: "finalized".to_owned() },
+        block: AnchorBlock { number: 7, hash: String::new(), timestamp: String::new(), tag: tag.to_owned() },
         resolver: None,
         wildcard: None,
         offchain: false,
@@ -86,7 +90,7 @@ fn limits() -> Limits {
     let id = AssetId { network: network("eip155:84532"), address: USDC };
     let asset = Asset::known(&id).expect("it is in the table");
     let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
-    Limits { networks: [id.network.clone()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+    Limits { set: true, networks: [id.network.clone()].into(), assets: [(id, limit)].into(), ..Limits::default() }
 }
 
 fn payees() -> BTreeMap<Network, Payees> {
@@ -97,6 +101,7 @@ fn payees() -> BTreeMap<Network, Payees> {
 /// One case; the default is allowed.
 struct Case {
     state: State,
+    tag: &'static str,
     gate: GatePolicy,
     verb: &'static str,
     terms: Result<Terms, Reason>,
@@ -111,6 +116,7 @@ impl Default for Case {
     fn default() -> Self {
         Self {
             state: State::Trusted,
+            tag: "finalized",
             gate: GatePolicy::default(),
             verb: "summarize",
             terms: Ok(terms(vec![Ok(price())])),
@@ -142,7 +148,7 @@ impl Case {
     }
 
     fn decide(&self) -> Decision {
-        let resolution = agent(self.state);
+        let resolution = agent_at(self.state, self.tag);
         let question = Question {
             verb: self.verb,
             terms: self.terms.as_ref(),
@@ -200,6 +206,8 @@ fn each_check_alone_aborts() {
             "proof-too-weak",
         ),
         deny(elsewhere(), "endpoint-mismatch"),
+        deny(Case::priced(|price| price.max_timeout_seconds = 0), "payment-timeout-excessive"),
+        undecided(Case { tag: "21000000", ..case() }, "chain-behind"),
         undecided(Case { url: None, ..case() }, "invoke-no-route"),
         undecided(Case { route: Err(reason(Code::InvokeNoRoute)), ..case() }, "invoke-no-route"),
         deny(Case { terms: Err(reason(Code::PaymentTermsMalformed)), ..case() }, "payment-terms-malformed"),
@@ -251,7 +259,7 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         let id = AssetId { network: other.network.clone(), address: other.asset };
         let asset = Asset::known(&id).expect("it is in the table");
         let assets = [(id.clone(), AssetLimit { asset, max_amount: Some(U256::from(50_000)) })].into();
-        let limits = Limits { networks: [id.network.clone()].into(), source, assets, ..Limits::default() };
+        let limits = Limits { set: true, networks: [id.network.clone()].into(), source, assets, ..Limits::default() };
         let payees = [(id.network, payees().into_values().next().expect("one"))].into();
         Case { terms: Ok(terms(vec![Ok(other)])), limits, payees, ..Case::default() }.decide()
     };
@@ -326,6 +334,7 @@ fn world(world: &Value) -> (Limits, BTreeMap<Network, Payees>, Timestamp) {
     let policy = &world["policy"];
     let max_amount = policy["max_amount"].as_str().map(|text| text.parse().expect("a number"));
     let mut limits = Limits {
+        set: true,
         networks: policy["networks"].as_array().into_iter().flatten().map(|id| network(id.as_str().unwrap())).collect(),
         source: NetworkSource::Limits,
         schemes: serde_json::from_value(policy["schemes"].clone()).expect("schemes"),
