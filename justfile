@@ -49,12 +49,18 @@ fuzz-seeds:
 fuzz-lock:
     cp Cargo.lock fuzz/Cargo.lock
     cp Cargo.lock examples/embedding/Cargo.lock
+    cp Cargo.lock clients/rust/Cargo.lock
     cargo metadata --manifest-path examples/embedding/Cargo.toml --format-version 1 > /dev/null
     cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null
+    cargo metadata --manifest-path clients/rust/Cargo.toml --format-version 1 > /dev/null
 
 # write the list of public names again, after the library offers others
 surface:
     SURFACE=write cargo test --test architecture surface
+
+# the tests of the guards below payment clients (all, or: typescript python go rust)
+guards *CLIENTS:
+    clients/test.sh {{CLIENTS}}
 
 # compile the sandbox's contracts again
 contracts:

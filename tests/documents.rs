@@ -8,19 +8,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use clresolve::config::Config;
 use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
-include!("documents/ask.rs");
+#[path = "documents/purchases.rs"]
+mod purchases;
 
 /// The documents outside `docs/`.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "SECURITY.md",
     "RESOLUTION.md",
     "CHANGELOG.md",
+    "clients/README.md",
+    "clients/go/README.md",
+    "clients/python/README.md",
+    "clients/rust/README.md",
+    "clients/typescript/README.md",
     "deploy/README.md",
     "manifests/README.md",
     "tests/e2e/README.md",
@@ -65,14 +72,15 @@ const OFFLINE: [&str; 10] = [
 ];
 
 /// The languages of samples, and what checks them.
-const LANGUAGES: [(&str, &str); 9] = [
+const LANGUAGES: [(&str, &str); 10] = [
     ("console", "the_shell_samples_print_what_the_documents_show"),
     ("json", "the_data_samples_are_valid"),
     ("toml", "the_data_samples_are_valid"),
     ("yaml", "the_yaml_sample_generates_a_card"),
-    ("ts", "the_typescript_samples_open_for_a_trusted_agent_alone"),
-    ("python", "the_python_sample_opens_for_a_trusted_agent_alone, and tests/sign.rs"),
-    ("rust", "the_rust_sample_opens_for_a_trusted_agent_alone, and the doctests of docs/library.md"),
+    ("ts", "the_typescript_sample_opens_for_a_trusted_agent_alone, and purchases.rs"),
+    ("python", "purchases.rs, and tests/sign.rs"),
+    ("rust", "purchases.rs with clients/test.sh, and the doctests of docs/library.md"),
+    ("go", "purchases.rs with clients/test.sh"),
     ("js", "tests/sign.rs"),
     ("text", "nothing: a drawing"),
 ];
@@ -335,58 +343,45 @@ fn the_shell_samples_print_what_the_documents_show() {
     assert!(offences.is_empty(), "{}", offences.join("\n\n"));
 }
 
+/// It must end with 0 for [`GOOD`], and not for [`BAD`], of which it must say why, or without a daemon.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_rust_sample_opens_for_a_trusted_agent_alone() {
-    assert_eq!(sample("README.md", "rust").text, include_str!("documents/ask.rs"));
-    let daemon = Daemon::start().await;
-    let gate = format!("{}/v1/gate", daemon.url);
-    assert!(may_invoke(&gate, GOOD, "summarize").await.expect("the daemon answers"));
-    assert!(!may_invoke(&gate, GOOD, "classify").await.expect("the daemon answers"));
-    assert!(!may_invoke(&gate, BAD, "summarize").await.expect("the daemon answers"));
-    drop(daemon);
-    assert!(may_invoke(&gate, GOOD, "summarize").await.is_err());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_typescript_samples_open_for_a_trusted_agent_alone() {
-    // They are valid JavaScript too.
-    for file in ["README.md", "docs/runtimes.md"] {
-        try_program("node", "mjs", &sample(file, "ts").text, BAD_CODE).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_python_sample_opens_for_a_trusted_agent_alone() {
-    try_program("python3", "py", &sample("README.md", "python").text, "HTTP Error 403").await;
-}
-
-/// Runs a program that asks about [`GOOD`] before it goes on: it must end with 0 for that name, and not for [`BAD`] or
-/// without a daemon. Of [`BAD`] it must say `why`.
-async fn try_program(interpreter: &str, extension: &str, text: &str, why: &str) {
-    if Command::new(interpreter).arg("--version").output().is_err() {
-        println!("skipped: there is no {interpreter}");
+async fn the_typescript_sample_opens_for_a_trusted_agent_alone() {
+    if Command::new("node").arg("--version").output().is_err() {
+        println!("skipped: there is no node");
         return;
     }
-    assert!(text.contains(DAEMON) && text.contains(GOOD), "the sample names neither daemon nor agent");
+    let mut samples = blocks("docs/runtimes.md").into_iter().filter(|block| block.language == "ts");
+    let sample = samples.find(|block| block.text.contains("/v1/verdicts/")).expect("a sample that asks for a verdict");
     let folder = workplace();
-    let run = |url: &str, name: &str| {
-        let script = folder.path().join(format!("sample.{extension}"));
-        fs::write(&script, text.replace(DAEMON, url).replace(GOOD, name)).expect("the folder can be written");
-        let mut command = Command::new(interpreter);
-        for proxy in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
-            command.env_remove(proxy);
-        }
-        command.arg(&script).stdin(Stdio::null()).output().expect("the interpreter runs")
+    let run = |daemon: &str, name: &str| {
+        // It is valid JavaScript too.
+        let script = folder.path().join("sample.mjs");
+        run_program("node".as_ref(), &script, &sample.text, &[(DAEMON, daemon), (GOOD, name)])
     };
-    let daemon = Daemon::start().await;
+    let daemon = Daemon::start(|_| {}).await;
     let allowed = run(&daemon.url, GOOD);
     assert_eq!(allowed.status.code(), Some(0), "{}", String::from_utf8_lossy(&allowed.stderr));
     let denied = run(&daemon.url, BAD);
     let said = String::from_utf8_lossy(&denied.stderr);
-    assert!(!denied.status.success() && said.contains(why), "{said}");
+    assert!(!denied.status.success() && said.contains(BAD_CODE), "{said}");
     let url = daemon.url.clone();
     drop(daemon);
     assert!(!run(&url, GOOD).status.success());
+}
+
+/// Writes a sample to `script`, with each text that stands for something of the reader's replaced, and runs it.
+fn run_program(interpreter: &Path, script: &Path, text: &str, replaced: &[(&str, &str)]) -> Output {
+    let text = replaced.iter().fold(text.to_owned(), |text, (shown, real)| {
+        assert!(text.contains(shown), "the sample does not name {shown}");
+        text.replace(shown, real)
+    });
+    fs::write(script, text).expect("the folder can be written");
+    let mut command = Command::new(interpreter);
+    for proxy in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(proxy);
+    }
+    command.env("PAYER_KEY", purchases::PAYER_KEY).env("PYTHONPATH", root().join("clients/python"));
+    command.arg(script).stdin(Stdio::null()).output().expect("the interpreter runs")
 }
 
 /// The daemon on the embedded world. It ends with the test.
@@ -399,11 +394,12 @@ struct Daemon {
 
 impl Daemon {
     /// Starts it, and asks about both names, so that the samples' time limits meet a warm cache.
-    async fn start() -> Self {
+    async fn start(change: impl FnOnce(&mut Config)) -> Self {
         let (folder, sandbox) = (workplace(), Sandbox::start().await.expect("the sandbox starts"));
         let file = folder.path().join("clresolve.toml");
         let mut config = sandbox.config();
         (config.gate.deadline, config.timeout) = (PATIENCE, PATIENCE);
+        change(&mut config);
         config.save(&file).expect("the folder can be written");
         let mut process = Command::new(env!("CARGO_BIN_EXE_clresolve"))
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
