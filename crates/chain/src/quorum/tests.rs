@@ -266,12 +266,14 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
         expiry: None,
         source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
         resolved: Resolved::NoResolver,
+        payment: None,
     };
-    assert!(Vote::same_answer(&findings(5, true), &findings(6, true)), "whatever the block");
-    assert!(!Vote::same_answer(&findings(5, true), &findings(5, false)));
+    let same = |one: &Findings, other: &Findings| one.same(other, Part::Records);
+    assert!(same(&findings(5, true), &findings(6, true)), "whatever the block");
+    assert!(!same(&findings(5, true), &findings(5, false)));
     let header = |number| HashedHeader::new(Header { number, ..Header::default() });
-    assert!(Vote::same_answer(&header(5), &header(5)));
-    assert!(!Vote::same_answer(&header(5), &header(6)));
+    assert!(header(5).same(&header(5), Part::Records));
+    assert!(!header(5).same(&header(6), Part::Records));
 }
 
 /// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.
@@ -302,7 +304,7 @@ fn one_word_on_the_newest_block_is_not_clear() {
             counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
         }
         let QuorumStatus::Provisional(agreement, Lacking::Latest) = counter.status() else { panic!("two agree") };
-        assert_eq!(agreement.latest, Some(counts));
+        assert_eq!(agreement.latest.map(|latest| latest.records), Some(counts));
         assert_eq!(counter.need(), Need::Confirmation);
     }
 }
@@ -334,11 +336,11 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objection(&"a"), None);
+    assert_eq!(counter.objection(&"a", Part::Records), None);
     counter.observed(2, "2", block(5, 0), "a", Some(Err(Failure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objection(&"a"), Some(2));
+    assert_eq!(counter.objection(&"a", Part::Records), Some(2));
     counter.observed(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objection(&"a"), Some(3));
+    assert_eq!(counter.objection(&"a", Part::Records), Some(3));
 }
 
 #[test]
