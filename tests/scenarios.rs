@@ -208,7 +208,7 @@ fn every_requirement_is_named() {
         let numbers = |prefix: &'static str, numbers: std::ops::RangeInclusive<u32>| {
             numbers.map(move |number| format!("{prefix}-{number}"))
         };
-        let scope: BTreeSet<String> = numbers("CL", 1..=60)
+        let scope: BTreeSet<String> = numbers("CL", 1..=61)
             .chain(numbers("CL", 65..=66))
             .chain(numbers("CL", 69..=74))
             .chain(numbers("PC", 1..=5))

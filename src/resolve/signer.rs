@@ -117,5 +117,6 @@ async fn relied_on(walker: &Walker, name: &EnsName) -> Option<SignerRecords> {
     let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await.ok()?;
     let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
     let is_weak = gate.min_proof.is_some_and(|least| records.grade < least);
-    (!is_weak && !(denies_borrowed && records.borrowed)).then_some(records)
+    let is_denied = denies_borrowed && records.borrowed;
+    (!is_weak && !is_denied).then_some(records)
 }
