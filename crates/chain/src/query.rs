@@ -66,6 +66,7 @@ impl Query {
     }
 
     /// The coin types that are asked for, where payments are.
+    #[cfg(feature = "state-proof")]
     pub(crate) const fn coins(&self) -> Option<&Coins> {
         self.subject.coins()
     }
