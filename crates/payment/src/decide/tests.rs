@@ -147,6 +147,13 @@ impl Case {
         Self { payees: [(network("eip155:84532"), payees)].into(), ..Self::default() }
     }
 
+    /// The terms pay `address`, and the name publishes that very address.
+    fn named_payee(address: Address) -> Self {
+        let coin = CoinType::of_chain(84_532).expect("it has one");
+        let payees = Self::claimed(Claim::Is(address, ClaimSource::Record(coin))).payees;
+        Self { payees, ..Self::priced(|price| price.pay_to = address) }
+    }
+
     fn decide(&self) -> Decision {
         let resolution = agent_at(self.state, self.tag);
         let question = Question {
@@ -233,8 +240,8 @@ fn each_check_alone_aborts() {
         ),
         undecided(Case { limits: Limits::default(), ..case() }, "payment-limit-missing"),
         deny(Case::priced(|price| price.pay_to = THIEF), "payee-mismatch"),
-        deny(Case::priced(|price| price.pay_to = Address::ZERO), "payee-mismatch"),
-        deny(Case::priced(|price| price.pay_to = USDC), "payee-mismatch"),
+        deny(Case::named_payee(Address::ZERO), "payee-mismatch"),
+        deny(Case::named_payee(USDC), "payee-mismatch"),
         undecided(Case { payees: BTreeMap::new(), ..case() }, "payee-unproven"),
         undecided(Case::claimed(Claim::Undecided(Box::new(reason(Code::RecordPending)))), "record-pending"),
     ];
