@@ -53,7 +53,7 @@ typescript() {
   have node npm || return
   ./install.sh typescript || { failed=$((failed + 1)); return; }
   check types typescript/node_modules/.bin/tsc -p typescript
-  run node --test --test-reporter=tap typescript/test/*.test.js | grep -vE '^    ?|^# Subtest|^TAP|^1\.\.'
+  run node --test --test-reporter=tap typescript/test/*.test.js | grep -vE '^ |^# Subtest|^TAP|^1\.\.'
   count "$(number '^# pass ')" "$(number '^# fail ')" "$(number '^# skipped ')"
 }
 

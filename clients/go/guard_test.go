@@ -209,7 +209,7 @@ func TestNothingLeavesThatTheGateDoesNotAllow(t *testing.T) {
 	one, config := newPurchase("free"), configured("")
 	config.Agent = "stranger.eth"
 	refusesBrowsing(t, guarded(t, config), one.url, Denied, "name-unregistered")
-	for _, fault := range []string{"500", "503", "204", "302", "hangs", "drops"} {
+	for _, fault := range []string{"500", "503", "204", "302", "hangs", "drops", "oversize"} {
 		config := configured("gate." + fault)
 		config.Timeout = 200 * time.Millisecond
 		refusesBrowsing(t, guarded(t, config), one.url, Unavailable)
@@ -290,12 +290,14 @@ func TestTermsWithoutAnEntryThatPassesAreNotHandedOn(t *testing.T) {
 	}
 }
 
-const broken = "500 503 404 422 201 302 hangs drops garbage truncated oversize schema no-schema other-name " +
-	"other-verb no-abort abort-text abort-number undecided unknown expired endless no-time list null"
+const broken = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema " +
+	"other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date offset no-time " +
+	"list null"
 
 func TestTermsAreNotHandedOnWithoutADecision(t *testing.T) {
-	const entries = " no-entries entry-text entry-index entry-twice entries-many"
+	const entries = " no-entries entry-text entry-bare entry-index entry-twice entries-many"
 	for _, fault := range strings.Fields(broken + entries) {
+		fault := fault
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			one, config := newPurchase("honest"), configured("decisions."+fault)
@@ -310,6 +312,7 @@ func TestTermsAreNotHandedOnWithoutADecision(t *testing.T) {
 
 func TestAPaymentDoesNotLeaveWithoutADecisionAboutWhatIsSigned(t *testing.T) {
 	for _, fault := range strings.Fields(broken) {
+		fault := fault
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			one, config := newPurchase("honest"), configured("signed."+fault)
@@ -564,7 +567,7 @@ func TestASignedDecisionIsChecked(t *testing.T) {
 	browse(t, guard, one.url)
 	pay(t, guard, one.url, recorded("honest"))
 	faults := "unsigned jws-issuer jws-late jws-early jws-long jws-request jws-unbound jws-none jws-type jws-crit " +
-		"jws-kid jws-key jws-payload"
+		"jws-jku jws-kid jws-key jws-payload"
 	for _, fault := range strings.Fields(faults) {
 		refusesBrowsing(t, signed("decisions."+fault), one.url, Unavailable)
 		then := signed("signed." + fault)

@@ -2,15 +2,20 @@
 // sellers.mjs apart, and with faults. It shows what a guard does with each answer. Whether the answers are right is not
 // shown here.
 //
-// The first segment of the path chooses one fault: `/ROUTE.FAULT/v1/…`, where ROUTE is `gate`, `decisions` or `signed`.
-// Without it the daemon is sound.
+// The first segment of the path chooses one fault: `/ROUTE.FAULT/v1/…`, where ROUTE is `gate`, `decisions` or
+// `signed`. Without it the daemon is sound.
 
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 
 import { AMOUNT, ASSET, HONEST, NETWORK } from "./sellers.mjs";
 
 const HOLDS_SECONDS = 60;
 const MAX_TIMEOUT_SECONDS = 300;
+const OVERSIZE_BYTES = 4 * 1024 * 1024;
+// Longer than the time limits of the tests with faults.
+const DRIPS = 30;
+const DRIP_MILLISECONDS = 50;
 export const ISSUER = "https://clresolve.example";
 export const AGENT = "summarizeagent.eth";
 export const VERB = "summarize";
@@ -50,24 +55,24 @@ export function daemon(seller) {
     const name = { "decisions/signed": "signed" }[route] ?? route;
     const [faulty, fault] = (prefix ?? ".").split(".");
     const broken = name === faulty ? fault : "";
-    if (respondsBadly(request, response, broken)) return;
+    if (respondsBadly(request, broken)) return;
+    // Another status has the same body. A redirect leads to the sound daemon.
+    const status = /^\d{3}$/.test(broken) ? Number(broken) : 200;
+    const headers = { location: path.slice(path.indexOf("/v1/")) };
+    if (name === "gate" && status !== 200) return end(response, status, headers, "");
     if (name === "gate") return gate(response, rest, cold, broken);
     const bytes = await bytesOf(request);
     const question = JSON.parse(bytes.toString("utf8"));
     keep(asked, question);
     const answer = name === "signed" ? decideSigned(question, seller()) : decide(question, seller());
     const whole = { ...answer, name: question.name, verb: question.verb };
+    if (status !== 200) return end(response, status, headers, JSON.stringify(whole));
     deliver(request, response, distorted(whole, broken), bytes, broken);
   };
 }
 
-// Statuses and silences, the same for every route.
-function respondsBadly(request, response, fault) {
-  if (/^\d{3}$/.test(fault)) {
-    const path = request.url.replace(/^\/[^/]+/, "");
-    end(response, Number(fault), fault.startsWith("3") ? { location: path } : {}, "");
-    return true;
-  }
+// Silences, the same for every route.
+function respondsBadly(request, fault) {
   if (fault === "drops") request.socket.destroy();
   return fault === "hangs" || fault === "drops";
 }
@@ -77,6 +82,7 @@ function gate(response, rest, cold, fault) {
   const before = cold.get(fault) ?? 0;
   cold.set(fault, before + 1);
   if (fault.startsWith("cold") && before < 2) return end(response, 403, { "clresolve-code": "deadline-passed" }, "");
+  if (fault === "oversize") return end(response, 200, {}, " ".repeat(OVERSIZE_BYTES));
   if (fault === "foreign") return end(response, 403, { "clresolve-code": "\u00e9<script>" }, "");
   if (rest === `/${AGENT}/${VERB}`) return end(response, 200, {}, "");
   end(response, 403, { "clresolve-code": "name-unregistered" }, "");
@@ -112,7 +118,8 @@ function matches(header, entry) {
   const { accepted, payload } = JSON.parse(Buffer.from(header, "base64").toString("utf8"));
   const { to, value, validBefore } = payload.authorization;
   const latest = Date.now() / 1000 + entry.maxTimeoutSeconds + 5;
-  const same = to.toLowerCase() === entry.payTo.toLowerCase() && value === entry.amount && Number(validBefore) <= latest;
+  const isPayee = to.toLowerCase() === entry.payTo.toLowerCase();
+  const same = isPayee && value === entry.amount && Number(validBefore) <= latest;
   return same && (accepted === undefined || JSON.stringify(inOrder(accepted)) === JSON.stringify(inOrder(entry)));
 }
 
@@ -190,12 +197,15 @@ const DISTORTIONS = {
   "other-verb": (answer) => ({ ...answer, verb: "other" }),
   "allows-nothing": (answer) => ({ ...answer, abort: false, entries: [] }),
   undecided: (answer) => ({ ...answer, decision: "undecided", abort: false }),
-  unknown: (answer) => ({ ...answer, decision: "maybe" }),
+  unknown: (answer) => ({ ...answer, decision: "maybe", abort: true }),
   expired: (answer) => ({ ...answer, valid_until: "2020-01-01T00:00:00Z" }),
   endless: (answer) => ({ ...answer, valid_until: null }),
+  offset: (answer) => ({ ...answer, valid_until: "2099-01-01T00:00:00+00:00" }),
+  date: (answer) => ({ ...answer, valid_until: "2099-01-01" }),
   "no-time": (answer) => ({ ...answer, valid_until: "tomorrow" }),
   "no-entries": ({ entries, ...answer }) => answer,
   "entry-text": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, abort: "false" })) }),
+  "entry-bare": (answer) => ({ ...answer, entries: answer.entries.map(({ index }) => ({ index })) }),
   "entry-index": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, index: -1 })) }),
   "entry-twice": (answer) => ({ ...answer, entries: [...answer.entries, ...answer.entries] }),
   "entries-many": (answer) => ({ ...answer, entries: Array.from({ length: 33 }, passes) }),
@@ -207,13 +217,23 @@ const DISTORTIONS = {
 const distorted = (answer, fault) => (DISTORTIONS[fault] ?? ((same) => same))(answer);
 
 function deliver(request, response, answer, asked, fault) {
+  if (fault === "drips") return drip(response, JSON.stringify(answer));
   if (fault === "garbage") return end(response, 200, {}, "allow");
   if (fault === "truncated") return end(response, 200, {}, JSON.stringify(answer).slice(0, -1));
-  if (fault === "oversize") return end(response, 200, {}, JSON.stringify(answer).padEnd(4 * 1024 * 1024));
+  if (fault === "oversize") return end(response, 200, {}, JSON.stringify(answer).padEnd(OVERSIZE_BYTES));
   if (fault === "unsigned" || request.headers.accept !== "application/jose") {
     return end(response, 200, { "content-type": "application/json" }, JSON.stringify(answer));
   }
   end(response, 200, { "content-type": "application/jose" }, jwsOf(answer, asked, fault));
+}
+
+// An answer whose end comes late, while something comes all the time.
+async function drip(response, text) {
+  for (let count = 0; count < DRIPS; count += 1) {
+    response.write(" ");
+    await pause(DRIP_MILLISECONDS);
+  }
+  response.end(text);
 }
 
 // A decision as a JWS. `request` is the digest of the body that was sent: it binds the answer to the question.
@@ -231,6 +251,7 @@ function jwsOf(decision, asked, fault) {
     "jws-unbound": { claims: { request: undefined } },
     "jws-none": { header: { alg: "none" } },
     "jws-type": { header: { typ: "clresolve-verdict+jwt" } },
+    "jws-jku": { header: { jku: ISSUER } },
     "jws-crit": { header: { crit: ["exp"] } },
     "jws-kid": { header: { kid: jwkOf(OTHER_KEY).kid } },
   };

@@ -64,15 +64,16 @@ export class Daemon {
    * @param {AbortSignal} caller
    */
   async gate(caller) {
-    const signal = this.#deadline(caller);
-    for (;;) {
-      const { status, headers } = await this.#exchange("GET", this.#gate, {}, undefined, signal, caller);
-      if (status === 200) return;
-      const code = headers["clresolve-code"];
-      if (status !== 403) throw new GuardError("unavailable");
-      if (code !== TOO_SLOW) throw new GuardError("denied", [code]);
-      await pause(AGAIN_AFTER, undefined, { signal }).catch(() => refuse(caller));
-    }
+    await this.#inTime(caller, async (signal) => {
+      for (;;) {
+        const { status, headers } = await this.#exchange("GET", this.#gate, {}, undefined, signal);
+        if (status === 200) return;
+        const code = headers["clresolve-code"];
+        if (status !== 403) throw new GuardError("unavailable");
+        if (code !== TOO_SLOW) throw new GuardError("denied", [code]);
+        await pause(AGAIN_AFTER, undefined, { signal });
+      }
+    });
   }
 
   /**
@@ -86,7 +87,7 @@ export class Daemon {
     const { abort, entries, codes, until } = await this.#ask("/v1/decisions", { response: reply }, caller);
     const passing = entries.filter((entry) => !entry.abort).map((entry) => entry.index);
     if (passing.length === 0) throw new GuardError("denied", codes);
-    return { reply, entries: passing, until: abort ? until ?? Date.now() + MIXED_HOLDS : inTime(until) };
+    return { reply, entries: passing, until: abort ? until ?? Date.now() + MIXED_HOLDS : future(until) };
   }
 
   /**
@@ -100,7 +101,7 @@ export class Daemon {
   async signed(reply, header, entry, caller) {
     const question = { response: reply, selected: entry, header };
     const { abort, codes, until } = await this.#ask("/v1/decisions/signed", question, caller);
-    if (!abort) inTime(until);
+    if (!abort) future(until);
     return { allowed: !abort, codes };
   }
 
@@ -113,13 +114,11 @@ export class Daemon {
     const body = JSON.stringify({ ...this.#question, ...question });
     const accept = this.#signer ? "application/jose" : "application/json";
     const headers = { "content-type": "application/json", accept };
-    const answer = await this.#exchange("POST", path, headers, body, this.#deadline(caller), caller);
-    if (answer.status !== 200) throw new GuardError("unavailable");
-    try {
+    return await this.#inTime(caller, async (signal) => {
+      const answer = await this.#exchange("POST", path, headers, body, signal);
+      if (answer.status !== 200) throw new GuardError("unavailable");
       return readDecision(this.#opened(answer.text, body), this.#question);
-    } catch {
-      throw new GuardError("unavailable");
-    }
+    });
   }
 
   /**
@@ -134,9 +133,30 @@ export class Daemon {
     return openJws(text, this.#signer, digest, Math.floor(Date.now() / 1000));
   }
 
-  /** @param {AbortSignal} caller */
-  #deadline(caller) {
-    return AbortSignal.any([AbortSignal.timeout(this.#timeout), caller]);
+  /**
+   * What `ask` gives before the time limit, and before the caller gives up. Whatever else it ends with is a refusal.
+   *
+   * @template T
+   * @param {AbortSignal} caller
+   * @param {(signal: AbortSignal) => Promise<T>} ask
+   * @returns {Promise<T>}
+   */
+  async #inTime(caller, ask) {
+    // A timer of our own: Node may collect AbortSignal.timeout() within AbortSignal.any() before it fires.
+    const limit = new AbortController();
+    const stop = () => limit.abort();
+    const timer = setTimeout(stop, this.#timeout);
+    caller.addEventListener("abort", stop);
+    try {
+      caller.throwIfAborted();
+      return await ask(limit.signal);
+    } catch (error) {
+      caller.throwIfAborted();
+      throw error instanceof GuardError ? error : new GuardError("unavailable");
+    } finally {
+      clearTimeout(timer);
+      caller.removeEventListener("abort", stop);
+    }
   }
 
   /**
@@ -145,32 +165,17 @@ export class Daemon {
    * @param {http.OutgoingHttpHeaders} headers
    * @param {string | undefined} body
    * @param {AbortSignal} signal
-   * @param {AbortSignal} caller
+   * @returns {Promise<{ status: number | undefined, headers: http.IncomingHttpHeaders, text: string }>}
    */
-  async #exchange(method, path, headers, body, signal, caller) {
+  #exchange(method, path, headers, body, signal) {
     const { client, prefix, ...address } = this.#address;
-    try {
-      return await new Promise((resolve, reject) => {
-        const request = client.request({ ...address, method, path: prefix + path, headers, signal });
-        request.on("response", (response) => resolve(whole(response)));
-        request.on("error", reject);
-        request.end(body);
-      });
-    } catch {
-      return refuse(caller);
-    }
+    return new Promise((resolve, reject) => {
+      const request = client.request({ ...address, method, path: prefix + path, headers, signal });
+      request.on("response", (response) => resolve(whole(response)));
+      request.on("error", reject);
+      request.end(body);
+    });
   }
-}
-
-/**
- * The caller's own reason where it gave up.
- *
- * @param {AbortSignal} caller
- * @returns {never}
- */
-function refuse(caller) {
-  caller.throwIfAborted();
-  throw new GuardError("unavailable");
 }
 
 /**
@@ -178,7 +183,7 @@ function refuse(caller) {
  *
  * @param {number | undefined} until
  */
-function inTime(until) {
+function future(until) {
   if (until === undefined || until <= Date.now()) throw new GuardError("unavailable");
   return until;
 }

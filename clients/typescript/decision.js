@@ -40,13 +40,12 @@ export function readDecision(decision, about) {
   must(decision?.schema === SCHEMA, "schema");
   must(decision.name === about.name && decision.verb === about.verb, "question");
   must(DECISIONS.includes(decision.decision), "decision");
-  must(typeof decision.abort === "boolean", "abort");
   // What is not allowed aborts, and what does not abort is allowed.
   must(decision.abort === (decision.decision !== "allow"), "abort");
   /** @type {{ entries: any[], codes: string[] }} */
   const { entries, codes } = decision;
   must(Array.isArray(codes) && codes.every((code) => typeof code === "string"), "codes");
-  must(Array.isArray(entries) && entries.length <= MAX_ENTRIES, "entries");
+  must(Array.isArray(entries), "entries");
   for (const entry of entries) {
     must(Number.isInteger(entry?.index) && entry.index >= 0 && entry.index < MAX_ENTRIES, "entries");
     must(typeof entry.abort === "boolean", "entries");

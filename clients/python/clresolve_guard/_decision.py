@@ -51,7 +51,7 @@ def read_decision(decision: Any, name: str, verb: str) -> Decision:
     _must(abort is (word != "allow"), "abort")
     codes, entries = decision.get("codes"), decision.get("entries")
     _must(isinstance(codes, list) and all(isinstance(code, str) for code in codes), "codes")
-    _must(isinstance(entries, list) and len(entries) <= _MAX_ENTRIES, "entries")
+    _must(isinstance(entries, list), "entries")
     for entry in entries:
         _must(isinstance(entry, dict) and type(entry.get("index")) is int, "entries")
         _must(0 <= entry["index"] < _MAX_ENTRIES and isinstance(entry.get("abort"), bool), "entries")

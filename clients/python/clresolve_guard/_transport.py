@@ -6,6 +6,7 @@ The rules are written once, as a generator of steps (`_flow`). Two drivers take 
 from __future__ import annotations
 
 import base64
+import math
 import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator
@@ -93,7 +94,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         refused without `signer`.
     agent, verb: the agent's ENS name in its normal form, and what is paid for.
     limits: limits that are tighter than the daemon's, as `POST /v1/decisions` takes them.
-    timeout: seconds for each answer of the daemon. In a blocking client they bound each wait for the network.
+    timeout: seconds for each answer of the daemon. A blocking client bounds the wait for its head by each read.
     ca: a certificate to trust for an https daemon beside those of the platform, as PEM.
     signer: with it every decision must be signed by one of its keys; needs the extra `jws`.
     """
@@ -204,15 +205,16 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _take(self, step: _Step) -> Any:
         match step:
             case _Ask(request):
+                until = time.monotonic() + self._timeout
                 with _refusing():
                     response = self._line.handle_request(self._timed(request))
-                    return _answer(response, _bytes_of(response, _MAX_ANSWER_BYTES))
+                    return _answer(response, _bytes_of(response, _MAX_ANSWER_BYTES, until))
             case _Pause(seconds):
                 time.sleep(seconds)
             case _Send(request):
                 return self._inner.handle_request(request)
             case _Read(response):
-                return _bytes_of(response, _MAX_REPLY_BYTES)
+                return _bytes_of(response, _MAX_REPLY_BYTES, until=math.inf)
             case _Close(response):
                 response.close()
 
@@ -315,11 +317,13 @@ def _answer(response: httpx.Response, content: bytes) -> Answer:
     return Answer(response.status_code, response.headers, content)
 
 
-def _bytes_of(response: httpx.Response, most: int) -> bytes:
+def _bytes_of(response: httpx.Response, most: int, until: float) -> bytes:
     """The body as it came over the wire; where it is longer than `most`, one byte more than that. Closes the reply."""
     whole = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
+            if time.monotonic() > until:
+                raise TimeoutError
             whole += chunk
             if len(whole) > most:
                 break

@@ -2,6 +2,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, mock, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import { GuardError, guardFetch } from "../guard.js";
 import { World } from "./world.js";
@@ -64,7 +67,7 @@ test("nothing leaves for an agent that the gate denies", async () => {
   assert.deepEqual(await arrived(), nothing);
 });
 
-for (const fault of ["500", "503", "204", "302", "hangs", "drops"]) {
+for (const fault of ["500", "503", "204", "302", "hangs", "drops", "oversize"]) {
   test(`nothing leaves when the gate answers ${fault}`, async () => {
     const { url, arrived } = world.purchase("free");
     const guarded = world.guard(`gate.${fault}`, { timeout: 200 });
@@ -72,6 +75,18 @@ for (const fault of ["500", "503", "204", "302", "hangs", "drops"]) {
     assert.deepEqual(await arrived(), nothing);
   });
 }
+
+test("a time limit holds when memory is collected meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const guarded = world.guard("gate.hangs", { timeout: 200 });
+  const asked = assert.rejects(guarded(world.purchase("free").url), refused("unavailable"));
+  for (let count = 0; count < 10; count += 1) {
+    await pause(10);
+    collect();
+  }
+  assert.notEqual(await Promise.race([asked, pause(5000, "late")]), "late");
+});
 
 test("nothing leaves when there is no daemon", async () => {
   const { url, arrived } = world.purchase("free");
@@ -118,6 +133,12 @@ test("a fetch that follows redirects all the same is found out", async () => {
   assert.deepEqual(await purchase.asked(), []);
 });
 
+test("a fetch that lets another URL answer is found out", async () => {
+  const [purchase, other] = [world.purchase("honest"), world.purchase("honest")];
+  await assert.rejects(guardFetch(() => fetch(other.url), world.options())(purchase.url), refused("redirected"));
+  assert.deepEqual(await purchase.asked(), []);
+});
+
 test("the redirect of a paid request comes back and is not followed", async () => {
   const { url, arrived } = world.purchase("paid-elsewhere");
   const guarded = world.guard();
@@ -150,9 +171,10 @@ for (const [which, codes] of Object.entries(DENIED)) {
 }
 
 const NO_DECISION = [
-  "500 503 404 422 201 302 hangs drops garbage truncated oversize",
-  "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless no-time",
-  "no-entries entry-text entry-index entry-twice entries-many list null",
+  "500 503 404 422 201 302 hangs drips drops garbage truncated oversize",
+  "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown",
+  "expired endless date offset no-time",
+  "no-entries entry-text entry-bare entry-index entry-twice entries-many list null",
 ].join(" ").split(" ");
 
 for (const fault of NO_DECISION) {
@@ -372,7 +394,7 @@ test("a signed decision is checked", async () => {
   assert.deepEqual((await arrived()).paid, [world.honest]);
   const faults = [
     "unsigned", "jws-issuer", "jws-late", "jws-early", "jws-long", "jws-request", "jws-unbound", "jws-none", "jws-type",
-    "jws-crit", "jws-kid", "jws-key", "jws-payload",
+    "jws-crit", "jws-jku", "jws-kid", "jws-key", "jws-payload",
   ];
   for (const fault of faults) {
     const once = world.guard(`decisions.${fault}`, { signer: signer() });

@@ -1,6 +1,6 @@
 // The published payment clients over the same sellers, plain and guarded: what leaves in each attack.
 //
-// The rows here are those of the attack table in docs/runtimes.md.
+// tests/purchases has most of them settled on a chain.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -11,9 +11,10 @@ use reqwest::{Certificate, Response, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use serde_json::{Value, json};
 
-const BROKEN: &str = "500 503 404 422 201 302 hangs drops garbage truncated oversize schema no-schema other-name \
-                      other-verb no-abort abort-text abort-number undecided unknown expired endless no-time list null";
-const BROKEN_ENTRIES: &str = "no-entries entry-text entry-index entry-twice entries-many";
+const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema \
+                      other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
+                      offset no-time list null";
+const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many";
 
 /// The client above the guard. It would fail to send: only the guard's own sends.
 static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
@@ -83,7 +84,7 @@ async fn nothing_leaves_that_the_gate_does_not_allow() {
     let mut stranger = world.config("");
     stranger.agent = "stranger.eth".into();
     assert_refused(get(&client(stranger), &purchase.url, &[]).await, Why::Denied, &["name-unregistered"]);
-    for fault in ["500", "503", "204", "302", "hangs", "drops"] {
+    for fault in ["500", "503", "204", "302", "hangs", "drops", "oversize"] {
         let mut config = world.config(&format!("gate.{fault}"));
         config.timeout = Duration::from_millis(200);
         assert_refused(get(&client(config), &purchase.url, &[]).await, Why::Unavailable, &[]);
@@ -372,6 +373,19 @@ async fn a_daemon_is_reached_over_https_and_over_a_unix_socket() {
     }
 }
 
+/// The environment is that of a whole process, so another test runs in one of its own.
+#[tokio::test]
+async fn proxies_of_the_environment_are_not_asked() {
+    let mut test = tokio::process::Command::new(std::env::current_exe().expect("this program"));
+    test.args(["--exact", "rules::a_decision_is_for_one_payment"]);
+    for proxy in ["HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
+        test.env(proxy, "http://127.0.0.1:9");
+    }
+    let output = test.output().await.expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
 #[tokio::test]
 async fn a_signed_decision_is_checked() {
     let world = World::start().await;
@@ -394,6 +408,7 @@ async fn a_signed_decision_is_checked() {
         "jws-none",
         "jws-type",
         "jws-crit",
+        "jws-jku",
         "jws-kid",
         "jws-key",
         "jws-payload",

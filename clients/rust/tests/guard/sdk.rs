@@ -1,6 +1,6 @@
 //! The published payment client over the same sellers, plain and guarded: what leaves in each attack.
 //!
-//! The rows here are those of the attack table in docs/runtimes.md.
+//! tests/purchases has most of them settled on a chain.
 
 use std::sync::Arc;
 
