@@ -283,7 +283,7 @@ fn judge<'t>(
         }
     };
     if let (Some(header), Some(limit)) = (question.signed, limit)
-        && let Err(reason) = signed::check(header, terms.version, price, &limit.asset, known.now)
+        && let Err(reason) = signed::check(header, terms, price, &limit.asset, known.now)
     {
         objections.push(Objection::new(Check::Signature, *reason));
     }

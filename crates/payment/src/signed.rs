@@ -5,6 +5,7 @@ mod payload;
 mod tests;
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use alloy_primitives::{Address, B256, U256, address};
 use alloy_sol_types::SolStruct as _;
@@ -16,12 +17,13 @@ use clresolve_core::json::Limits;
 use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
+use clresolve_verdict::verdict::canonical_digest;
 
 use crate::asset::Asset;
 use crate::encoding::decode;
 use crate::forms;
 use crate::network::Network;
-use crate::terms::{self, Price, Transfer, Version};
+use crate::terms::{self, Price, Terms, Transfer, Version};
 use crate::typed_data::{self, signer};
 use payload::{Eip3009, Permit2};
 
@@ -37,26 +39,28 @@ pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E
 /// What the JSON text of a header may use up. It repeats the extensions of the terms, so it nests as they do.
 const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
-/// Members in which a client of an x402 extension puts a further signature of the payer: a permit of EIP-2612, and a
-/// transaction that approves any amount.
-const FURTHER_SIGNATURES: [&str; 2] = ["signature", "signedTransaction"];
+/// The extension in which a client names its payment.
+const PAYMENT_IDENTIFIER: &str = "payment-identifier";
 
-/// Checks that what a payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) permits is this price of the
-/// asset with this EIP-712 domain, and no longer than the price's time.
+/// Length of such a name, in bytes.
+const PAYMENT_ID_BYTES: RangeInclusive<usize> = 16..=128;
+
+/// Checks that what a payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) permits is this price among
+/// these terms, in the asset with this EIP-712 domain, and no longer than the price's time.
 ///
 /// # Errors
 /// `payment-signature-mismatch`, saying what differs.
-pub fn check(header: &str, version: Version, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
+pub fn check(header: &str, terms: &Terms, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
     let payment = decode_header(header)?;
     let number = payment.get("x402Version");
-    if number.and_then(Value::as_u64) != Some(version.number()) {
-        return Err(differs("/x402Version", version.number(), shown(number)));
+    if number.and_then(Value::as_u64) != Some(terms.version.number()) {
+        return Err(differs("/x402Version", terms.version.number(), shown(number)));
     }
-    match version {
+    match terms.version {
         Version::V1 => check_claims(&payment, price)?,
         Version::V2 => check_accepted(&payment, price)?,
     }
-    check_extensions(&payment)?;
+    check_extensions(&payment, &terms.extensions)?;
     let now = u64::try_from(now.as_second()).unwrap_or_default();
     match price.transfer {
         Transfer::Eip3009 => check_eip3009(&payload(&payment)?, price, asset, now),
@@ -97,18 +101,31 @@ fn check_accepted(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     Err(mismatch("/accepted", "The payment header accepts another entry than the one that was decided.").into())
 }
 
-/// Refuses headers that carry more of the payer's signatures than the one that is compared.
-fn check_extensions(payment: &Value) -> Result<(), Box<Reason>> {
-    let extensions = payment.get("extensions").and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    let signs = |extension: &Value| {
-        let info = extension.get("info");
-        info.is_some_and(|info| FURTHER_SIGNATURES.iter().any(|member| info.get(member).is_some()))
+/// Refuses headers that say more than the seller did: clients of some extensions put a further signature of the payer
+/// there, as a permit of EIP-2612, or a transaction that approves any amount.
+fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<(), Box<Reason>> {
+    let Some(extensions) = payment.get("extensions").filter(|extensions| !extensions.is_null()) else { return Ok(()) };
+    let Some(extensions) = extensions.as_object() else {
+        return Err(differs("/extensions", "an object", shown(Some(extensions))));
     };
-    let further = extensions.into_iter().find(|(_, extension)| signs(extension));
-    let Some((name, _)) = further.filter(|_| !mutant!("further-signatures-leave")) else { return Ok(()) };
+    let is_echo = |name: &str, said: &Value| {
+        let same = |said: &Value| demanded.get(name).is_some_and(|own| canonical_digest(own) == canonical_digest(said));
+        same(said) || (name == PAYMENT_IDENTIFIER && unnamed(said).is_some_and(|said| same(&said)))
+    };
+    let further = extensions.iter().find(|(name, said)| !is_echo(name, said) && !mutant!("further-signatures-leave"));
+    let Some((name, _)) = further else { return Ok(()) };
     let message =
-        "An extension in the payment header carries a further signature, and what that permits is not checked.";
+        "An extension in the payment header says something else than the terms, and what that permits is not checked.";
     Err(mismatch("/extensions", message).observed(excerpt(name)).into())
+}
+
+/// What the seller said of payment identifiers, without the one that the client has added.
+fn unnamed(said: &Value) -> Option<Value> {
+    let mut said = said.clone();
+    let id = said.get_mut("info")?.as_object_mut()?.remove("id")?;
+    let id = id.as_str()?.as_bytes();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (PAYMENT_ID_BYTES.contains(&id.len()) && id.iter().all(is_name)).then_some(said)
 }
 
 /// The payload of the kind that the price demands.

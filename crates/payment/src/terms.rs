@@ -5,7 +5,7 @@ mod reading;
 mod tests;
 
 use alloy_primitives::{Address, U256};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::mutant;
@@ -64,6 +64,8 @@ pub struct Terms {
     pub version: Version,
     /// Ways to pay, of which the client chooses one; at least one, at most [`MAX_ENTRIES`].
     pub entries: Vec<Entry>,
+    /// `extensions`, as they came; none in version 1.
+    pub extensions: Map<String, Value>,
     /// What stands under `extensions["offer-receipt"].info.offers`, as it came.
     pub offers: Vec<Value>,
 }

@@ -15,7 +15,7 @@ use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::offer::{Offer, proves};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::check;
-use clresolve_payment::terms::{Price, Reply, Terms, Version};
+use clresolve_payment::terms::{Price, Reply, Terms};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn x402_vectors_of_payment_headers_get_their_result() {
     for (name, vector) in &vectors {
         let matches = vector["matches_terms"].as_bool().expect("it says whether it matches");
         let times = if matches { times(vector).to_vec() } else { vec![made] };
-        let Some((version, price)) = demanded(vector) else {
+        let Some((terms, price)) = demanded(vector) else {
             assert!(!matches, "{name}: what it demands is no price");
             continue;
         };
@@ -97,7 +97,7 @@ fn x402_vectors_of_payment_headers_get_their_result() {
         let asset = Asset::known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
-            let result = check(header, version, &price, &asset, at(now));
+            let result = check(header, &terms, &price, &asset, at(now));
             assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
             let code = result.err().map(|reason| reason.code);
             assert!(code.is_none_or(|code| code == Code::PaymentSignatureMismatch), "{name}: {code:?}");
@@ -106,10 +106,12 @@ fn x402_vectors_of_payment_headers_get_their_result() {
 }
 
 /// The demand that a payment answers: `paymentRequired`, else the entry that it says it accepted.
-fn demanded(vector: &Value) -> Option<(Version, Price)> {
-    let accepted = json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [vector["decoded"]["accepted"]]});
+fn demanded(vector: &Value) -> Option<(Terms, Price)> {
+    let decoded = &vector["decoded"];
+    let mut accepted = json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [decoded["accepted"]]});
+    accepted["extensions"] = decoded.get("extensions").cloned().unwrap_or_else(|| json!({}));
     let terms = Terms::of_value(vector.get("paymentRequired").unwrap_or(&accepted)).ok()?;
-    Some((terms.version, selected(terms, vector)?.ok()?))
+    Some((terms.clone(), selected(terms, vector)?.ok()?))
 }
 
 /// The asset as the seller states it.

@@ -24,7 +24,7 @@ use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const URL: &str = "https://api.sandbox.example/summarize/v1";
 const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
@@ -83,7 +83,8 @@ fn price() -> Price {
 
 fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
     let entry = |(index, price)| Entry { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
-    Terms { version: Version::V2, entries: prices.into_iter().enumerate().map(entry).collect(), offers: Vec::new() }
+    let entries = prices.into_iter().enumerate().map(entry).collect();
+    Terms { version: Version::V2, entries, extensions: Map::new(), offers: Vec::new() }
 }
 
 fn limits() -> Limits {

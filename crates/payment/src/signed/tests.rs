@@ -35,8 +35,18 @@ fn found(payment: &Value, version: Version, price: &Price) -> Option<String> {
 }
 
 fn found_at(payment: &Value, version: Version, price: &Price, now: u64) -> Option<String> {
+    found_in(payment, &terms(version, json!({})), price, now)
+}
+
+/// Terms with these extensions.
+fn terms(version: Version, extensions: Value) -> Terms {
+    let Value::Object(extensions) = extensions else { panic!("extensions are an object") };
+    Terms { version, entries: Vec::new(), extensions, offers: Vec::new() }
+}
+
+fn found_in(payment: &Value, terms: &Terms, price: &Price, now: u64) -> Option<String> {
     let header = STANDARD.encode(payment.to_string());
-    let reason = check(&header, version, price, &usdc(), at(now)).err()?;
+    let reason = check(&header, terms, price, &usdc(), at(now)).err()?;
     assert_eq!(reason.code, Code::PaymentSignatureMismatch);
     Some(reason.place.unwrap_or_default())
 }
@@ -258,17 +268,42 @@ fn a_header_does_not_contradict_the_entry() {
 
 #[test]
 fn no_further_signature_of_the_payer_leaves_with_the_header() {
+    let demanded = json!({
+        "eip2612GasSponsoring": {"info": {"version": "1"}},
+        "erc20ApprovalGasSponsoring": {"info": {}},
+        "offer-receipt": {"info": {"offers": [{"signature": "0x"}]}},
+        "payment-identifier": {"info": {"required": false}},
+        "bazaar": {"number": 1.0},
+    });
     let with = |extensions: Value| {
         let mut payment = permit2(unchanged);
         payment["extensions"] = extensions;
-        found(&payment, Version::V2, &permit_price())
+        found_in(&payment, &terms(Version::V2, demanded.clone()), &permit_price(), NOW)
     };
     let place = Some("/extensions".to_owned());
-    assert_eq!(with(json!({"eip2612GasSponsoring": {"info": {"spender": "0x", "signature": "0x"}}})), place);
-    assert_eq!(with(json!({"erc20ApprovalGasSponsoring": {"info": {"signedTransaction": "0x"}}})), place);
-    // The seller's own signatures are repeated by every client.
-    assert_eq!(with(json!({"offer-receipt": {"info": {"offers": [{"signature": "0x"}]}}, "bazaar": {}})), None);
-    assert_eq!(with(json!([])), None);
+    for further in [
+        json!({"eip2612GasSponsoring": {"info": {"version": "1", "signature": "0x"}}}),
+        json!({"erc20ApprovalGasSponsoring": {"info": {"signedTransaction": "0x"}}}),
+        json!({"offer-receipt": {"info": {"offers": []}}}),
+        json!({"unknown": {}}),
+        json!({"bazaar": null}),
+        json!({"payment-identifier": {"info": {"required": false, "id": "short"}}}),
+        json!({"payment-identifier": {"info": {"required": false, "id": "0x".repeat(65)}}}),
+        json!({"payment-identifier": {"info": {"required": false, "id": "pay_7d5d747be160", "signature": "0x"}}}),
+        json!([]),
+    ] {
+        assert_eq!(with(further.clone()), place, "{further}");
+    }
+    // What the seller said is repeated by every client.
+    assert_eq!(with(demanded.clone()), None);
+    for echo in [
+        json!({"bazaar": {"number": 1}}),
+        json!({"payment-identifier": {"info": {"required": false, "id": "pay_7d5d747be160e280504c099d984bcfe0"}}}),
+        json!({}),
+        Value::Null,
+    ] {
+        assert_eq!(with(echo.clone()), None, "{echo}");
+    }
 }
 
 #[test]
@@ -276,7 +311,7 @@ fn a_header_that_cannot_be_decoded_is_not_let_out() {
     let good = STANDARD.encode(eip3009(unchanged).to_string());
     let twice = eip3009(unchanged).to_string().replacen("{\"payload\"", "{\"x402Version\":2,\"payload\"", 1);
     let long = STANDARD.encode(format!("{}{}", eip3009(unchanged), " ".repeat(MAX_HEADER_BYTES)));
-    let checked = |header: &str| check(header, Version::V2, &price(), &usdc(), at(NOW));
+    let checked = |header: &str| check(header, &terms(Version::V2, json!({})), &price(), &usdc(), at(NOW));
     assert_eq!(checked(&good), Ok(()));
     for header in
         ["", "e30=", "e30", "W10=", &good[..good.len() - 4], &STANDARD.encode(twice), &long, &format!(" {good}")]
@@ -304,7 +339,8 @@ proptest! {
     fn no_noise_is_let_out(header in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         for header in [header, STANDARD.encode(bytes)] {
             for version in [Version::V1, Version::V2] {
-                prop_assert!(check(&header, version, &price(), &usdc(), at(NOW)).is_err());
+                let terms = terms(version, json!({}));
+                prop_assert!(check(&header, &terms, &price(), &usdc(), at(NOW)).is_err());
             }
         }
     }

@@ -28,14 +28,16 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
         Version::V1 => None,
         Version::V2 => Some(document.required_part("resource")?.text("url")?.to_owned()),
     };
-    let offers = offers(&document)?;
+    let extensions = document.part("extensions")?;
+    let offers = extensions.as_ref().map_or(Ok(Vec::new()), offers)?;
+    let extensions = extensions.map(|extensions| extensions.members.clone()).unwrap_or_default();
     let accepts = document.list("accepts")?.ok_or_else(|| document.missing("accepts", "a list"))?;
     if accepts.is_empty() || accepts.len() > MAX_ENTRIES {
         let expected = format!("1 to {MAX_ENTRIES} entries");
         return Err(document.wrong("accepts", expected, accepts.len().to_string()));
     }
     let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, resource.as_deref(), index));
-    Ok(Terms { version, entries: entries.collect(), offers })
+    Ok(Terms { version, entries: entries.collect(), extensions, offers })
 }
 
 fn version(document: &Part<'_>) -> Result<Version, Box<Reason>> {
@@ -44,8 +46,7 @@ fn version(document: &Part<'_>) -> Result<Version, Box<Reason>> {
     known.ok_or_else(|| document.wrong("x402Version", "the number 1 or 2", shown(value)))
 }
 
-fn offers(document: &Part<'_>) -> Result<Vec<Value>, Box<Reason>> {
-    let Some(extensions) = document.part("extensions")? else { return Ok(Vec::new()) };
+fn offers(extensions: &Part<'_>) -> Result<Vec<Value>, Box<Reason>> {
     let Some(extension) = extensions.part(OFFER_RECEIPT)? else { return Ok(Vec::new()) };
     let Some(info) = extension.part("info")? else { return Ok(Vec::new()) };
     Ok(info.list("offers")?.cloned().unwrap_or_default())
