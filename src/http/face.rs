@@ -70,11 +70,8 @@ fn is_gate(path: &str) -> bool {
 /// Whether the path is one of the gate's once it is decoded, with backslashes for slashes, in capitals, or with empty
 /// and dot segments resolved.
 fn is_disguised_gate(path: &str) -> bool {
-    let is_plain = |(byte, next): (u8, u8)| {
-        !matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z') && (byte != b'/' || !matches!(next, b'/' | b'.'))
-    };
-    let bytes = path.bytes();
-    if bytes.clone().zip(bytes.skip(1).chain([b' '])).all(is_plain) {
+    let is_special = |byte| matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z');
+    if !path.bytes().any(is_special) && !path.contains("//") && !path.contains("/.") {
         return false;
     }
     let decoded = percent_decode_str(path).decode_utf8_lossy();

@@ -1,8 +1,9 @@
 //! What hyper does not show of the head of a request: a fragment in its target, which hyper cuts off, and a length
 //! beside chunks, of which hyper drops the length.
 
-/// The longest name of a header that is looked for, in bytes.
-const LONGEST_NAME: usize = "transfer-encoding".len();
+/// So much of a line is kept, in bytes: one more than the longest name that is looked for, which shows that a name is
+/// longer.
+const KEPT: usize = "transfer-encoding".len() + 1;
 
 /// What was found in the head of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,9 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct HeadScan {
     /// The start of the line, in lower case.
-    line: Vec<u8>,
+    line: [u8; KEPT],
+    /// How much of it there is, in bytes.
+    kept: usize,
     stage: Stage,
     fragment: bool,
     length: bool,
@@ -39,19 +42,26 @@ enum Stage {
 impl HeadScan {
     /// Takes the next bytes. What stands behind the head is not read.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            match (byte, self.stage) {
-                (_, Stage::End) => {
-                    self.beyond = true;
-                    return;
-                }
-                (b'\n', _) => self.end_line(),
-                (b'#', Stage::RequestLine) => self.fragment = true,
-                // One byte more than the longest name shows that a name is longer.
-                _ if self.line.len() <= LONGEST_NAME => self.line.push(byte.to_ascii_lowercase()),
-                _ => {}
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.stage == Stage::End {
+                self.beyond = true;
+                return;
+            }
+            self.fragment |= self.stage == Stage::RequestLine && piece.contains(&b'#');
+            let (text, is_line) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+            self.keep(text);
+            if is_line {
+                self.end_line();
             }
         }
+    }
+
+    fn keep(&mut self, text: &[u8]) {
+        let room = &mut self.line[self.kept..];
+        let taken = text.len().min(room.len());
+        room[..taken].copy_from_slice(&text[..taken]);
+        room[..taken].make_ascii_lowercase();
+        self.kept += taken;
     }
 
     pub(super) fn found(&self) -> Found {
@@ -69,19 +79,20 @@ impl HeadScan {
     }
 
     fn end_line(&mut self) {
-        let is_empty = matches!(self.line.as_slice(), b"" | b"\r");
+        let line = &self.line[..self.kept];
+        let is_empty = matches!(line, b"" | b"\r");
         match self.stage {
             // Empty lines before a request are no part of it.
             Stage::RequestLine if is_empty => {}
             Stage::RequestLine => self.stage = Stage::Headers,
             Stage::Headers if is_empty => self.stage = Stage::End,
             Stage::Headers | Stage::End => {
-                let name = self.line.split(|byte| *byte == b':').next().unwrap_or_default();
+                let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
                 self.length |= name == b"content-length";
                 self.encoding |= name == b"transfer-encoding";
             }
         }
-        self.line.clear();
+        self.kept = 0;
     }
 }
 
