@@ -304,11 +304,17 @@ const MAX_WORD_BYTES: usize = 32;
 /// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
 fn last_word(name: &str) -> &str {
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
-    let after_mark = name.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-    let word = name.get(after_mark..).unwrap_or("");
+    let word = last_run(name, |byte| byte.is_ascii_alphanumeric());
     let humps =
         word.as_bytes().windows(2).rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     humps.map_or(word, |at| &word[at + 1..])
+}
+
+/// The longest end of `text` whose bytes all fit. No byte outside of ASCII fits, so the cut is at the border of a
+/// character.
+fn last_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
+    let start = text.bytes().rposition(|byte| !fits(byte)).map_or(0, |at| at + 1);
+    &text[start..]
 }
 
 /// Whether `text` begins with `prefix`, which is ASCII, in whatever case.

@@ -4,7 +4,7 @@ mod names;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Marks, Separators, last_word};
+use super::{Marks, Separators, last_run, last_word};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
@@ -116,7 +116,8 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
     }
     text.match_indices(':').find_map(|(at, _)| {
         let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
-        let scheme = text[start..at].rsplit(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).next()?;
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        let scheme = last_run(&text[start..at], fits);
         in_url(scheme, &text[at + 1..])
     })
 }
@@ -195,7 +196,7 @@ fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     let has_port = bare.len() < host.len();
     let label = || has_port && names_host(member) && host.len() > bare.len() + 1 && is_label(bare);
     let certain = has_port || names_host(member) || path.is_some_and(|path| !path.is_empty());
-    let named = is_private_host(bare) && (certain || !names_word(member) && names::is_certain(bare));
+    let named = (certain || !names_word(member) && names::is_certain(bare)) && is_private_host(bare);
     (named || label()).then_some(bare)
 }
 

@@ -109,7 +109,8 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
 /// control characters from a URL, so they are dropped here; "JavaScript: a language" is prose.
 fn has_script_url(text: &str) -> bool {
     let dropped = ['\t', '\n', '\r'];
-    let text = if text.contains(dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
+    let is_dropped = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
+    let text = if text.bytes().any(is_dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     text.match_indices(':').any(|(at, _)| {
         let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with(&text[..at], scheme));

@@ -132,16 +132,25 @@ fn is_jwt(token: &str) -> bool {
 /// Longest label of a block that is looked at, in bytes: `SSH2 ENCRYPTED PRIVATE KEY` is the longest known.
 const MAX_LABEL_BYTES: usize = 40;
 
+/// How the key files of PuTTY begin.
+const PUTTY: &str = "PuTTY-User-Key-File-";
+
 fn has_private_key_block(text: &str) -> bool {
+    if !text.contains("BEGIN ") {
+        return text.starts_with(PUTTY);
+    }
     let mut blocks = text.split("---- BEGIN ").skip(1).chain(text.split("-----BEGIN ").skip(1));
     let is_private = |block: &str| block[..block.floor_char_boundary(MAX_LABEL_BYTES)].contains("PRIVATE KEY");
-    blocks.any(is_private) || text.starts_with("PuTTY-User-Key-File-")
+    blocks.any(is_private) || text.starts_with(PUTTY)
 }
 
 /// Credentials in a URL: `scheme://user:password@host`, a token as the user, or the key of a provider in the path.
 fn in_url(text: &str) -> Option<&'static str> {
     const END: Separators = Separators::ascii(b"/?#\\\"'<>");
     const PATH: Separators = Separators::ascii(b"\"'<>?#");
+    if !text.contains("://") {
+        return None;
+    }
     text.split("://").skip(1).find_map(|rest| {
         let authority = END.first(rest);
         if let Some((user, _)) = authority.rsplit_once('@') {
@@ -212,7 +221,10 @@ fn is_opaque(text: &str) -> bool {
 
 /// A token that is known by the marks inside it.
 fn structured(text: &str, marks: Marks) -> Option<&'static str> {
-    let is_suspect = marks.any(Marks::EQUALS) || [":AA", "Q~", ".atlasv1."].iter().any(|mark| text.contains(mark));
+    let is_suspect = marks.any(Marks::EQUALS)
+        || marks.any(Marks::COLON) && text.contains(":AA")
+        || marks.any(Marks::DOT) && text.contains(".atlasv1.")
+        || text.contains("Q~");
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
@@ -368,7 +380,8 @@ fn promise(name: &str) -> Option<Promise> {
     if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() {
         return None;
     }
-    if SHORT.iter().any(|short| last_word(name).eq_ignore_ascii_case(short)) {
+    let word = last_word(name);
+    if SHORT.iter().any(|short| word.eq_ignore_ascii_case(short)) {
         return Some(Promise::Password);
     }
     let mut letters = [0; MAX_PROMISING_NAME];

@@ -1,7 +1,9 @@
 //! Host names that lead to a private address, although their form is public.
 
-use super::{is_local, v4_is_local};
 use std::net::Ipv4Addr;
+
+use super::super::ends_with;
+use super::{is_local, v4_is_local};
 
 /// Suffixes of names that are hosts wherever they stand. The other private suffixes (`test`, `home`, `private` and
 /// the like) are words, too.
@@ -35,11 +37,7 @@ pub(super) fn is_certain(host: &str) -> bool {
 
 /// Whether a text can hold a private name with a path: one of the certain suffixes before a slash.
 pub(super) fn may_hold_path(text: &str) -> bool {
-    text.match_indices('/').any(|(at, _)| {
-        let label = text[..at].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
-        let label = &text[at - label..at];
-        CERTAIN.iter().any(|suffix| suffix.rsplit('.').next().is_some_and(|last| label.eq_ignore_ascii_case(last)))
-    })
+    text.match_indices('/').any(|(at, _)| CERTAIN.iter().any(|suffix| ends_with(&text[..at], suffix)))
 }
 
 /// Whether a public name, in lower case, leads to a private address: by what is known of it, or by the address in it.

@@ -1,6 +1,8 @@
 //! The forms of tokens, by the documents of those who issue them. Most issuers give their tokens a prefix so that
 //! scanners find them.
 
+use std::sync::LazyLock;
+
 use super::{has_digit, is_random};
 
 /// A form of token: what it begins with, and what follows.
@@ -207,13 +209,18 @@ pub(super) const ISSUERS: [Issuer; 140] = [
 /// Shortest token that any issuer gives out.
 pub(super) const SHORTEST: usize = 15;
 
+/// The forms by the first byte of their prefixes, which are ASCII: most tokens of a card begin with no byte of any.
+static BY_FIRST_BYTE: LazyLock<[Vec<&Issuer>; 128]> = LazyLock::new(|| {
+    let begins = |first: usize| ISSUERS.iter().filter(move |issuer| usize::from(issuer.prefix.as_bytes()[0]) == first);
+    std::array::from_fn(|first| begins(first).collect())
+});
+
 /// The kind of a token.
 pub(super) fn kind(token: &str) -> Option<&'static str> {
-    let first = *token.as_bytes().first()?;
-    let known = ISSUERS.iter().filter(|issuer| issuer.prefix.as_bytes()[0] == first);
-    let mut fits =
-        known.filter(|issuer| token.strip_prefix(issuer.prefix).is_some_and(|rest| issuer.has_form(token, rest)));
-    fits.next().map(|issuer| issuer.kind)
+    let first = usize::from(*token.as_bytes().first()?);
+    let mut known = BY_FIRST_BYTE.get(first)?.iter().copied();
+    let fits = |issuer: &&Issuer| token.strip_prefix(issuer.prefix).is_some_and(|rest| issuer.has_form(token, rest));
+    known.find(fits).map(|issuer| issuer.kind)
 }
 
 impl Issuer {
