@@ -7,7 +7,7 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use clresolve_core::cause::CcipFault;
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, ChainError, Holding};
+use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Record;
 use clresolve_state::answer;
 use clresolve_state::answer::Response;
@@ -16,9 +16,8 @@ use futures_util::future::try_join;
 
 use crate::ccip::{CcipReadGateway, Lookups};
 use crate::poll::Newest;
-use crate::pool::{ChainConfig, EndpointPool};
+use crate::pool::ChainConfig;
 use crate::query::Query;
-use crate::request::by_hash;
 
 /// Reads answers out of findings.
 pub(crate) struct Answers {
@@ -125,23 +124,22 @@ impl Answers {
         Ok(query.with_payment(answer, payment))
     }
 
-    /// The `count` further records that `query` requests at `block`, as the endpoints with these labels state them.
+    /// The `count` further records that `query` requests at `block`. A look-up asks `rpc`.
     ///
     /// # Errors
     /// [`ChainError`].
     pub(crate) async fn further_records(
         &self,
-        pool: &EndpointPool,
-        labels: &[String],
+        rpc: &RpcClient,
         query: &Query,
-        block: &Block,
+        findings: &Findings,
+        block: BlockId,
         count: usize,
     ) -> Result<Vec<Record>, ChainError> {
-        let (rpc, findings) = pool.findings(labels, query, block).await?;
-        let (data, offchain) = match answer::records_response(&findings)? {
+        let (data, offchain) = match answer::records_response(findings)? {
             Response::Complete(_) => return Ok(vec![Record::Absent; count]),
             Response::Encoded(data) => (data, false),
-            Response::OffChain => (self.look_up(&rpc, query, by_hash(block)).await?, true),
+            Response::OffChain => (self.look_up(rpc, query, block).await?, true),
         };
         answer::further_records(&data, count, offchain)
     }

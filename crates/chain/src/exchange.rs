@@ -3,6 +3,7 @@
 
 #[cfg(feature = "state-proof")]
 pub(crate) mod computed;
+mod of_header;
 
 use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_client::{BatchRequest, NoParams, Waiter};

@@ -4,6 +4,7 @@
 //! state. Absence proven at the block ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered),
 //! [`Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
 
+mod agent_registry;
 mod answers;
 pub mod ccip;
 mod endpoint;
@@ -12,6 +13,7 @@ mod failure;
 mod fan_out;
 pub mod gateway;
 mod header;
+mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
 mod poll;
@@ -41,11 +43,12 @@ use alloy_primitives::Bytes;
 use async_trait::async_trait;
 use clresolve_core::cause::LocalLimit;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
 use clresolve_state::Recording;
 use metrics::counter;
 
+pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
@@ -92,6 +95,17 @@ pub trait Chain: Send + Sync {
         Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
     }
 
+    /// Text records of `name` under any keys at the block that `block` selects, and at the newest one, as vouched for as a
+    /// reading is. One record for each of `keys`. A chain that computes its readings has none.
+    async fn read_texts(
+        &self,
+        _name: &EnsName,
+        _block: BlockSelector,
+        _keys: &[String],
+    ) -> Result<TextReading, ChainError> {
+        Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
+    }
+
     /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels). `None` where none of them
     /// gives bytes that have this hash.
     async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
@@ -102,6 +116,19 @@ pub trait Chain: Send + Sync {
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
         None
     }
+}
+
+/// Text records under keys that are not those of the walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextReading {
+    /// The block.
+    pub block: Block,
+    /// The records there.
+    pub records: Vec<Record>,
+    /// The records at the newest block. `None` where the block was chosen by number or is itself the newest.
+    pub latest: Option<Result<Vec<Record>, ChainError>>,
+    /// The proof of the records.
+    pub proof: Proof,
 }
 
 /// Counts an answer that a proof or the other endpoints contradict.

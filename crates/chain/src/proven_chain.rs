@@ -255,7 +255,8 @@ impl Chain for ProvenChain {
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
         let query = Query::further_records(name, &self.contracts, keys);
-        self.answers.further_records(&self.pool, endpoints, &query, block, keys.len()).await
+        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
     }
 
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {

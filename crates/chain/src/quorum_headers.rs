@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector, ChainError};
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::{BlockSelector, ChainError};
 
-use crate::endpoint::RpcEndpoint;
-use crate::exchange::{Attestation, ChainIdentity, Observation};
-use crate::failure::Failure;
+use crate::header_only::HeaderOnly;
 use crate::header_source::{Head, HeaderSource};
-use crate::poll::{Votable, poll};
+use crate::poll::poll;
 use crate::pool::{ChainConfig, EndpointPool};
 use crate::transport::HttpPost;
 
@@ -43,26 +40,5 @@ impl HeaderSource for QuorumHeaders {
             failed_endpoints: consensus.failed,
             header: consensus.pinned,
         })
-    }
-}
-
-/// The query for the header alone.
-struct HeaderOnly;
-
-#[async_trait]
-impl Votable for HeaderOnly {
-    type Vote = HashedHeader;
-
-    async fn observe(
-        &self,
-        endpoint: &RpcEndpoint,
-        selector: BlockSelector,
-        identity: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
-        endpoint.observe_header(selector, identity).await
-    }
-
-    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
-        endpoint.attest_header(block).await
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::Bytes;
+use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
@@ -14,7 +15,6 @@ use clresolve_core::records::{Key, Record};
 use clresolve_state::Contracts;
 use futures_util::future::{OptionFuture, join};
 
-use crate::Chain;
 use crate::answers::Answers;
 use crate::ccip::CcipReadGateway;
 use crate::poll::{Consensus, poll};
@@ -22,6 +22,7 @@ use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::query::Query;
 use crate::request::by_hash;
 use crate::transport::HttpPost;
+use crate::{Chain, TextReading};
 
 /// A [`Chain`] over JSON-RPC. Its readings are those of the endpoints that agreed.
 pub struct RpcChain {
@@ -101,7 +102,29 @@ impl Chain for RpcChain {
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
         let query = Query::further_records(name, &self.contracts, keys);
-        self.answers.further_records(&self.pool, endpoints, &query, block, keys.len()).await
+        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
+    }
+
+    async fn read_texts(
+        &self,
+        name: &EnsName,
+        block: BlockSelector,
+        keys: &[String],
+    ) -> Result<TextReading, ChainError> {
+        let query = Arc::new(Query::further_records(name, &self.contracts, keys));
+        let mut consensus = poll(&self.pool, Arc::clone(&query), block).await?;
+        let newest = consensus.latest.take();
+        let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
+        let (answers, query, count) = (&self.answers, &*query, keys.len());
+        let at_latest = newest.map(|newest| {
+            let findings = newest.records.into_vote(self.pool.chain_id);
+            let client = &client;
+            async move { answers.further_records(client, query, &findings?, BlockId::latest(), count).await }
+        });
+        let pinned = answers.further_records(&client, query, &consensus.pinned, by_hash(&consensus.block), count);
+        let (records, latest) = join(pinned, OptionFuture::from(at_latest)).await;
+        Ok(TextReading { block: consensus.block, records: records?, latest, proof: consensus.proof(self.pool.demand) })
     }
 
     /// A header of a fork that adds members unknown to this program has another hash here, and counts as missing.

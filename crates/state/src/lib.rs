@@ -7,6 +7,7 @@
 //! of a recorded proof, which is refused by name.
 
 mod abi;
+pub mod agent_registry;
 pub mod answer;
 pub mod contracts;
 mod error;

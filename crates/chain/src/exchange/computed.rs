@@ -1,14 +1,11 @@
-//! What endpoints are asked where the reading is computed over proven state: the header alone, and hints.
+//! What endpoints are asked beside the header where the reading is computed over proven state: hints.
 
-use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId, Header};
-use clresolve_core::reading::{Block, BlockSelector};
-use clresolve_state::HashedHeader;
+use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId};
+use clresolve_core::reading::BlockSelector;
 use clresolve_state::contracts::Findings;
 
-use super::{Attestation, ChainIdentity, Observation};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
-use crate::header;
 use crate::query::Query;
 use crate::request::tag;
 
@@ -21,39 +18,6 @@ pub(crate) struct Hint {
 }
 
 impl RpcEndpoint {
-    /// Requests the header alone.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub(crate) async fn observe_header(
-        &self,
-        selector: BlockSelector,
-        identity: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
-        let mut batch = self.rpc.new_batch();
-        let chain_id = self.request_chain_id(&mut batch)?;
-        let header = batch
-            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
-            .map_err(|e| self.failure(&e))?;
-        let introduction = self.request_genesis(&mut batch, chain_id)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let genesis = self.identify(introduction, identity).await?;
-        let (header, block) = header::checked(header.await.map_err(|e| self.failure(&e))?, selector)?;
-        self.set_identified();
-        Ok(Observation { block, pinned: header, latest: None, genesis })
-    }
-
-    /// Requests the header at that height.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub(crate) async fn attest_header(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
-        let number = BlockSelector::Number(block.number);
-        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
-        let (header, observed) = header::checked(header.map_err(|e| self.failure(&e))?, number)?;
-        Ok(if observed == *block { Attestation::Same(header) } else { Attestation::Other(observed) })
-    }
-
     /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is proven.
     ///
     /// # Errors

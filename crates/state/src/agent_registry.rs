@@ -1,0 +1,116 @@
+//! The identity registry of ERC-8004: its calls, and the strict decoding of their results. No I/O.
+
+use alloy_primitives::{Address, Bytes, U256, address};
+use alloy_sol_types::{SolCall, sol};
+
+use crate::abi::{self, AbiError, Shape};
+
+/// The registry that the authors of ERC-8004 deployed, at the same address on every chain that has it.
+pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
+
+/// Longest `agentURI` that is used, in bytes: a registration file of 48 KiB as a `data:` URI. Other URIs are far shorter.
+pub const MAX_URI_BYTES: usize = 64 * 1024;
+
+sol! {
+    function getAgentWallet(uint256 agentId) returns (address);
+    function tokenURI(uint256 tokenId) returns (bytes);
+}
+
+const URI: &[Shape] = &[Shape::Bytes];
+
+/// A result that cannot come from the registry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotARegistry {
+    /// There is no code at the address.
+    #[error("there is no registry at the configured address")]
+    NoCode,
+    /// The result is not ABI data of the expected type.
+    #[error("the registry's answer is garbage: {0}")]
+    Abi(#[from] AbiError),
+    /// The URI is longer than [`MAX_URI_BYTES`].
+    #[error("the agent's URI has more than {MAX_URI_BYTES} bytes")]
+    LongUri,
+    /// The URI is not UTF-8.
+    #[error("the agent's URI is not UTF-8")]
+    NotUtf8,
+}
+
+/// Call data that asks for the wallet of an agent: the address at which it is paid.
+pub fn wallet_call(agent: U256) -> Bytes {
+    getAgentWalletCall { agentId: agent }.abi_encode().into()
+}
+
+/// Call data that asks for the URI of an agent's registration file.
+pub fn uri_call(agent: U256) -> Bytes {
+    tokenURICall { tokenId: agent }.abi_encode().into()
+}
+
+/// The wallet in a result; `None` where none is set.
+///
+/// # Errors
+/// [`NotARegistry`].
+pub fn wallet(data: &[u8]) -> Result<Option<Address>, NotARegistry> {
+    if data.is_empty() {
+        return Err(NotARegistry::NoCode);
+    }
+    let wallet = getAgentWalletCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
+    Ok(Some(wallet).filter(|wallet| !wallet.is_zero()))
+}
+
+/// The URI in a result.
+///
+/// # Errors
+/// [`NotARegistry`].
+pub fn uri(data: &[u8]) -> Result<String, NotARegistry> {
+    if data.is_empty() {
+        return Err(NotARegistry::NoCode);
+    }
+    abi::check(data, URI)?;
+    let uri = tokenURICall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
+    if uri.len() > MAX_URI_BYTES {
+        return Err(NotARegistry::LongUri);
+    }
+    String::from_utf8(uri.into()).map_err(|_| NotARegistry::NotUtf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{hex, keccak256};
+    use alloy_sol_types::SolValue;
+
+    use super::*;
+
+    #[test]
+    fn the_calls_are_those_of_the_published_interface() {
+        let agent = U256::from(22);
+        let word = format!("{:064x}", 22);
+        for (call, signature) in
+            [(wallet_call(agent), "getAgentWallet(uint256)"), (uri_call(agent), "tokenURI(uint256)")]
+        {
+            assert_eq!(hex::encode(&call), format!("{}{word}", hex::encode(&keccak256(signature)[..4])));
+        }
+    }
+
+    #[test]
+    fn a_wallet_is_an_address_or_not_set() {
+        let address = Address::repeat_byte(7);
+        assert_eq!(wallet(&address.abi_encode()), Ok(Some(address)));
+        assert_eq!(wallet(&[0; 32]), Ok(None));
+        assert_eq!(wallet(&[]), Err(NotARegistry::NoCode));
+        assert_eq!(wallet(&[1; 32]), Err(NotARegistry::Abi(AbiError::BadValue)), "bytes above an address");
+        assert!(wallet(&[0; 31]).is_err());
+    }
+
+    #[test]
+    fn a_uri_is_text_of_bounded_length() {
+        let encoded = |bytes: &[u8]| Bytes::copy_from_slice(bytes).abi_encode();
+        assert_eq!(uri(&"https://a.example/1.json".abi_encode()), Ok("https://a.example/1.json".to_owned()));
+        assert_eq!(uri(&encoded(b"")), Ok(String::new()));
+        assert_eq!(uri(&[]), Err(NotARegistry::NoCode));
+        assert_eq!(uri(&encoded(&[0xff])), Err(NotARegistry::NotUtf8));
+        assert!(uri(&encoded(&vec![b'a'; MAX_URI_BYTES])).is_ok());
+        assert_eq!(uri(&encoded(&vec![b'a'; MAX_URI_BYTES + 1])), Err(NotARegistry::LongUri));
+        let endless = [U256::from(32).to_be_bytes::<32>(), U256::MAX.to_be_bytes()].concat();
+        assert!(matches!(uri(&endless), Err(NotARegistry::Abi(_))));
+    }
+}
