@@ -420,10 +420,9 @@ fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
     };
     let nobody = Payees::default();
     let payees = known.payees.get(&price.network).unwrap_or(&nobody);
-    let block = known.resolution.verdict().anchor.as_ref().map(|anchor| format!(" at block {}", anchor.block.number));
-    let provenance = payees.provenance(proven.by, &price.network);
-    let (network, block) = (&price.network, block.unwrap_or_default());
-    format!("Pay {amount} ({network}) to {}, {provenance}{block}.", price.pay_to)
+    let block = known.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number);
+    let (network, provenance) = (&price.network, payees.provenance(proven.by, &price.network, block));
+    format!("Pay {amount} ({network}) to {}, {provenance}.", price.pay_to)
 }
 
 /// What was decided about: the terms, or why there are none.
@@ -471,14 +470,14 @@ fn payees_digest(known: &Knowledge<'_>) -> String {
     canonical_digest(&json!(known.payees.iter().map(named).collect::<Vec<_>>()))
 }
 
-/// The first end of verdict, offers and terms.
+/// The first end of verdict, of what proves the payees, and of the terms.
 fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
     let verdict = known.resolution.verdict().freshness.fresh_until.parse().ok();
-    let offers = entries.iter().filter_map(|judged| judged.proven?.until);
+    let proofs = entries.iter().filter_map(|judged| judged.proven?.until);
     let prices = entries.iter().filter_map(|judged| judged.entry.price.as_ref().ok());
     let terms = prices.filter_map(|price| {
         let seconds = i64::try_from(price.max_timeout_seconds).ok()?;
         known.now.checked_add(SignedDuration::from_secs(seconds)).ok()
     });
-    verdict.into_iter().chain(offers).chain(terms).min()
+    verdict.into_iter().chain(proofs).chain(terms).min()
 }

@@ -1,6 +1,6 @@
 //! Whom a name says to pay, and how that is known.
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, U256};
 use clresolve_core::payment::CoinType;
 use clresolve_core::reason::{Code, Reason};
 use jiff::Timestamp;
@@ -41,8 +41,19 @@ pub enum Claim {
 pub enum ClaimSource {
     /// The name's address record of this coin type.
     Record(CoinType),
-    /// This agent of the ERC-8004 registry on the network.
-    Registration(String),
+    /// This entry of the ERC-8004 registry on the network.
+    Registration(Box<Registration>),
+}
+
+/// The entry of an ERC-8004 registry that a wallet was read of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The agent's number in the registry.
+    pub agent: U256,
+    /// Height of the block of the registry's chain that was read.
+    pub block: u64,
+    /// Until when the reading may be relied on.
+    pub until: Timestamp,
 }
 
 /// How a payee is known to be the agent's.
@@ -89,8 +100,8 @@ impl Payees {
         if let Some(reason) = nobody(price) {
             return Err(vec![reason]);
         }
-        if let Some(by) = self.named(price.pay_to) {
-            return Ok(Proven { by, until: None });
+        if let Some(proven) = self.named(price.pay_to) {
+            return Ok(proven);
         }
         let mut objections = Vec::new();
         match offer::proves(offers, price, url, &self.signers, now) {
@@ -110,44 +121,58 @@ impl Payees {
     }
 
     /// How an address is known without any offer.
-    fn named(&self, address: Address) -> Option<ProvenBy> {
+    fn named(&self, address: Address) -> Option<Proven> {
+        let lasting = |by| Some(Proven { by, until: None });
         if clresolve_core::mutant!("any-payee") {
-            return Some(ProvenBy::Addr);
+            return lasting(ProvenBy::Addr);
         }
         if self.configured.contains(&address) {
-            return Some(ProvenBy::Configured);
+            return lasting(ProvenBy::Configured);
         }
-        match (&self.record, &self.registration) {
-            (Claim::Is(known, _), _) if *known == address => Some(ProvenBy::Addr),
-            (_, Claim::Is(known, _)) if *known == address => Some(ProvenBy::Erc8004),
+        if self.record.address() == Some(address) {
+            return lasting(ProvenBy::Addr);
+        }
+        match &self.registration {
+            Claim::Is(known, ClaimSource::Registration(read)) if *known == address => {
+                Some(Proven { by: ProvenBy::Erc8004, until: Some(read.until) })
+            }
             _ => None,
         }
     }
 
     /// Every address that is named.
     pub fn others(&self) -> Vec<Address> {
-        let claimed = [&self.record, &self.registration].into_iter().filter_map(|claim| match claim {
-            Claim::Is(address, _) => Some(*address),
-            Claim::None | Claim::Undecided(_) => None,
-        });
+        let claimed = [&self.record, &self.registration].into_iter().filter_map(Claim::address);
         self.configured.iter().copied().chain(claimed).collect()
     }
 
-    /// How the proof reads in a sentence.
-    pub fn provenance(&self, by: ProvenBy, network: &Network) -> String {
+    /// How the proof reads in a sentence, where the name's records are those of the block `anchor`.
+    pub fn provenance(&self, by: ProvenBy, network: &Network, anchor: Option<u64>) -> String {
+        let at = |words: &str| match anchor {
+            Some(block) => format!("proven by {words} at block {block}"),
+            None => format!("proven by {words}"),
+        };
         match (by, &self.registration) {
-            (ProvenBy::Configured, _) => "proven by the configuration".to_owned(),
-            (ProvenBy::Addr, _) => "proven by addr(name)".to_owned(),
-            (ProvenBy::Erc8004, Claim::Is(_, ClaimSource::Registration(agent))) => {
-                format!("proven by agent {agent} of the ERC-8004 registry on {network}")
+            (ProvenBy::Configured, _) => at("the configuration"),
+            (ProvenBy::Addr, _) => at("addr(name)"),
+            (ProvenBy::Erc8004, Claim::Is(_, ClaimSource::Registration(read))) => {
+                let Registration { agent, block, .. } = &**read;
+                format!("proven by agent {agent} of the ERC-8004 registry on {network} at its block {block}")
             }
-            (ProvenBy::Erc8004, _) => "proven by its ERC-8004 registration".to_owned(),
-            (ProvenBy::Offer, _) => "proven by an offer that a key of the name has signed".to_owned(),
+            (ProvenBy::Erc8004, _) => at("its ERC-8004 registration"),
+            (ProvenBy::Offer, _) => at("an offer that a key of the name has signed"),
         }
     }
 }
 
 impl Claim {
+    const fn address(&self) -> Option<Address> {
+        match self {
+            Self::Is(address, _) => Some(*address),
+            Self::None | Self::Undecided(_) => None,
+        }
+    }
+
     fn undecided(&self) -> Option<Reason> {
         match self {
             Self::Undecided(reason) => Some((**reason).clone()),
@@ -165,4 +190,54 @@ fn nobody(price: &Price) -> Option<Reason> {
 
 fn mismatch(price: &Price) -> Reason {
     Reason::new(Code::PayeeMismatch).observed(price.pay_to.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::price;
+
+    const WALLET: Address = Address::repeat_byte(7);
+    const OTHER: Address = Address::repeat_byte(8);
+    const UNTIL: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn registered(wallet: Address) -> Claim {
+        let read = Registration { agent: U256::from(22), block: 5, until: UNTIL };
+        Claim::Is(wallet, ClaimSource::Registration(Box::new(read)))
+    }
+
+    fn paid_to(payees: &Payees, address: Address) -> Result<Proven, Vec<Code>> {
+        let price = Price { pay_to: address, ..price() };
+        let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
+        payees.prove(&price, &[], "https://a.example", Timestamp::UNIX_EPOCH).map_err(codes)
+    }
+
+    #[test]
+    fn a_registered_wallet_is_proven_until_its_reading_ends() {
+        let payees = Payees { registration: registered(WALLET), ..Payees::default() };
+        assert_eq!(paid_to(&payees, WALLET), Ok(Proven { by: ProvenBy::Erc8004, until: Some(UNTIL) }));
+        assert_eq!(paid_to(&payees, OTHER), Err(vec![Code::PayeeMismatch]));
+        let network: Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
+        let said = "proven by agent 22 of the ERC-8004 registry on eip155:8453 at its block 5";
+        assert_eq!(payees.provenance(ProvenBy::Erc8004, &network, Some(9)), said);
+    }
+
+    #[test]
+    fn an_address_record_needs_no_registration() {
+        let coin = CoinType::EVM_DEFAULT;
+        let record = Claim::Is(WALLET, ClaimSource::Record(coin));
+        for registration in [registered(WALLET), registered(OTHER)] {
+            let payees = Payees { record: record.clone(), registration, ..Payees::default() };
+            assert_eq!(paid_to(&payees, WALLET), Ok(Proven { by: ProvenBy::Addr, until: None }));
+        }
+        let payees = Payees { record, registration: registered(OTHER), ..Payees::default() };
+        assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(ProvenBy::Erc8004));
+    }
+
+    #[test]
+    fn a_registration_that_was_not_decided_is_said() {
+        let reason = Reason::new(Code::PayeeUnproven).observed("no answer in time");
+        let payees = Payees { registration: Claim::Undecided(Box::new(reason)), ..Payees::default() };
+        assert_eq!(paid_to(&payees, WALLET), Err(vec![Code::PayeeUnproven]));
+    }
 }

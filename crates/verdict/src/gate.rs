@@ -1,6 +1,6 @@
 //! The policy of the gate: whether a request to an agent may pass, by the verdict on its name.
 
-use clresolve_core::reading::Grade;
+use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Refusal, Step};
 use serde::{Deserialize, Serialize};
 
@@ -82,16 +82,21 @@ impl GatePolicy {
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
-        if anchor.proof.is_one_strangers_word() && !clresolve_core::mutant!("strangers-word-opens") {
-            return Some(Code::SingleRpc.slug());
-        }
-        if self.min_proof.is_some_and(|least| anchor.proof.grade < least) {
-            return Some(Refusal::ProofTooWeak.slug());
+        if let Some(code) = self.against_proof(&anchor.proof) {
+            return Some(code);
         }
         let is_denied =
             |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
         let mut denied = verdict.reasons.iter().map(|reason| reason.code).filter(|code| is_denied(*code));
         denied.find(|_| !clresolve_core::mutant!("denied-warnings-pass")).map(Code::slug)
+    }
+
+    /// What the policy has against what is vouched for no better than this: one stranger's word, or too weak a grade.
+    pub fn against_proof(&self, proof: &Proof) -> Option<&'static str> {
+        if proof.is_one_strangers_word() && !clresolve_core::mutant!("strangers-word-opens") {
+            return Some(Code::SingleRpc.slug());
+        }
+        self.min_proof.is_some_and(|least| proof.grade < least).then_some(Refusal::ProofTooWeak.slug())
     }
 
     /// Whether something is denied that only a memory of earlier verdicts can tell.
@@ -108,7 +113,6 @@ fn against_network(agent: Option<&Identity>, network: &str) -> Option<Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::reading::Proof;
     use clresolve_core::reason::Reason;
     use clresolve_core::state::State;
     use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::card::Card;
-use crate::evidence::links::{Links, RegistrationFile};
+use crate::evidence::links::{Links, RegistrationFile, is_name};
 use clresolve_core::name::EnsName;
 use clresolve_core::records::Record;
 use clresolve_core::text::excerpt;
@@ -84,9 +84,8 @@ fn of_file(file: &RegistrationFile, name: &EnsName, card: &Card) -> Vec<Link> {
     if let Some(stated) = &file.name {
         said.push(compared("agent-registration.json /name", stated, card.text("/display_name")));
     }
-    for (_, endpoint) in file.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")) {
-        let same = EnsName::parse(endpoint).is_ok_and(|other| other == *name);
-        let relation = if same { Relation::Agrees } else { Relation::Contradicts };
+    for endpoint in file.names() {
+        let relation = if is_name(endpoint, name) { Relation::Agrees } else { Relation::Contradicts };
         said.push(link("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
     }
     said

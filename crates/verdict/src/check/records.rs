@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text;
@@ -42,7 +42,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
 /// Why what a reading says cannot be relied on, or not by everybody: one stranger's word, an old block, or a change
 /// that is not final.
 pub fn unsettled(reading: &Reading, block: BlockSelector, now: Timestamp) -> Vec<Reason> {
-    [vouching(reading), header_age(reading, block, now), pending(reading)].into_iter().flatten().collect()
+    [vouching(reading), behind(&reading.block, block, now), pending(reading)].into_iter().flatten().collect()
 }
 
 /// The reason behind a reading that failed.
@@ -64,15 +64,16 @@ fn vouching(reading: &Reading) -> Option<Reason> {
     reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
 }
 
-fn header_age(reading: &Reading, block: BlockSelector, now: Timestamp) -> Option<Reason> {
-    if matches!(block, BlockSelector::Number(_)) {
+/// Why a block is too old to rely on what it says, unless it was selected by number.
+pub fn behind(block: &Block, selector: BlockSelector, now: Timestamp) -> Option<Reason> {
+    if matches!(selector, BlockSelector::Number(_)) {
         return None;
     }
-    let age = now.duration_since(reading.block.timestamp);
+    let age = now.duration_since(block.timestamp);
     (age > MAX_HEADER_AGE && !clresolve_core::mutant!("old-header")).then(|| {
         Reason::new(Code::ChainBehind)
             .expected(format!("at most {} minutes old", MAX_HEADER_AGE.as_mins()))
-            .observed(format!("{} minutes old (block {})", age.as_mins(), reading.block.number))
+            .observed(format!("{} minutes old (block {})", age.as_mins(), block.number))
     })
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::name::EnsName;
 use clresolve_core::records::Record;
 
 /// The ENSIP-26 records that are read: the entry point in free form, and endpoints by protocol.
@@ -73,6 +74,23 @@ impl RegistrationFile {
     }
 }
 
+impl RegistrationFile {
+    /// The names that its ENS services state.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")).map(|(_, name)| name.as_str())
+    }
+
+    /// Whether one of its ENS services is `name`.
+    pub fn is_of(&self, name: &EnsName) -> bool {
+        self.names().any(|stated| is_name(stated, name))
+    }
+}
+
+/// Whether what an ENS service states is `name`, in any form.
+pub(crate) fn is_name(stated: &str, name: &EnsName) -> bool {
+    EnsName::parse(stated).is_ok_and(|other| other == *name)
+}
+
 /// An entry in a registry of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
@@ -82,6 +100,21 @@ pub struct Registration {
 }
 
 impl Registration {
+    /// The entry of `agent` in the registry at this address of a chain (EIP-155).
+    pub const fn new(chain_id: u64, registry: Address, agent: U256) -> Self {
+        Self { chain_id, registry, agent }
+    }
+
+    /// Whether it is in the registry at this address of a chain.
+    pub fn is_in(&self, chain_id: u64, registry: Address) -> bool {
+        (self.chain_id, self.registry) == (chain_id, registry)
+    }
+
+    /// The agent's number in the registry.
+    pub const fn agent(&self) -> U256 {
+        self.agent
+    }
+
     /// Reads `{"agentRegistry": "eip155:1:0x…", "agentId": 1}` (ERC-8004); the identifier may be a decimal text.
     pub fn read(item: &Value) -> Option<Self> {
         let registry = item.get("agentRegistry")?.as_str()?;
@@ -141,6 +174,20 @@ mod tests {
         {
             assert_eq!(key(chain, id.clone()), None, "{chain} {id}");
         }
+    }
+
+    #[test]
+    fn a_file_is_of_the_names_that_its_ens_services_state() {
+        let of = |name: &str, services: Value| {
+            let file =
+                RegistrationFile::parse(json!({"services": services}).to_string().as_bytes()).expect("strict JSON");
+            file.is_of(&EnsName::parse(name).expect("a name"))
+        };
+        let both = json!([{"name": "ens", "endpoint": "other.eth"}, {"name": "ENS", "endpoint": "SummarizeAgent.eth"}]);
+        assert!(of("summarizeagent.eth", both.clone()) && of("other.eth", both.clone()));
+        assert!(!of("agent.eth", both));
+        assert!(!of("summarizeagent.eth", json!([{"name": "web", "endpoint": "summarizeagent.eth"}])));
+        assert!(!of("summarizeagent.eth", json!([{"name": "ENS", "endpoint": "x.summarizeagent.eth"}])));
     }
 
     #[test]
