@@ -45,6 +45,9 @@ pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE2568
 /// A token that moves by signed authorisations (EIP-3009).
 pub const DOLLAR: Address = address!("00000000000000000000000000000000d0114400");
 
+/// The registry of agents (ERC-8004), where its authors put it on other chains.
+pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
+
 /// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
 const GAS_LIMIT: u64 = 50_000_000;
 

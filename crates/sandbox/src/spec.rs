@@ -138,6 +138,8 @@ pub struct Agent {
     /// The seller behind its entry, by the path on the sellers' host (`seller.rs`): its runtime is published, and the
     /// address of the payee. `None`: neither is.
     pub seller: Option<String>,
+    /// Its entry in the registry of agents (ERC-8004), in the order of the agents that have one, from 1 on.
+    pub erc8004: Option<Entry>,
     /// Whether the records of the schema binding are set too.
     #[serde(default)]
     pub schema_records: bool,
@@ -153,6 +155,34 @@ pub struct Agent {
     /// The registration of its name.
     #[serde(default)]
     pub chain: OnChain,
+}
+
+/// An entry in the registry of agents.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Where it says that the agent is paid.
+    #[serde(default)]
+    pub wallet: Wallet,
+    /// The ENS name in its registration file; that of the agent, when missing.
+    pub ens: Option<String>,
+    /// The URI of the file; when missing, the file itself as a `data` URI.
+    pub uri: Option<String>,
+}
+
+/// The wallet of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wallet {
+    /// The address that honest sellers want to be paid at.
+    #[default]
+    Payee,
+    /// An address that no name publishes.
+    Stranger,
+    /// None: it was taken out.
+    Unset,
+    /// That of honest sellers, but the newest block has none.
+    Leaving,
 }
 
 /// Address records by coin type.

@@ -1,24 +1,31 @@
 //! A running world: the chain, the web, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, hex, keccak256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use super::ca;
-use super::chain::{BuildError, ChainBuilder, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain};
+use super::chain::{
+    BuildError, CHAIN_ID, ChainBuilder, IDENTITY_REGISTRY, Registration, ResolverKind, RpcFault, RpcServer,
+    SandboxChain,
+};
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
+use super::keys::{payee, stranger};
 use super::published::{CARDS_HOST, Published};
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::spec::{Agent, Resolver, Spec, SpecError};
+use super::spec::{Agent, Entry, Resolver, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
@@ -63,6 +70,7 @@ pub struct World {
     started: Timestamp,
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
+    agents: BTreeMap<String, u64>,
 }
 
 /// Why a world cannot start.
@@ -151,6 +159,7 @@ impl World {
             started: now,
             site,
             manifests,
+            agents: entries(&spec.agents).map(|(number, agent, _)| (agent.name.clone(), number)).collect(),
         })
     }
 
@@ -172,6 +181,11 @@ impl World {
     /// The manifests of its schemas.
     pub fn manifests(&self) -> &[Manifest] {
         &self.manifests
+    }
+
+    /// The numbers of its agents in the registry of agents (ERC-8004), by name.
+    pub const fn agents(&self) -> &BTreeMap<String, u64> {
+        &self.agents
     }
 
     /// An endpoint that reads `state` and fails in the way of `fault`.
@@ -286,11 +300,18 @@ struct Draft {
     pending: Vec<(EnsName, String, String)>,
     /// The same of address records.
     pending_addresses: Vec<(EnsName, CoinType, alloy_primitives::Bytes)>,
+    /// Agents of the registry whose wallets the newest block has no more, each with its account.
+    pending_wallets: Vec<(Address, u64)>,
 }
 
 impl Draft {
     fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
-        let mut draft = Self { builder: ChainBuilder::new()?, pending: Vec::new(), pending_addresses: Vec::new() };
+        let mut draft = Self {
+            builder: ChainBuilder::new()?,
+            pending: Vec::new(),
+            pending_addresses: Vec::new(),
+            pending_wallets: Vec::new(),
+        };
         for plain in &spec.names {
             let name = parse(&plain.name)?;
             let mut registration = Registration::new(name, account(&plain.holder));
@@ -301,7 +322,38 @@ impl Draft {
         for (agent, published) in published {
             draft.put(agent, published, now)?;
         }
+        for (number, agent, entry) in entries(&spec.agents) {
+            draft.enter(number, agent, entry)?;
+        }
         Ok(draft)
+    }
+
+    /// Enters an agent in the registry of agents.
+    fn enter(&mut self, number: u64, agent: &Agent, entry: &Entry) -> Result<(), WorldError> {
+        let file = || {
+            let file = json!({
+                "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
+                "name": agent.label(),
+                "description": agent.about,
+                "services": [{"name": "ENS", "endpoint": entry.ens.as_deref().unwrap_or(&agent.name)}],
+                "x402Support": true,
+                "registrations": [
+                    {"agentId": number, "agentRegistry": format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")},
+                ],
+            });
+            format!("data:application/json;base64,{}", STANDARD.encode(file.to_string()))
+        };
+        let account = match entry.wallet {
+            Wallet::Payee | Wallet::Unset | Wallet::Leaving => payee(),
+            Wallet::Stranger => stranger(),
+        };
+        self.builder.register_agent(account, &entry.uri.clone().unwrap_or_else(file))?;
+        match entry.wallet {
+            Wallet::Unset => self.builder.unset_agent_wallet(account, number)?,
+            Wallet::Leaving => self.pending_wallets.push((account, number)),
+            Wallet::Payee | Wallet::Stranger => {}
+        }
+        Ok(())
     }
 
     fn put(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
@@ -377,9 +429,18 @@ impl Draft {
         for (name, coin, address) in &self.pending_addresses {
             newest.set_address(name, *coin, address)?;
         }
+        for (account, number) in &self.pending_wallets {
+            newest.unset_agent_wallet(*account, *number)?;
+        }
         newest.seal(now - NEWEST)?;
         Ok(newest.build()?)
     }
+}
+
+/// The agents that have an entry in the registry of agents, each with its number.
+fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &Entry)> {
+    let entries = agents.iter().filter_map(|agent| Some((agent, agent.erc8004.as_ref()?)));
+    (1..).zip(entries).map(|(number, (agent, entry))| (number, agent, entry))
 }
 
 fn parse(name: &str) -> Result<EnsName, SpecError> {

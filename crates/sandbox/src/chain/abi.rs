@@ -42,6 +42,12 @@ sol! {
         function setAddr(uint256 coinType, bytes value);
     }
 
+    /// Agents and their wallets (ERC-8004).
+    interface IdentityRegistry {
+        function register(string agentURI) returns (uint256 agentId);
+        function unsetAgentWallet(uint256 agentId);
+    }
+
     interface Profiles {
         function addr(bytes32 node) returns (address);
         function text(bytes32 node, string key) returns (string);

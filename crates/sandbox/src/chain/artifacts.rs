@@ -11,6 +11,7 @@ use serde::Deserialize;
 pub(super) enum Contract {
     Dollar,
     HostileResolver,
+    IdentityRegistry,
     Multicall3,
     NameWrapper,
     OffchainResolver,

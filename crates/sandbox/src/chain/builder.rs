@@ -12,12 +12,15 @@ use revm::context::result::Output;
 use revm::primitives::TxKind;
 use serde::Deserialize;
 
-use super::abi::{Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, Registrar, Registry};
+use super::abi::{
+    IdentityRegistry, Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, Registrar, Registry,
+};
 use super::artifacts::Contract;
 use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
 use super::{
-    DOLLAR, GAS_LIMIT, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed, UNIVERSAL_RESOLVER,
+    DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed,
+    UNIVERSAL_RESOLVER,
 };
 use crate::keys::payer;
 use clresolve_core::name::EnsName;
@@ -236,6 +239,7 @@ impl ChainBuilder {
         builder.public_resolver =
             builder.deploy(Contract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
         builder.deploy_at(DOLLAR, Contract::Dollar, &payer().abi_encode())?;
+        builder.deploy_at(IDENTITY_REGISTRY, Contract::IdentityRegistry, &[])?;
         let eth = keccak256("eth");
         builder.transact(
             OPERATOR,
@@ -268,6 +272,24 @@ impl ChainBuilder {
         self.names.insert(node, holding);
         let Registration { texts, addr, addresses, .. } = registration;
         self.write_records(name, &Values { texts, addr: *addr, addresses })
+    }
+
+    /// Registers an agent with this URI in the registry of agents (ERC-8004). The account that does so is its wallet. Agents
+    /// have the numbers from 1 on.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`].
+    pub fn register_agent(&mut self, account: Address, uri: &str) -> Result<(), BuildError> {
+        self.transact(account, IDENTITY_REGISTRY, IdentityRegistry::registerCall { agentURI: uri.to_owned() })
+    }
+
+    /// Takes the wallet out of an agent that this account registered.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`].
+    pub fn unset_agent_wallet(&mut self, account: Address, agent: u64) -> Result<(), BuildError> {
+        let unset = IdentityRegistry::unsetAgentWalletCall { agentId: U256::from(agent) };
+        self.transact(account, IDENTITY_REGISTRY, unset)
     }
 
     /// Sets one text record; the empty value removes it.

@@ -10,6 +10,7 @@ use futures_util::stream;
 use serde::Deserialize;
 
 use super::{json, plain, with_type};
+use crate::keys::stranger;
 
 /// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.
 const HUGE_CHUNKS: usize = 1024;
@@ -57,6 +58,8 @@ pub enum RpcFault {
     OtherRecords,
     /// The same, at the newest block only.
     OtherLatest,
+    /// Every `eth_call` that returns one address returns another one.
+    OtherWallets,
     /// No `eth_getProof`: the block is outside the window, as nodes say that prune their tries.
     NoProofs,
     /// In every `eth_getProof` the account has another balance.
@@ -109,6 +112,7 @@ impl RpcFault {
             | Self::OtherGenesis
             | Self::OtherRecords
             | Self::OtherLatest
+            | Self::OtherWallets
             | Self::NoProofs
             | Self::OtherAccounts
             | Self::OtherSlots
@@ -125,6 +129,7 @@ impl RpcFault {
             Self::AliasedOffsets => aliased(number),
             Self::OtherRecords => other_records(&sound),
             Self::OtherLatest if *id == BlockId::latest() => other_records(&sound),
+            Self::OtherWallets if sound.len() == 32 => stranger().into_word().into(),
             _ => sound,
         }
     }
