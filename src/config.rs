@@ -19,6 +19,7 @@ use crate::verdict::Depth;
 use clresolve_core::payment::Coins;
 pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 
+mod chains;
 mod endpoint;
 mod file;
 mod forms;
@@ -32,6 +33,7 @@ mod serve;
 mod sign;
 mod value;
 
+pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
 use keys::table;
 pub use layer::Layer;
@@ -110,6 +112,8 @@ pub struct Config {
     pub routes: Routes,
     /// Accounts that the operator knows to be an agent's.
     pub payees: KnownPayees,
+    /// Chains whose ERC-8004 registries say where agents are paid.
+    pub chains: Chains,
 }
 
 /// The chain and how to read it.
@@ -236,6 +240,7 @@ impl Default for Config {
             limits: LimitsConfig::default(),
             routes: Routes::default(),
             payees: KnownPayees::default(),
+            chains: Chains::default(),
         }
     }
 }
@@ -266,14 +271,7 @@ impl Config {
 impl ChainConfig {
     /// The endpoints, each under a label of its own: `rpc-N`, by its place, where it is [`Endpoint::UNNAMED`].
     pub(crate) fn labelled(&self) -> Vec<Endpoint> {
-        let mut endpoints = self.endpoints.clone();
-        for (place, endpoint) in endpoints.iter_mut().enumerate() {
-            if endpoint.label == Endpoint::UNNAMED {
-                endpoint.label = format!("{}-{}", Endpoint::UNNAMED, place + 1);
-            }
-        }
-        layer::number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
-        endpoints
+        labelled(&self.endpoints, Endpoint::UNNAMED)
     }
 
     /// What the endpoints must do for an answer. Where nothing is said: one word is enough when one operator alone is
@@ -283,38 +281,55 @@ impl ChainConfig {
     /// [`ConfigError::Conflict`] where more must agree than there are operators, or where this build lacks what the demand
     /// takes.
     pub fn demand(&self) -> Result<Demand, ConfigError> {
-        let operators: BTreeSet<&str> = self.endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
-        let believes_one = operators.len() < DEFAULT_QUORUM || self.endpoints.first().is_some_and(|first| first.own);
-        let agree = match (self.proof, self.quorum) {
-            (Some(ProofDemand::SingleRpc), None) => return Ok(Demand::SingleRpc),
-            (None, None) if believes_one => return Ok(Demand::SingleRpc),
-            (Some(ProofDemand::SingleRpc), Some(_)) => {
-                return Err(ConfigError::Conflict {
-                    key: "quorum".to_owned(),
-                    detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
-                });
-            }
-            // One operator alone is better than nothing: its lies about the state are found out, those about the header not.
-            (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
-            (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
-        };
-        if operators.len() < agree {
+        demanded(&self.endpoints, self.proof, self.quorum)
+    }
+}
+
+/// The endpoints, each under a label of its own: this prefix and its place where it is [`Endpoint::UNNAMED`].
+fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
+    let mut endpoints = endpoints.to_vec();
+    for (place, endpoint) in endpoints.iter_mut().enumerate() {
+        if endpoint.label == Endpoint::UNNAMED {
+            endpoint.label = format!("{prefix}-{}", place + 1);
+        }
+    }
+    layer::number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
+    endpoints
+}
+
+/// What endpoints must do for an answer, where this proof and this quorum are asked for.
+fn demanded(endpoints: &[Endpoint], proof: Option<ProofDemand>, quorum: Option<usize>) -> Result<Demand, ConfigError> {
+    let operators: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
+    let believes_one = operators.len() < DEFAULT_QUORUM || endpoints.first().is_some_and(|first| first.own);
+    let agree = match (proof, quorum) {
+        (Some(ProofDemand::SingleRpc), None) => return Ok(Demand::SingleRpc),
+        (None, None) if believes_one => return Ok(Demand::SingleRpc),
+        (Some(ProofDemand::SingleRpc), Some(_)) => {
             return Err(ConfigError::Conflict {
                 key: "quorum".to_owned(),
-                detail: format!(
-                    "{agree} operators must agree, but the endpoints are of {}; name more with rpc, or say with the key \
-                     operator whose they are",
-                    operators.len()
-                ),
+                detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
             });
         }
-        match self.proof {
-            Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
-                Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
-            }
-            Some(ProofDemand::StateProof) => Ok(Demand::StateProof(agree)),
-            _ => Ok(Demand::Quorum(agree)),
+        // One operator alone is better than nothing: its lies about the state are found out, those about the header not.
+        (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
+        (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
+    };
+    if operators.len() < agree {
+        return Err(ConfigError::Conflict {
+            key: "quorum".to_owned(),
+            detail: format!(
+                "{agree} operators must agree, but the endpoints are of {}; name more with rpc, or say with the key \
+                 operator whose they are",
+                operators.len()
+            ),
+        });
+    }
+    match proof {
+        Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
+            Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
         }
+        Some(ProofDemand::StateProof) => Ok(Demand::StateProof(agree)),
+        _ => Ok(Demand::Quorum(agree)),
     }
 }
 

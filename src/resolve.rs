@@ -16,6 +16,7 @@ pub mod doctor;
 mod export;
 mod network;
 mod question;
+mod registration;
 #[cfg(feature = "cards")]
 mod roots;
 mod setup;
@@ -39,6 +40,7 @@ pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
 pub use self::question::Question;
 use self::question::RuleSet;
+use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
@@ -70,9 +72,17 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     walker: Arc<Walker>,
+    registries: Registries,
     cached: CachedWalker,
     /// The configured policy.
     policy: Policy,
+}
+
+/// What a resolver reads.
+struct Reads {
+    chain: Arc<dyn Chain>,
+    content: Arc<dyn Content>,
+    registries: Registries,
 }
 
 impl Resolver {
@@ -107,7 +117,8 @@ impl Resolver {
         let chain = setup::chain(config, &egress, &clock)?;
         let content = Arc::new(setup::content(config, &egress, &clock)?);
         let world = cached::world_digest(config, egress.extra_roots());
-        Self::assemble(config.clone(), world, profiles, chain, content, clock)
+        let registries = setup::registries(config, &egress, &clock)?;
+        Self::assemble(config.clone(), world, profiles, Reads { chain, content, registries }, clock)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -134,10 +145,11 @@ impl Resolver {
             world: cached::world_digest(config, egress.extra_roots()),
             ..Walker::clone(old)
         });
-        Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, policy })))
+        let registries = setup::registries(config, &egress, &old.clock)?;
+        Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, registries, policy })))
     }
 
-    /// Builds a resolver from its parts, under the system's clock.
+    /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
     ///
     /// # Errors
     /// When the configured profile does not exist, or the file of the memory cannot be used.
@@ -148,15 +160,15 @@ impl Resolver {
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
-        Self::assemble(config, world, profiles, chain, content, Arc::new(SystemClock))
+        let reads = Reads { chain, content, registries: Registries::new([]) };
+        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock))
     }
 
     fn assemble(
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        chain: Arc<dyn Chain>,
-        content: Arc<dyn Content>,
+        Reads { chain, content, registries }: Reads,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
@@ -167,12 +179,14 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        Ok(Self::over(Walker { chain, sources, clock, profiles, history, config, world, pool: Arc::new(pool) }, policy))
+        let pool = Arc::new(pool);
+        let walker = Walker { chain, sources, clock, profiles, history, config, world, pool };
+        Ok(Self::over(walker, registries, policy))
     }
 
-    fn over(walker: Walker, policy: Policy) -> Self {
+    fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
         let walker = Arc::new(walker);
-        Self(Arc::new(Inner { cached: CachedWalker::new(Arc::clone(&walker)), walker, policy }))
+        Self(Arc::new(Inner { cached: CachedWalker::new(Arc::clone(&walker)), walker, registries, policy }))
     }
 
     /// The same resolver with an empty cache. What the chain's reader holds (connections, proven code) stays.
@@ -193,7 +207,7 @@ impl Resolver {
     fn under(&self, policy: Policy) -> Self {
         let mut walker = Walker::clone(&self.0.walker);
         walker.sources.proven = ContentCache::new(walker.config.cache.content_bytes);
-        Self::over(walker, policy)
+        Self::over(walker, self.0.registries.forgetful(), policy)
     }
 
     /// The verdict on `input` under the configured profile and depth, from the cache or from a run.

@@ -14,8 +14,8 @@ pub use clresolve_sandbox::agents::Expected;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
 use crate::config::{
-    AssetConfig, ChainConfig, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource, NetworkConfig,
-    Networks, RulesConfig,
+    AssetConfig, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource,
+    NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
 use crate::profile::Profiles;
 use chain::RpcFault;
@@ -133,8 +133,16 @@ fn config(world: &clresolve_sandbox::World) -> Config {
         },
         rules: RulesConfig { manifests: world.manifests().iter().map(source).collect(), ..RulesConfig::default() },
         limits: limits(),
+        chains: registry(world).into_iter().collect(),
         ..Config::default()
     }
+}
+
+/// Its registry of agents.
+fn registry(world: &clresolve_sandbox::World) -> Option<(ChainId, RegistryChain)> {
+    let mut registry = RegistryChain::new(vec![endpoint(world.rpc(), true)]);
+    registry.agents.clone_from(world.agents());
+    Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
 }
 
 /// What its sellers take: its own dollar, and one asset on a network that version 1 of x402 has a name for. One asset has

@@ -1,5 +1,8 @@
 //! Decisions about the sandbox's sellers: each code, the requests that a decision costs, and the commands.
 
+#[path = "payments/registration.rs"]
+mod registration;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -16,7 +19,7 @@ use clresolve::sandbox::{Sandbox, World};
 use serde_json::Value;
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
-const SELLERS: [(&str, Outcome, &[&str]); 20] = [
+const SELLERS: [(&str, Outcome, &[&str]); 22] = [
     ("summarizeagent.eth", Outcome::Allow, &[]),
     ("payment-terms-malformed.eth", Outcome::Deny, &["payment-terms-malformed"]),
     ("payment-terms-ambiguous.eth", Outcome::Deny, &["payment-terms-ambiguous"]),
@@ -39,6 +42,8 @@ const SELLERS: [(&str, Outcome, &[&str]); 20] = [
     ("seller-redirects.eth", Outcome::Deny, &["payment-terms-malformed"]),
     ("invoke-no-route.eth", Outcome::Undecided, &["invoke-no-route"]),
     ("offered-payee.eth", Outcome::Allow, &[]),
+    ("registered-payee.eth", Outcome::Allow, &[]),
+    ("registered-elsewhere.eth", Outcome::Deny, &["payee-mismatch"]),
     ("offer-invalid.eth", Outcome::Deny, &["offer-invalid"]),
     ("offer-signer-unproven.eth", Outcome::Undecided, &["offer-signer-unproven"]),
 ];

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
 use super::memory::MemoryLayer;
@@ -17,7 +18,7 @@ use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
     Contract, Demand as ProofForm, Hash, HedgeAfter, HostPort, Profile, Rule, Time, World, parse_address,
-    parse_duration, parse_profile, quorum,
+    parse_duration, parse_profile, quorum_number,
 };
 use super::{
     CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
@@ -135,6 +136,8 @@ layer! {
         routes: Routes = routes;
         /// Accounts that the operator knows to be an agent's.
         payees: KnownPayees = payees;
+        /// Chains whose ERC-8004 registries say where agents are paid.
+        chains: Chains = chains;
     }
     add {
         /// `--connect-to` rules.
@@ -186,6 +189,7 @@ impl Config {
         }
         self.check()?;
         self.chain.endpoints = self.chain.labelled();
+        self.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
         number_labels(self.gateways.iter_mut().map(|g| &mut g.label));
         Ok(self)
     }
@@ -256,6 +260,7 @@ impl Config {
         }
         self.limits.check()?;
         super::payment::check(&self.routes, &self.payees)?;
+        super::chains::check(&self.chains)?;
         self.check_signing()
     }
 
@@ -362,11 +367,6 @@ pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
             label.push_str(&format!("#{count}"));
         }
     }
-}
-
-/// A number of operators that can be a quorum.
-fn quorum_number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
-    quorum(usize::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use clresolve_payment::limits::Scheme;
 
 use super::payment::{AssetConfig, KnownPayees, Networks, Routes};
 use super::{
-    BaseUrl, BlockSelector, ConnectTo, Endpoint, Gateway, Grade, Hedging, ManifestSource, OriginSpec, ProofDemand,
+    BaseUrl, BlockSelector, Chains, ConnectTo, Endpoint, Gateway, Grade, Hedging, ManifestSource, OriginSpec,
+    ProofDemand,
 };
 use crate::reason::Code;
 use crate::verdict::{Depth, GateVerbs};
@@ -63,6 +64,7 @@ without_paths!(
     B256,
     BaseUrl,
     BlockSelector,
+    Chains,
     Code,
     ConnectTo,
     Depth,

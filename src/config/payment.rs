@@ -257,7 +257,7 @@ pub(super) fn check(routes: &Routes, payees: &KnownPayees) -> Result<(), ConfigE
     }
 }
 
-fn is_normal(name: &str) -> bool {
+pub(super) fn is_normal(name: &str) -> bool {
     EnsName::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use serde::Deserialize as _;
+use serde::{Deserialize as _, Deserializer};
 use url::Url;
 
 use super::keys::forms;
@@ -91,6 +91,11 @@ pub fn parse_quorum(s: &str) -> Result<usize, String> {
 /// The number, where it can be a quorum.
 pub(super) fn quorum(agree: usize) -> Result<usize, String> {
     if (2..=MAX_QUORUM).contains(&agree) { Ok(agree) } else { Err(QUORUM_EXPECTED.to_owned()) }
+}
+
+/// A number of operators that can be a quorum.
+pub(super) fn quorum_number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+    quorum(usize::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 /// The hash of a block: `0x` and 64 hex digits.

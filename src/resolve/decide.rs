@@ -1,7 +1,7 @@
 //! Decisions about payments: what the pure decision needs is gathered here.
 //!
 //! A question that address records, the configuration and the name's own endpoints settle costs no request beside those
-//! of the verdict. Keys for offers are read where an offer could decide.
+//! of the verdict. Registrations and keys for offers are read where they could decide.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
 use clresolve_verdict::published::{Published, Standing};
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Resolver;
+use super::{Inner, Resolver};
 use super::signer;
 use crate::name::EnsName;
-use crate::reason::{Code, Reason};
+use crate::reason::{Code, Effect, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
 use crate::verdict::{GatePolicy, Identity, Resolution};
@@ -64,13 +65,28 @@ impl Facts {
     /// Whether nothing but the signer of an offer stands against the payment, and the name's own key could settle that.
     /// Only then is a key worth a request.
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
-        let open = [Code::OfferSignerUnproven, Code::PayeeMismatch].map(Code::slug);
-        let is_open = |reason: &String| open.contains(&reason.as_str());
         let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
         decision.has(Code::OfferSignerUnproven)
-            && decision.codes.iter().all(is_open)
+            && has_no_other(decision, &[Code::OfferSignerUnproven, Code::PayeeMismatch])
             && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
     }
+}
+
+/// Whether nothing but the payee stands against the payment. Only then is a registration worth a request.
+fn may_be_settled_by_a_registration(decision: &Decision) -> bool {
+    decision.abort && has_no_other(decision, &OF_THE_PAYEE)
+}
+
+/// What is said where neither configuration nor records prove a payee.
+const OF_THE_PAYEE: [Code; 4] =
+    [Code::PayeeMismatch, Code::PayeeUnproven, Code::OfferInvalid, Code::OfferSignerUnproven];
+
+/// Whether a decision has no code that decides beside these.
+fn has_no_other(decision: &Decision, open: &[Code]) -> bool {
+    let is_open = |slug: &String| {
+        Code::from_slug(slug).is_some_and(|code| open.contains(&code) || code.entry().effect == Effect::Warn)
+    };
+    decision.codes.iter().all(is_open)
 }
 
 impl Resolver {
@@ -103,16 +119,29 @@ impl Resolver {
             payees,
             now: self.now(),
         };
-        let (mut facts, decision) = self.judged(facts).await;
-        if !facts.may_be_settled_by_a_key(&decision) {
-            return decision;
-        }
+        let (mut facts, mut decision) = self.judged(facts).await;
         let Ok(name) = EnsName::parse(resolution.verdict().name.normalized.as_deref().unwrap_or_default()) else {
             return decision;
         };
+        if may_be_settled_by_a_registration(&decision) && self.add_registrations(&name, &mut facts.payees).await {
+            (facts, decision) = self.judged(facts).await;
+        }
+        if !facts.may_be_settled_by_a_key(&decision) {
+            return decision;
+        }
         let Some(key) = signer::offer_key(&self.0.walker, &name).await else { return decision };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         self.judged(facts).await.1
+    }
+
+    /// Adds what the ERC-8004 registrations of the name say about the payees on these networks. Whether any says something.
+    async fn add_registrations(&self, name: &EnsName, payees: &mut BTreeMap<Network, Payees>) -> bool {
+        let Inner { walker, registries, .. } = &*self.0;
+        let claims = payees.iter_mut().map(async |(network, payees)| {
+            payees.registration = registries.claim(walker, name, network).await;
+            payees.registration != Claim::None
+        });
+        join_all(claims).await.contains(&true)
     }
 
     /// Signatures are checked apart from the threads that answer.

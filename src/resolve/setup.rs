@@ -13,12 +13,13 @@ use url::Url;
 
 use super::continuity::History;
 use super::network::Network;
+use super::registration::{Registries, Registry};
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, Chain, Demand, RpcChain};
+use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
-use crate::config::{Config, Dns, ManifestSource};
+use crate::config::{ChainId, Config, Dns, Endpoint, ManifestSource, RegistryChain};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
@@ -95,8 +96,7 @@ const HEDGE_SHARE: f64 = 0.2;
 /// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
 /// failure is seen as its own.
 pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Chain>, SetupError> {
-    let in_turn = config.chain.endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
-    let timeout = config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn);
+    let timeout = request_timeout(config, &config.chain.endpoints);
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
@@ -121,6 +121,36 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
             Ok(Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)))
         }
     }
+}
+
+/// The time for one request, where these endpoints may have to be asked in turn.
+fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
+    let in_turn = endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
+    config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
+}
+
+/// The readers of the ERC-8004 registries, under `clock`.
+pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Registries, SetupError> {
+    let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
+    let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
+        let demand = chain.demand().map_err(|error| invalid("chains", error))?;
+        let timeout = request_timeout(config, &chain.endpoints);
+        let settings = chain::ChainConfig {
+            chain_id: id.number(),
+            genesis: None,
+            demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") { Demand::SingleRpc } else { demand },
+            contracts: chain::Contracts::default(),
+            endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
+            timeout,
+            hedge_after: timeout.mul_f64(HEDGE_SHARE),
+            ccip: false,
+            coins: chain::Coins::default(),
+        };
+        let clock = Arc::clone(clock);
+        let reader = AgentRegistry::new(chain.registry, settings, &http, Arc::new(move || clock.now()));
+        Ok(Registry::new(id.number(), chain, reader))
+    };
+    Ok(Registries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }
 
 #[cfg(feature = "state-proof")]

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
@@ -152,6 +154,11 @@ impl ContentSources {
         if !location.starts_with("ipfs://") {
             return (self.content.schema(location, limit).await, Liars::new());
         }
+        self.ipfs_file(location, limit).await
+    }
+
+    /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.
+    async fn ipfs_file(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
         let Mirror { cid, path } = match Mirror::parse(location) {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.to_string()), Liars::new()),
@@ -162,6 +169,23 @@ impl ContentSources {
             other => Err(other.to_string()),
         };
         (bytes, liars)
+    }
+}
+
+impl ContentSources {
+    /// The document at a URI that a contract names (ERC-8004): in a `data` URI, in IPFS, or on a host behind the door for
+    /// foreign URLs.
+    ///
+    /// # Errors
+    /// The cause in words.
+    pub(super) async fn named_by_contract(&self, uri: &str, limit: Duration) -> Result<Bytes, String> {
+        if let Some(data) = uri.strip_prefix("data:application/json;base64,") {
+            return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
+        }
+        if uri.starts_with("ipfs://") {
+            return self.ipfs_file(uri, limit).await.0;
+        }
+        self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
     }
 }
 

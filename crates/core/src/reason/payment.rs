@@ -34,7 +34,7 @@ macro_rules! rows {
             "payTo is compared as 20 bytes with what the name's records, its ERC-8004 registration or the configuration state, and is neither zero nor the asset itself. The 402 may not come from this agent at all: do not pay.";
         PayeeUnproven "payee-unproven" Unknown Payment "" Publisher false
             "Nothing that the name publishes says that payTo is its own."
-            "A payee is proven by the name's address record for the network, by the wallet of its ERC-8004 registration, by an offer that a key of the name has signed, or by the configuration. A name that publishes none of them is never paid. The publisher can set addr for the network's coin type (ENSIP-11); `clresolve plan` names the record.";
+            "A payee is proven by the name's address record for the network, by the wallet of its ERC-8004 registration, by an offer that a key of the name has signed, or by the configuration. A name that publishes none of them is never paid. The publisher can set addr for the network's coin type (ENSIP-11); `clresolve plan` names the record. A registration is read where [chains.ID] of the configuration names endpoints of its chain.";
         OfferInvalid "offer-invalid" Fail Payment "" Publisher false
             "The signed offer does not hold, or is for other terms."
             "An offer proves a payee if its signature is valid, if it has not expired, and if it states exactly the entry's scheme, network, asset, payTo and amount, for this resource. This one does not.";

@@ -1,0 +1,239 @@
+//! `[chains.ID]`: other chains, whose ERC-8004 registries say where agents are paid, and how to read them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use alloy_primitives::Address;
+use clresolve_core::payment::CoinType;
+use clresolve_core::reading::Demand;
+use clresolve_state::agent_registry::IDENTITY_REGISTRY;
+use serde::{Deserialize, Serialize};
+
+use super::keys::One;
+use super::payment::is_normal;
+use super::value::{Contract, Demand as ProofForm, quorum_number};
+use super::{ConfigError, Endpoint, ProofDemand, demanded, labelled};
+
+/// `[chains]`: by EIP-155 chain id.
+pub type Chains = BTreeMap<ChainId, RegistryChain>;
+
+/// The id of an EVM chain that has a coin type (ENSIP-11), so that x402 can name it: written as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChainId(u64);
+
+impl ChainId {
+    /// The id; `None` where no coin type has room for it.
+    pub fn new(id: u64) -> Option<Self> {
+        CoinType::of_chain(id).map(|_| Self(id))
+    }
+
+    /// The number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for ChainId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let id = text.parse().ok().and_then(Self::new).filter(|id| id.to_string() == text);
+        id.ok_or("expected the id of an EVM chain as a number, such as 8453")
+    }
+}
+
+impl From<ChainId> for String {
+    fn from(id: ChainId) -> Self {
+        id.to_string()
+    }
+}
+
+impl fmt::Display for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The ERC-8004 registry of one chain, and how to read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct RegistryChain {
+    /// RPC endpoints of that chain, in order of preference.
+    #[serde(rename = "rpc", with = "endpoints")]
+    pub endpoints: Vec<Endpoint>,
+    /// How far they must vouch for an answer; nothing said: as for the chain of names.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<ProofForm>")]
+    pub proof: Option<ProofDemand>,
+    /// How many operators must agree, in a quorum.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "quorum_number")]
+    pub quorum: Option<usize>,
+    /// The identity registry; by default that of ERC-8004's authors.
+    #[serde(default = "published", with = "contract")]
+    pub registry: Address,
+    /// Numbers of agents in the registry, by name, where the operator knows them. Of other names the registration file on
+    /// the host of the card's URL tells the number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, u64>,
+}
+
+const fn published() -> Address {
+    IDENTITY_REGISTRY
+}
+
+impl RegistryChain {
+    /// The published registry, read through these endpoints.
+    pub const fn new(endpoints: Vec<Endpoint>) -> Self {
+        Self { endpoints, proof: None, quorum: None, registry: IDENTITY_REGISTRY, agents: BTreeMap::new() }
+    }
+
+    /// What its endpoints must do for an answer: as [`ChainConfig::demand`](super::ChainConfig::demand) says. State proofs
+    /// are computed of the chain of names alone.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`].
+    pub fn demand(&self) -> Result<Demand, ConfigError> {
+        match demanded(&self.endpoints, self.proof, self.quorum)? {
+            Demand::StateProof(_) => Err(ConfigError::Conflict {
+                key: "proof".to_owned(),
+                detail: "a registry is read by single-rpc or quorum; no state of this chain is proven".to_owned(),
+            }),
+            demand => Ok(demand),
+        }
+    }
+
+    /// The endpoints, each under a label of its own that tells the chain too: `rpc-8453-1` where none is given.
+    pub(super) fn label(&mut self, id: ChainId) {
+        self.endpoints = labelled(&self.endpoints, &format!("{}-{id}", Endpoint::UNNAMED));
+    }
+}
+
+/// Checks every chain: endpoints that can vouch for a payee, a registry, names in normal form.
+pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
+    for (id, chain) in chains {
+        let wrong =
+            |key: &str, detail: String| Err(ConfigError::Conflict { key: format!("chains.{id}.{key}"), detail });
+        if chain.endpoints.is_empty() {
+            return wrong("rpc", "expected at least one endpoint".to_owned());
+        }
+        match chain.demand() {
+            Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
+            Err(other) => return Err(other),
+            Ok(Demand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
+                return wrong(
+                    "rpc",
+                    "one stranger's word proves no payee: name more operators, or own = true".to_owned(),
+                );
+            }
+            Ok(_) => {}
+        }
+        if chain.registry.is_zero() {
+            return wrong("registry", "expected the address of an ERC-8004 identity registry".to_owned());
+        }
+        if let Some(name) = chain.agents.keys().find(|name| !is_normal(name)) {
+            return wrong(&format!("agents.{name}"), "expected a name in normal form".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// A list of endpoints, as `rpc` has it.
+mod endpoints {
+    use serde::{Deserializer, Serializer};
+
+    use crate::config::Endpoint;
+    use crate::config::forms::origins;
+
+    pub(super) fn serialize<S: Serializer>(endpoints: &[Endpoint], s: S) -> Result<S::Ok, S::Error> {
+        origins::serialize(&Some(endpoints.to_vec()), s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Endpoint>, D::Error> {
+        origins::deserialize(d).map(Option::unwrap_or_default)
+    }
+}
+
+/// The address of a contract, as other keys have it.
+mod contract {
+    use alloy_primitives::Address;
+    use serde::{Deserializer, Serializer};
+
+    use super::{Contract, One};
+
+    pub(super) fn serialize<S: Serializer>(address: &Address, s: S) -> Result<S::Ok, S::Error> {
+        One::<Contract>::serialize(&Some(*address), s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Address, D::Error> {
+        One::<Contract>::deserialize(d).map(Option::unwrap_or_default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Layer};
+
+    fn read(text: &str) -> Result<Config, String> {
+        let layer = Layer::from_toml(text, "f.toml").map_err(|error| error.to_string())?;
+        Config::default().with([layer]).map_err(|error| error.to_string())
+    }
+
+    const FULL: &str = r#"
+[chains.8453]
+rpc = ["https://a.example/SECRET", { url = "https://b.example", label = "b" }]
+quorum = 2
+registry = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+agents = { "summarizeagent.eth" = 22 }
+
+[chains.1]
+rpc = [{ url = "http://127.0.0.1:8545", own = true }]
+"#;
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let config = read(FULL).unwrap();
+        let base = &config.chains[&ChainId::new(8453).unwrap()];
+        assert_eq!(base.demand(), Ok(Demand::Quorum(2)));
+        assert_eq!(base.agents["summarizeagent.eth"], 22);
+        let labels: Vec<&str> = base.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
+        assert_eq!(labels, ["rpc-8453-1", "b"]);
+        let mainnet = &config.chains[&ChainId::new(1).unwrap()];
+        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(Demand::SingleRpc), IDENTITY_REGISTRY));
+        let text = toml::to_string(&Layer::of(&config)).unwrap();
+        assert_eq!(read(&text), Ok(config), "{text}");
+        assert!(Config::default().chains.is_empty());
+    }
+
+    #[test]
+    fn a_registry_that_proves_nothing_is_refused() {
+        let two = r#"rpc = ["https://a.example", "https://b.example"]"#;
+        for (id, keys, expected) in [
+            ("8453", r#"rpc = []"#, "chains.8453.rpc"),
+            ("8453", r#"rpc = ["https://a.example"]"#, "one stranger's word"),
+            ("8453", &format!("{two}\nproof = \"single-rpc\""), "one stranger's word"),
+            ("8453", &format!("{two}\nquorum = 3"), "chains.8453.quorum"),
+            ("8453", &format!("{two}\nproof = \"state-proof\""), "chains.8453.proof"),
+            ("8453", &format!("{two}\nregistry = \"0x0000000000000000000000000000000000000000\""), "registry"),
+            ("8453", &format!("{two}\nregistry = \"base\""), "address"),
+            ("8453", &format!("{two}\nagents = {{ \"A.eth\" = 1 }}"), "normal form"),
+            ("8453", &format!("{two}\nagents = {{ \"a.eth\" = -1 }}"), ""),
+            ("8453", &format!("{two}\nregistery = \"\""), "registry"),
+            ("8453", "", "rpc"),
+            ("08453", two, "such as 8453"),
+            ("\"eip155:8453\"", two, "such as 8453"),
+            ("0", two, "such as 8453"),
+            ("2147483648", two, "such as 8453"),
+        ] {
+            let error = read(&format!("[chains.{id}]\n{keys}")).expect_err(keys);
+            assert!(error.contains(expected), "{id} {keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_error_holds_no_key_of_a_url() {
+        let error = read("[chains.8453]\nrpc = [\"ftp://a.example/SECRET\"]").unwrap_err();
+        assert!(!error.contains("SECRET"), "{error}");
+    }
+}

@@ -1,0 +1,333 @@
+//! The payee by ERC-8004: the wallet of the agent that a name vouches for, in the registry of the network that is paid.
+//!
+//! The operator names the agent, or the registration file on the host of the card's URL does. That is a hint and proves
+//! nothing: the name vouches for the agent by its ENSIP-25 record, the registry of that chain says where the agent is
+//! paid, and the agent's own registration names the name back. It is asked for where nothing cheaper settles the payee.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, U256};
+use bytes::Bytes;
+use clresolve_core::freshness::fresh_for;
+use clresolve_payment::network::Network;
+use clresolve_payment::payee::{self, Claim, ClaimSource};
+use jiff::{SignedDuration, Timestamp};
+use moka::Entry;
+use moka::future::Cache;
+use tokio::sync::Semaphore;
+
+use super::walk::Walker;
+use crate::card::JsonError;
+use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainError, Proof};
+use crate::check::records::behind;
+use crate::config::{Demand, RegistryChain};
+use crate::evidence::links::{Registration, RegistrationFile, registration_file};
+use crate::fetch::{Cause, FetchError};
+use crate::name::EnsName;
+use crate::reason::{Code, Reason};
+use crate::records::{Key, Record};
+use crate::text::excerpt;
+use crate::verdict::State;
+
+/// Look-ups at the same time, over all names: each asks endpoints and hosts, and anybody's terms may start one.
+const MAX_LOOK_UPS: usize = 16;
+
+/// Claims that are kept; each takes less than a kilobyte.
+const KEPT: u64 = 4096;
+
+/// The part of the time limit of a question that a look-up may take: the verdict took its own.
+const LOOK_UP_SHARE: f64 = 0.5;
+
+/// The part of a look-up's time that a document may take, so that one that stalls is seen as the cause.
+const DOCUMENT_SHARE: f64 = 0.4;
+
+type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
+
+/// The registries that the configuration names, and what they said a moment ago. Clones share both.
+#[derive(Clone)]
+pub(super) struct Registries(Arc<Inner>);
+
+struct Inner {
+    by_chain: ByChain,
+    kept: Cache<(EnsName, u64), Arc<Kept>>,
+    places: Semaphore,
+}
+
+/// The registry of one chain.
+pub(super) struct Registry {
+    id: u64,
+    address: Address,
+    agents: BTreeMap<String, u64>,
+    reader: AgentRegistry,
+}
+
+impl Registry {
+    /// The registry that the configuration names for the chain `id`.
+    pub(super) fn new(id: u64, config: &RegistryChain, reader: AgentRegistry) -> Self {
+        Self { id, address: config.registry, agents: config.agents.clone(), reader }
+    }
+
+    fn entry(&self, agent: u64) -> Registration {
+        Registration::new(self.id, self.address, U256::from(agent))
+    }
+}
+
+/// A claim, and until when it is given again.
+struct Kept {
+    claim: Claim,
+    until: Timestamp,
+    /// Look-ups in a row that decided nothing, this one included. Each makes the pause longer, so there are few.
+    failures: u32,
+}
+
+impl Registries {
+    /// These registries; of other chains nothing is known.
+    pub(super) fn new(registries: impl IntoIterator<Item = Registry>) -> Self {
+        Self::over(Arc::new(registries.into_iter().map(|registry| (registry.id, Arc::new(registry))).collect()))
+    }
+
+    fn over(by_chain: ByChain) -> Self {
+        Self(Arc::new(Inner { by_chain, kept: Cache::new(KEPT), places: Semaphore::new(MAX_LOOK_UPS) }))
+    }
+
+    /// The same registries, with nothing that they said before.
+    pub(super) fn forgetful(&self) -> Self {
+        Self::over(Arc::clone(&self.0.by_chain))
+    }
+
+    /// What the registration of `name` on a network says about the payee: that of a moment ago, else that of a look-up. One
+    /// look-up at a time asks about a name; it goes on where its asker gives up.
+    pub(super) async fn claim(&self, walker: &Arc<Walker>, name: &EnsName, network: &Network) -> Claim {
+        let Some(registry) = network.chain_id().and_then(|id| self.0.by_chain.get(&id)).cloned() else {
+            return Claim::None;
+        };
+        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_))) {
+            return undecided("state-proof is demanded, and a registration is vouched for by a quorum at most");
+        }
+        let key = (name.clone(), registry.id);
+        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| walker.now() < kept.until) {
+            return kept.claim.clone();
+        }
+        let (this, walker) = (Arc::clone(&self.0), Arc::clone(walker));
+        let task = tokio::spawn(async move {
+            let look_up = async |known: Option<Entry<_, Arc<Kept>>>| {
+                this.kept_or_looked_up(&walker, &registry, &key.0, known.map(Entry::into_value)).await
+            };
+            this.kept.entry(key.clone()).and_upsert_with(look_up).await.into_value()
+        });
+        task.await.map_or_else(|_| undecided("the look-up was broken off"), |kept| kept.claim.clone())
+    }
+}
+
+impl Inner {
+    async fn kept_or_looked_up(
+        &self,
+        walker: &Walker,
+        registry: &Registry,
+        name: &EnsName,
+        known: Option<Arc<Kept>>,
+    ) -> Arc<Kept> {
+        let now = walker.now();
+        let failures = match known {
+            Some(kept) if now < kept.until => return kept,
+            Some(kept) => kept.failures,
+            None => 0,
+        };
+        let place = self.places.try_acquire();
+        if place.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
+            return Arc::new(Kept { claim: undecided("too many look-ups are under way"), until: now, failures });
+        }
+        let claim = LookUp::new(walker, registry, name).claim().await;
+        // A wallet is as old as the question for it; a pause begins when the look-up is over.
+        let (until, failures) = match &claim {
+            Claim::Is(..) => (after(now, fresh_for(State::Trusted, 0)), 0),
+            Claim::None => (after(walker.now(), fresh_for(State::Untrusted, 0)), 0),
+            Claim::Undecided(_) => (after(walker.now(), fresh_for(State::Indeterminate, failures)), failures + 1),
+        };
+        Arc::new(Kept { claim, until, failures })
+    }
+}
+
+/// One look-up, about one name in one registry.
+struct LookUp<'w> {
+    walker: &'w Walker,
+    registry: &'w Registry,
+    name: &'w EnsName,
+    began: Timestamp,
+    /// How long the whole may take.
+    limit: Duration,
+}
+
+impl<'w> LookUp<'w> {
+    fn new(walker: &'w Walker, registry: &'w Registry, name: &'w EnsName) -> Self {
+        let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
+        Self { walker, registry, name, began: walker.now(), limit }
+    }
+
+    async fn claim(&self) -> Claim {
+        match tokio::time::timeout(self.limit, self.looked_up()).await {
+            Ok(Ok(claim)) => claim,
+            Ok(Err(reason)) => Claim::Undecided(reason),
+            Err(_) => undecided("no answer in time"),
+        }
+    }
+
+    async fn looked_up(&self) -> Result<Claim, Box<Reason>> {
+        let Registry { agents, reader, .. } = self.registry;
+        let hints = match agents.get(self.name.as_str()) {
+            Some(agent) => vec![self.registry.entry(*agent)],
+            None => self.hinted().await?,
+        };
+        let Some(entry) = self.vouched_for(&hints).await? else { return Ok(Claim::None) };
+        let reading = reader.agent(entry.agent()).await.map_err(|error| because(&error.to_string()))?;
+        self.relied_on(&reading.proof, &reading.block, BlockSelector::Finalized)?;
+        if reading.wallet != reading.latest_wallet && !clresolve_core::mutant!("pending-wallet-is-settled") {
+            return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
+        }
+        let (Some(wallet), Some(uri)) = (reading.wallet, &reading.uri) else { return Ok(Claim::None) };
+        self.names_back(uri).await?;
+        let until = after(self.began, fresh_for(State::Trusted, 0));
+        let read = payee::Registration { agent: entry.agent(), block: reading.block.number, until };
+        Ok(Claim::Is(wallet, ClaimSource::Registration(Box::new(read))))
+    }
+
+    /// The agents of the registry that the file on the host of the card's URL names. None where the host has no file.
+    async fn hinted(&self) -> Result<Vec<Registration>, Box<Reason>> {
+        let unread = |cause: String| because(&format!("the host's registration file: {cause}"));
+        let block = self.walker.config.chain.block;
+        let reading = self.walker.chain.read_keys(self.name, block, &[Key::Agentcard]).await;
+        let Answer::Records(found) = reading.map_err(|error| because(&error.to_string()))?.answer else {
+            return Ok(Vec::new());
+        };
+        let Some(url) = registration_file(found.records.text(Key::Agentcard)) else { return Ok(Vec::new()) };
+        let file = match self.walker.sources.content.document(&url, self.document_limit()).await {
+            Ok(body) => body.bytes,
+            Err(FetchError::Unavailable(Cause::Status(404 | 410))) => return Ok(Vec::new()),
+            Err(error) => return Err(unread(error.to_string())),
+        };
+        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
+        let Registry { id, address, .. } = self.registry;
+        Ok(file.registrations.into_iter().filter(|entry| entry.is_in(*id, *address)).collect())
+    }
+
+    /// The one of these that the name vouches for (ENSIP-25), at a settled block and at the newest one.
+    async fn vouched_for(&self, hints: &[Registration]) -> Result<Option<Registration>, Box<Reason>> {
+        if hints.is_empty() || clresolve_core::mutant!("any-agent-is-vouched-for") {
+            return Ok(hints.first().cloned());
+        }
+        let keys: Vec<String> = hints.iter().map(Registration::key).collect();
+        let block = self.walker.config.chain.block;
+        let unread = |error: &ChainError| because(&error.to_string());
+        let reading = self.walker.chain.read_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
+        self.relied_on(&reading.proof, &reading.block, block)?;
+        let latest = match &reading.latest {
+            Some(latest) => latest.as_ref().map_err(unread)?,
+            None => &reading.records,
+        };
+        let mut vouched = Vec::new();
+        for (((hint, key), record), latest) in hints.iter().zip(&keys).zip(&reading.records).zip(latest) {
+            if is_set(record) != is_set(latest) {
+                return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
+            }
+            vouched.extend(is_set(record).then(|| hint.clone()));
+        }
+        if vouched.len() > 1 {
+            return Err(because("the name vouches for more than one agent of the registry"));
+        }
+        Ok(vouched.pop())
+    }
+
+    /// Whether the registration at `uri` is that of the name.
+    async fn names_back(&self, uri: &str) -> Result<(), Box<Reason>> {
+        let unread = |cause: String| because(&format!("the agent's registration: {cause}"));
+        let file = self.walker.sources.named_by_contract(uri, self.document_limit()).await.map_err(unread)?;
+        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
+        if file.is_of(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
+            return Ok(());
+        }
+        let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt);
+        Err(Box::new(unproven().expected(self.name.as_str()).observed(format!("the agent's registration names {named}"))))
+    }
+
+    /// A file of anybody, read apart from the threads that answer.
+    async fn parsed(&self, file: Bytes) -> Result<RegistrationFile, JsonError> {
+        self.walker.pool.run(move || RegistrationFile::parse(&file)).await
+    }
+
+    fn document_limit(&self) -> Duration {
+        self.limit.mul_f64(DOCUMENT_SHARE)
+    }
+
+    /// Nothing counts that is vouched for less than the gate demands, or is of an old block.
+    fn relied_on(&self, proof: &Proof, block: &Block, selector: BlockSelector) -> Result<(), Box<Reason>> {
+        if let Some(code) = self.walker.config.gate.policy().against_proof(proof) {
+            return Err(because(code));
+        }
+        match behind(block, selector, self.walker.now()) {
+            Some(reason) => Err(because(&format!("{}: {}", reason.code, reason.message))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Any value counts (ENSIP-25).
+fn is_set(record: &Record) -> bool {
+    matches!(record, Record::Text(text) if !text.is_empty())
+}
+
+fn undecided(cause: &str) -> Claim {
+    Claim::Undecided(because(cause))
+}
+
+fn because(cause: &str) -> Box<Reason> {
+    Box::new(unproven().observed(cause))
+}
+
+fn unproven() -> Reason {
+    Reason::new(Code::PayeeUnproven).at("erc8004")
+}
+
+/// The time after `now`; `now` itself where no time has room for it.
+fn after(now: Timestamp, fresh: Duration) -> Timestamp {
+    SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::Resolver;
+    use crate::sandbox::chain::RpcFault;
+    use crate::sandbox::spec::Spec;
+    use crate::sandbox::{ChainState, World};
+
+    /// While as many as may be under way wait for an endpoint that stalls, one more is not begun.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn look_ups_at_the_same_time_are_bounded() {
+        let world = World::start(&Spec::default()).await.expect("it starts");
+        let stalling = world.endpoint(RpcFault::Stall, ChainState::Growing, true).await.expect("a port");
+        let mut config = world.config();
+        config.timeout = Duration::from_secs(60);
+        config.chain.endpoints = vec![stalling];
+        let registry = config.chains.values_mut().next().expect("the world has one");
+        registry.agents = (0..=MAX_LOOK_UPS).map(|place| (format!("agent-{place}.eth"), 1)).collect();
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let claim = async |place: usize| {
+            let name = EnsName::parse(&format!("agent-{place}.eth")).expect("a name");
+            let network = "eip155:31337".parse().expect("a CAIP-2 identifier");
+            resolver.0.registries.claim(&resolver.0.walker, &name, &network).await
+        };
+        let begun = futures_util::future::join_all((0..MAX_LOOK_UPS).map(claim));
+        let one_more = async {
+            while resolver.0.registries.0.places.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+            claim(MAX_LOOK_UPS).await
+        };
+        tokio::select! {
+            _ = begun => panic!("the endpoint stalls"),
+            claim = one_more => assert_eq!(claim, undecided("too many look-ups are under way")),
+        }
+    }
+}

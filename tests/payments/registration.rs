@@ -1,0 +1,222 @@
+//! Payees by ERC-8004: a wallet counts where the name vouches for the agent, the registry of that chain says so by the
+//! word of enough operators, and the agent's registration names the name back.
+
+use clresolve::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
+use clresolve::payment::decision::{Decision, Outcome};
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{ChainState, World};
+
+use super::{URL, asked};
+
+const NAME: &str = "summarizeagent.eth";
+
+/// The name's record that vouches for an agent of the sandbox's registry (ENSIP-25).
+fn record(agent: u64) -> String {
+    format!(
+        "records.\"agent-registration[0x00010000027a69148004a169fb4a3325136eb29fa0ceb6d2e539a432][{agent}]\" = \"1\"\n"
+    )
+}
+
+/// A world with one agent that sells and publishes no address, and its entry in the registry.
+async fn world(records: &str, entry: &str) -> World {
+    let spec = format!(
+        r#"
+[[name]]
+name = "publisher.eth"
+holder = "publisher"
+addr = "publisher"
+
+[[agent]]
+name = "{NAME}"
+about = "It sells."
+state = "trusted"
+seller = ""
+addresses = {{ 31337 = "0x", 84532 = "0x" }}
+{records}
+erc8004 = {{ {entry} }}
+"#
+    );
+    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+}
+
+fn chain() -> ChainId {
+    ChainId::new(31_337).expect("it has a coin type")
+}
+
+async fn decided_by(config: &Config) -> Decision {
+    let resolver = Resolver::new(config).await.expect("its configuration is good");
+    resolver.decide(&asked(&resolver, NAME, URL).await).await
+}
+
+/// What is decided in that world under a changed configuration.
+async fn decided(world: &World, change: impl FnOnce(&mut Config)) -> Decision {
+    let mut config = world.config();
+    change(&mut config);
+    decided_by(&config).await
+}
+
+fn cause(decision: &Decision) -> String {
+    decision.reasons.iter().filter_map(|reason| reason.observed.clone()).collect::<Vec<_>>().join("; ")
+}
+
+/// The registry under these endpoints, all of different operators.
+fn under(endpoints: Vec<Endpoint>, own: &RegistryChain) -> RegistryChain {
+    let mut registry = own.clone();
+    registry.endpoints = endpoints;
+    registry.proof = Some(ProofDemand::Quorum);
+    registry
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wallet_of_a_registration_is_paid() {
+    let world = world(&record(1), "").await;
+    let decision = decided(&world, |_| {}).await;
+    assert_eq!((decision.decision, decision.abort), (Outcome::Allow, false), "{decision:#?}");
+    let said = "proven by agent 1 of the ERC-8004 registry on eip155:31337 at its block ";
+    assert!(decision.reason.contains(said), "{}", decision.reason);
+    assert!(decision.valid_until.is_some());
+}
+
+/// The host of the card's URL may name the agent: it proves nothing by that.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_registration_file_of_the_host_may_name_the_agent() {
+    let world = world(&record(1), "").await;
+    let decision = decided(&world, |config| registry(config).agents.clear()).await;
+    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+}
+
+/// The agent's own registration may lie on a web host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_may_lie_on_a_host() {
+    let uri = "uri = \"https://cards.sandbox.example/.well-known/agent-registration.json\"";
+    let decision = decided(&world(&record(1), uri).await, |_| {}).await;
+    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_that_names_another_name_proves_nothing() {
+    let world = world(&record(1), "ens = \"other.eth\"").await;
+    let decision = decided(&world, |_| {}).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("the agent's registration names other.eth"), "{}", cause(&decision));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_the_name_does_not_vouch_for_proves_nothing() {
+    for records in [String::new(), record(2)] {
+        let world = world(&records, "").await;
+        let decision = decided(&world, |_| {}).await;
+        assert_eq!(decision.codes, ["payee-unproven"], "{records}: {decision:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_about_to_change_is_pending() {
+    let pending = record(1).replacen("records", "latest", 1).replace("\"1\"", "\"\"");
+    let decision = decided(&world(&format!("{}{pending}", record(1)), "").await, |_| {}).await;
+    assert_eq!(decision.codes, ["record-pending"], "{decision:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_wallet_is_paid_nowhere() {
+    let decision = decided(&world(&record(1), "wallet = \"unset\"").await, |_| {}).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wallet_that_is_about_to_change_is_pending() {
+    let decision = decided(&world(&record(1), "wallet = \"leaving\"").await, |_| {}).await;
+    assert_eq!(decision.codes, ["record-pending"], "{decision:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wallet_of_somebody_else_is_a_mismatch() {
+    let decision = decided(&world(&record(1), "wallet = \"stranger\"").await, |_| {}).await;
+    assert_eq!((decision.decision, decision.codes.as_slice()), (Outcome::Deny, &["payee-mismatch".to_owned()][..]));
+}
+
+/// What is not configured, or not a registry, is not believed.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_registry_on_that_chain_nothing_is_proven() {
+    let world = world(&record(1), "").await;
+    let decision = decided(&world, |config| config.chains.clear()).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    let elsewhere = decided(&world, |config| registry(config).registry = [7; 20].into()).await;
+    assert_eq!(elsewhere.codes, ["payee-unproven"], "{elsewhere:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_that_disagree_about_a_wallet_prove_nothing() {
+    let world = world(&record(1), "").await;
+    let honest = || world.endpoint(RpcFault::None, ChainState::Growing, false);
+    let liar = || world.endpoint(RpcFault::OtherWallets, ChainState::Growing, false);
+    let of = |endpoint: Endpoint, operator: &str| Endpoint { operator: operator.to_owned(), ..endpoint };
+    let (first, second) = (of(liar().await.expect("a port"), "one"), of(honest().await.expect("a port"), "two"));
+    let config = world.config();
+    let known = &config.chains[&chain()];
+    let divided = under(vec![first.clone(), second.clone()], known);
+    let decision = decided(&world, |config| *registry(config) = divided).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("contradict"), "{}", cause(&decision));
+    let third = of(honest().await.expect("a port"), "three");
+    let outvoted = under(vec![first, second, third], known);
+    let decision = decided(&world, |config| *registry(config) = outvoted).await;
+    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+}
+
+/// A chain that has stopped, one stranger's word and less than the gate demands are not relied on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gate_would_not_rely_on_proves_no_payee() {
+    let world = world(&record(1), "").await;
+    let stopped = world.endpoint(RpcFault::None, ChainState::Stopped, true).await.expect("a port");
+    let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("chain-behind"), "{}", cause(&decision));
+    let stranger = world.endpoint(RpcFault::None, ChainState::Growing, false).await.expect("a port");
+    let decision = decided(&world, |config| registry(config).endpoints = vec![stranger]).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("single-rpc"), "{}", cause(&decision));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_state_proofs_are_demanded_a_registration_proves_nothing() {
+    let world = world(&record(1), "").await;
+    let decision = decided(&world, |config| config.chain.proof = Some(ProofDemand::StateProof)).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("state-proof is demanded"), "{}", cause(&decision));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_numbered_block_proves_no_wallet() {
+    let world = world(&record(1), "").await;
+    let decision = decided(&world, |config| config.chain.block = BlockSelector::Number(2)).await;
+    assert!(decision.abort && decision.codes.contains(&"chain-behind".to_owned()), "{decision:#?}");
+}
+
+/// A look-up is made once for many questions at the same time, and again only when it is no longer fresh.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_questions_share_one_look_up() {
+    let world = world(&record(1), "").await;
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let request = asked(&resolver, NAME, URL).await;
+    resolver.resolve(NAME).await;
+    let before = world.counts();
+    let questions = (0..20).map(|_| {
+        let (resolver, request) = (resolver.clone(), request.clone());
+        tokio::spawn(async move { resolver.decide(&request).await.abort })
+    });
+    for question in questions.collect::<Vec<_>>() {
+        assert!(!question.await.expect("it ends"));
+    }
+    let cold = world.counts();
+    // One for the name's record; for the registry one for the block, three for what it says in it.
+    assert_eq!(cold.rpc - before.rpc, 5);
+    assert!(!resolver.decide(&request).await.abort);
+    assert_eq!(world.counts(), cold, "a warm decision makes no request");
+}
+
+fn registry(config: &mut Config) -> &mut RegistryChain {
+    config.chains.get_mut(&chain()).expect("the world has one")
+}
