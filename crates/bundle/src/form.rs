@@ -43,7 +43,7 @@ pub(super) struct Document {
 }
 
 /// What was asked, and by which rules.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Question {
     pub(super) name: EnsName,
     pub(super) block: String,

@@ -240,6 +240,16 @@ impl Bundle {
         Ok(replay::judge(&self.document, profiles)?.1)
     }
 
+    /// The run whose evidence it holds, if that is one that `reporter` could have made about `name` at `block`: under the
+    /// same rules, depth, world and chain. What the bytes prove is proven again; the rest is the exporter's word, so the
+    /// caller must know that exporter. What was remembered of the name and what links to the card are not in it.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] for another question.
+    pub fn run(&self, reporter: &Reporter<'_>, name: &EnsName, block: BlockSelector) -> Result<Run, BundleError> {
+        replay::run(&self.document, reporter, name, block)
+    }
+
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
     /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader

@@ -49,13 +49,42 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
 /// Proves again what `document` proves and judges its evidence, whatever its verdict says.
 pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Replay), BundleError> {
     let (profile, policy) = rules(&document.question, profiles)?;
+    let run = gathered(document, &policy)?;
+    let reporter = Reporter {
+        world: &document.run.world,
+        chain_id: document.run.chain_id,
+        profiles,
+        profile: &profile,
+        policy: &policy,
+    };
+    let replay = build::replay(&reporter, &run);
+    Ok((run.evidence, replay))
+}
+
+/// The run, if it is one that `reporter` could have made for the same name and block.
+pub(super) fn run(
+    document: &Document,
+    reporter: &Reporter<'_>,
+    name: &EnsName,
+    block: BlockSelector,
+) -> Result<Run, BundleError> {
+    let asked = Question::of(name, block, reporter.profile, reporter.policy);
+    let of_world = (document.run.world.as_str(), document.run.chain_id);
+    if document.question != asked || of_world != (reporter.world, reporter.chain_id) {
+        return Err(BundleError::Inconsistent("another question"));
+    }
+    gathered(document, reporter.policy)
+}
+
+/// The run, with what it proves proven again.
+fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
         header::check(&rlp.0, &reading.block)?;
     } else if document.header.is_some() {
         return Err(BundleError::Inconsistent("a header without a reading"));
     }
-    consistent(&evidence, &policy)?;
+    consistent(&evidence, policy)?;
     prove(document, &evidence)?;
     let world = (document.run.world.as_str(), document.run.chain_id);
     if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
@@ -66,16 +95,7 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
     }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    let run = Run { evidence, milliseconds };
-    let reporter = Reporter {
-        world: &document.run.world,
-        chain_id: document.run.chain_id,
-        profiles,
-        profile: &profile,
-        policy: &policy,
-    };
-    let replay = build::replay(&reporter, &run);
-    Ok((run.evidence, replay))
+    Ok(Run { evidence, milliseconds })
 }
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.

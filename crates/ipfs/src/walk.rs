@@ -364,6 +364,11 @@ impl WalkedBlocks {
         }
     }
 
+    /// Their bytes in all.
+    pub fn bytes(&self) -> usize {
+        self.0.values().map(Bytes::len).sum()
+    }
+
     /// Adds the blocks of another walk.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
