@@ -4,6 +4,8 @@
 //! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
 //! so a caller that gives up cancels nothing.
 
+mod evicted;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
@@ -17,6 +19,7 @@ use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
+use self::evicted::{Evicted, Mark};
 use crate::chain::BlockSelector;
 use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
@@ -73,6 +76,7 @@ pub struct VerdictCache {
     other: Cache<CacheKey, Arc<Entry>>,
     failures: Cache<CacheKey, Arc<Entry>>,
     flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
+    evicted: Evicted,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
@@ -83,6 +87,8 @@ type Flight = Shared<BoxFuture<'static, Option<Resolution>>>;
 struct Entry {
     resolution: Resolution,
     fresh_until: Timestamp,
+    /// The evictions before its run.
+    began: Mark,
     /// Failures in a row, this one included; 0 for a verdict.
     failures: u32,
     /// How long the entry is kept at all.
@@ -115,6 +121,7 @@ impl VerdictCache {
             other: pool(Pool::Untrusted, config.untrusted),
             failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
+            evicted: Evicted::default(),
             hits: Default::default(),
         }
     }
@@ -173,12 +180,25 @@ impl VerdictCache {
     pub async fn fresh(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
         let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
         for ((pool, entries), hits) in pools.into_iter().zip(&self.hits) {
-            if let Some(entry) = entries.get(key).await.filter(|entry| now < entry.fresh_until) {
+            let is_usable = |entry: &Arc<Entry>| now < entry.fresh_until && self.evicted.permits(&key.name, entry.began);
+            if let Some(entry) = entries.get(key).await.filter(is_usable) {
                 hits.get_or_init(|| telemetry::cache_hits(pool)).increment(1);
                 return Some(entry.resolution.clone());
             }
         }
         None
+    }
+
+    /// Refuses what was answered about `name` until `now`, and what runs under way will say of it.
+    pub fn evict(&self, name: &EnsName, now: Timestamp) {
+        self.evicted.record(name, now);
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.retain(|key, _| key.name != *name);
+    }
+
+    /// When `name` was evicted last, as far as that is remembered.
+    pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
+        self.evicted.at(name)
     }
 
     /// Joins the run that is under way for `key`, or starts one.
@@ -192,12 +212,14 @@ impl VerdictCache {
             return flight.clone();
         }
         let guard = FlightGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
-        let cache = Arc::clone(self);
+        let (cache, began) = (Arc::clone(self), self.evicted.mark());
         let task = tokio::spawn(async move {
             let key = guard.key.clone();
             let failures = cache.failures.get(&key).await.map_or(0, |entry| entry.failures);
             let resolution = run(failures).await;
-            cache.insert(key, &resolution, failures).await;
+            if cache.evicted.permits(&key.name, began) {
+                cache.insert(key, &resolution, failures, began).await;
+            }
             drop(guard);
             resolution
         });
@@ -206,14 +228,14 @@ impl VerdictCache {
         flight
     }
 
-    async fn insert(&self, key: CacheKey, resolution: &Resolution, failures_before: u32) {
+    async fn insert(&self, key: CacheKey, resolution: &Resolution, failures_before: u32, began: Mark) {
         let state = resolution.verdict().state;
         let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
         let Ok(fresh_until) = resolution.verdict().freshness.fresh_until.parse() else { return };
         let fresh = fresh_for(state, failures_before);
         let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
         let (bytes, resolution) = (weight(resolution), resolution.from_cache());
-        let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes });
+        let entry = Arc::new(Entry { resolution, fresh_until, began, failures, keep, bytes });
         match state {
             State::Trusted => {
                 self.other.invalidate(&key).await;
@@ -393,8 +415,8 @@ mod tests {
             .await;
         assert_eq!(second.verdict().freshness.retry_after, Some(2));
 
-        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
-        cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0).await;
+        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
+        cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0, cache.evicted.mark()).await;
         let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
         assert_eq!((served.verdict().state, served.verdict().freshness.served), (State::Trusted, Served::Cached));
     }
@@ -408,18 +430,18 @@ mod tests {
         assert!(futures_util::poll!(&mut asked).is_pending());
         assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::UnderWay));
 
-        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
         let later = START + 9.seconds();
         assert!(matches!(cache.status(&key("b.eth"), later).await, CacheStatus::Fresh(_)));
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
-        cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0).await;
+        cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0, cache.evicted.mark()).await;
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
     }
 
     #[tokio::test]
     async fn a_new_run_is_made_although_a_verdict_is_fresh() {
         let cache = cache();
-        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
+        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
         let run = |_| async { resolution(State::Untrusted, START, 0) };
         assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict().state, State::Untrusted);
         assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
@@ -431,7 +453,7 @@ mod tests {
         for number in 0..20 {
             let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
             let resolution = live(verdict, Some(vec![b' '; card_bytes].into()));
-            cache.insert(key(&format!("a{number}.eth")), &resolution, 0).await;
+            cache.insert(key(&format!("a{number}.eth")), &resolution, 0, cache.evicted.mark()).await;
             cache.trusted.run_pending_tasks().await;
         }
         (cache.trusted.entry_count(), cache.trusted.weighted_size())
@@ -465,8 +487,8 @@ mod tests {
     #[tokio::test]
     async fn an_untrusted_verdict_replaces_a_trusted_one() {
         let cache = cache();
-        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0).await;
-        cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0).await;
+        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
+        cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0, cache.evicted.mark()).await;
         assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
     }
 }

@@ -29,6 +29,7 @@ mod memory;
 mod orloj;
 mod paths;
 mod payment;
+mod redis;
 mod serve;
 mod sign;
 mod value;
@@ -40,6 +41,7 @@ pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
 pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
+pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
@@ -58,6 +60,9 @@ pub const DEFAULT_QUORUM: usize = 2;
 
 /// Why a build without the feature `state-proof` refuses what demands it. It never falls back to a lower grade.
 pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
+
+/// Why a build without the feature `redis` refuses what names a server.
+pub(crate) const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
 
 /// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
 /// them. Three are asked at the same time, the others take the place of those that fail.
@@ -98,6 +103,8 @@ pub struct Config {
     pub cache: CacheConfig,
     /// What is remembered of names.
     pub memory: MemoryConfig,
+    /// The server through which many daemons share evidence.
+    pub redis: RedisConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
     /// The daemon's gate.
@@ -233,6 +240,7 @@ impl Default for Config {
             timeout: DEFAULT_TIMEOUT,
             cache: CacheConfig::default(),
             memory: MemoryConfig::default(),
+            redis: RedisConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),

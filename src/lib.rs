@@ -46,6 +46,8 @@ internal! {
     #[cfg(feature = "cli")]
     report,
     resolve,
+    #[cfg(feature = "redis")]
+    shared,
     telemetry,
 }
 

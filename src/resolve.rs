@@ -14,6 +14,11 @@ mod decide;
 #[cfg(feature = "cli")]
 pub mod doctor;
 mod export;
+#[cfg(feature = "redis")]
+mod fleet;
+#[cfg(not(feature = "redis"))]
+#[path = "resolve/fleet/absent.rs"]
+mod fleet;
 mod network;
 mod question;
 mod registration;
@@ -48,7 +53,7 @@ use self::sources::ContentSources;
 use self::walk::Walker;
 use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;
-use crate::cache::ContentCache;
+use crate::cache::{ContentCache, VerdictCache};
 use crate::chain::Chain;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::check::Policy;
@@ -118,7 +123,10 @@ impl Resolver {
         let content = Arc::new(setup::content(config, &egress, &clock)?);
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
-        Self::assemble(config.clone(), world, profiles, Reads { chain, content, registries }, clock)
+        let cache = Arc::new(VerdictCache::new(config.cache));
+        let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
+        let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
+        Self::assemble(config.clone(), world, profiles, Reads { chain, content, registries }, clock, cached)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -161,7 +169,7 @@ impl Resolver {
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
         let reads = Reads { chain, content, registries: Registries::new([]) };
-        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock))
+        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
     fn assemble(
@@ -170,6 +178,7 @@ impl Resolver {
         profiles: Profiles,
         Reads { chain, content, registries }: Reads,
         clock: Arc<dyn Clock>,
+        cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
@@ -180,8 +189,8 @@ impl Resolver {
             detail: error.to_string(),
         })?;
         let pool = Arc::new(pool);
-        let walker = Walker { chain, sources, clock, profiles, history, config, world, pool };
-        Ok(Self::over(walker, registries, policy))
+        let walker = Arc::new(Walker { chain, sources, clock, profiles, history, config, world, pool });
+        Ok(Self(Arc::new(Inner { cached: cached(Arc::clone(&walker)), walker, registries, policy })))
     }
 
     fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
@@ -251,6 +260,24 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
         Ok(self.0.cached.since_run(&question.input, &self.rules(question)?).await)
+    }
+
+    /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,
+    /// where one is configured.
+    pub fn evict(&self, name: &EnsName) {
+        self.0.cached.evict(name);
+    }
+
+    /// What a question is asked under. `None` for an invalid name and an unknown profile.
+    #[cfg(feature = "unstable")]
+    pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
+        Some(self.0.cached.key_of(EnsName::parse(&question.input).ok()?, &self.rules(question).ok()?))
+    }
+
+    /// Ends once the fleet was told all that it is to be told by now.
+    #[cfg(feature = "unstable")]
+    pub async fn settled(&self) {
+        self.0.cached.settled().await;
     }
 
     fn rules(&self, question: &Question) -> Result<RuleSet, SetupError> {

@@ -7,7 +7,7 @@ pub use clresolve_bundle::signed::*;
 pub use clresolve_core::world::SANDBOX;
 pub use clresolve_jose::*;
 pub use decision::{DECISION_TYPE, sign_decision};
-pub(crate) use file::private_pem;
+pub(crate) use file::private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
 
 use crate::config::SignConfig;

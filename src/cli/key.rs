@@ -7,7 +7,7 @@ use super::args::{KeyArgs, KeyCommand};
 use super::exit::Exit;
 use super::notice;
 use super::output::{self, Output};
-use crate::sign::{SigningKey, private_pem, save_signing_key};
+use crate::sign::{SigningKey, private_text, save_signing_key};
 use crate::signature::CardKey;
 
 pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
@@ -19,7 +19,7 @@ pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
             (CardKey::from(key), args)
         }
         KeyCommand::Public(args) => {
-            let key = CardKey::from_pem(&private_pem(&args.key)?);
+            let key = CardKey::from_pem(&private_text(&args.key)?);
             (key.with_context(|| args.key.display().to_string())?, args)
         }
     };

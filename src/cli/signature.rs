@@ -31,7 +31,7 @@ const MAX_KEYS_BYTES: u64 = 256 * 1024;
 /// Signs a card and writes it.
 fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.out)?;
-    let pem = sign::private_pem(&args.key)?;
+    let pem = sign::private_text(&args.key)?;
     let mut key = CardKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
     if let Some(kid) = args.kid {
         key = key.named(kid);

@@ -8,7 +8,7 @@ use anyhow::bail;
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::{notice, own};
 use crate::check::Policy;
-use crate::config::{Config, Layer, ManifestSource};
+use crate::config::{Config, Layer, ManifestSource, RedisConfig};
 use crate::profile::{Profile, Profiles};
 use crate::resolve::{Resolver, local_profiles, policy};
 use crate::sandbox::Sandbox;
@@ -59,7 +59,9 @@ impl World {
         Self::of(config, sandbox).await
     }
 
-    async fn of(config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
+    /// Without a fleet: what ends after a few questions has nothing to share, and no time to learn what it may take.
+    async fn of(mut config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
+        config.redis = RedisConfig::default();
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }

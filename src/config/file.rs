@@ -272,6 +272,9 @@ file = "commons.json"
             file = "rules/manifest.json"
             [memory]
             path = "rules/memory.redb"
+            [redis]
+            url = "unix:///run/redis.sock"
+            mac-key = "rules/mac.key"
             [sign]
             key = "rules/key.pem"
             issuer = "https://a.example"

@@ -14,6 +14,7 @@ use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
 use super::paths::EachPath;
 use super::payment::{KnownPayees, LimitsLayer, Routes};
+use super::redis::RedisLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
@@ -22,7 +23,7 @@ use super::value::{
 };
 use super::{
     CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
-    OriginSpec, ProofDemand, RESERVED_WORLDS,
+    NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -152,6 +153,8 @@ layer! {
         cache: CacheLayer;
         /// What is remembered of names.
         memory: MemoryLayer;
+        /// The server through which many daemons share evidence.
+        redis: RedisLayer;
         /// The daemon's listener and its limits.
         http: HttpLayer;
         /// The daemon's gate.
@@ -261,7 +264,29 @@ impl Config {
         self.limits.check()?;
         super::payment::check(&self.routes, &self.payees)?;
         super::chains::check(&self.chains)?;
+        self.check_sharing()?;
         self.check_signing()
+    }
+
+    /// Whether evidence may be shared, and can be.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] where the sandbox would share, where there is no key for the MAC, and where this build
+    /// lacks what it takes.
+    pub(crate) fn check_sharing(&self) -> Result<(), ConfigError> {
+        let Self { chain, redis, .. } = self;
+        match (&redis.url, &redis.mac_key) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(conflict("redis.mac-key", "a key without a server; set redis.url".to_owned())),
+            (Some(_), None) => {
+                Err(conflict("redis.url", "nothing is shared without a MAC; set redis.mac-key".to_owned()))
+            }
+            (Some(_), Some(_)) if chain.world == SANDBOX && !clresolve_core::mutant!("sandbox-is-shared") => {
+                Err(conflict("redis.url", "the sandbox shares nothing: its verdicts prove nothing".to_owned()))
+            }
+            (Some(_), Some(_)) if !cfg!(feature = "redis") => Err(conflict("redis.url", NO_REDIS.to_owned())),
+            (Some(_), Some(_)) => Ok(()),
+        }
     }
 
     /// Whether the gate can be kept by this configuration.

@@ -11,7 +11,7 @@ use clresolve_payment::limits::Scheme;
 use super::payment::{AssetConfig, KnownPayees, Networks, Routes};
 use super::{
     BaseUrl, BlockSelector, Chains, ConnectTo, Endpoint, Gateway, Grade, Hedging, ManifestSource, OriginSpec,
-    ProofDemand,
+    ProofDemand, RedisUrl,
 };
 use crate::reason::Code;
 use crate::verdict::{Depth, GateVerbs};
@@ -78,6 +78,7 @@ without_paths!(
     Networks,
     OriginSpec,
     ProofDemand,
+    RedisUrl,
     Routes,
     Scheme,
     SocketAddr,

@@ -31,6 +31,8 @@ pub enum Restart {
     Memory,
     /// `[cache]`.
     Cache,
+    /// `[redis]`.
+    Redis,
 }
 
 /// Why a configuration was not put in force. The one before it stays.
@@ -74,7 +76,8 @@ impl Reloader {
 }
 
 impl Restart {
-    const ALL: [Self; 6] = [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache];
+    const ALL: [Self; 7] =
+        [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache, Self::Redis];
 
     /// Gives `next` the values of `before`. Whether it had others.
     fn keep(self, before: &Config, next: &mut Config) -> bool {
@@ -88,6 +91,7 @@ impl Restart {
             Self::Sign => differs(&before.sign, &mut next.sign),
             Self::Memory => differs(&before.memory, &mut next.memory),
             Self::Cache => differs(&before.cache, &mut next.cache),
+            Self::Redis => differs(&before.redis, &mut next.redis),
         }
     }
 }
@@ -101,6 +105,7 @@ impl fmt::Display for Restart {
             Self::Sign => "[sign]",
             Self::Memory => "[memory]",
             Self::Cache => "[cache]",
+            Self::Redis => "[redis]",
         })
     }
 }

@@ -6,33 +6,43 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
+use super::fleet::Fleet;
 use super::question::RuleSet;
 use super::walk::Walker;
 use crate::build;
 use crate::cache::{CacheKey, CacheStatus, VerdictCache};
+use crate::check::Policy;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
-use crate::verdict::{Resolution, canonical_digest};
+use crate::reason::Code;
+use crate::verdict::{Depth, Resolution, State, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
 pub(super) struct CachedWalker {
     walker: Arc<Walker>,
     cache: Arc<VerdictCache>,
+    /// The daemons that share evidence, where they are configured.
+    fleet: Option<Fleet>,
 }
 
 impl CachedWalker {
     /// An empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
         let cache = Arc::new(VerdictCache::new(walker.config.cache));
-        Self { walker, cache }
+        Self { walker, cache, fleet: None }
+    }
+
+    /// This cache in front of `walker`, for one of a fleet.
+    pub(super) const fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
+        Self { walker, cache, fleet }
     }
 
     /// The same cache in front of another walker. A verdict is found again where its key is the same: world, rules, depth
     /// and block.
     pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
-        Self { walker, cache: Arc::clone(&self.cache) }
+        Self { walker, cache: Arc::clone(&self.cache), fleet: self.fleet.clone() }
     }
 
     /// The fresh verdict, or that of a run.
@@ -46,7 +56,7 @@ impl CachedWalker {
         if let Some(fresh) = self.cache.fresh(&key, now).await {
             return fresh.asked_as(input);
         }
-        let run = self.run(key.name.clone(), rules);
+        let run = self.run(key.clone(), rules);
         self.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
@@ -57,8 +67,47 @@ impl CachedWalker {
             Err(error) => return self.invalid_name(input, &error, &rules),
         };
         let key = self.key(name, &rules);
-        let run = self.run(key.name.clone(), rules);
-        self.cache.run_anew(key, run).await.asked_as(input)
+        let before = self.cache.fresh(&key, self.walker.now()).await;
+        let run = self.run_anew(key.clone(), rules);
+        let found = self.cache.run_anew(key.clone(), run).await;
+        if before.is_some_and(|before| shows_change(&before, &found)) && self.fleet.is_some() {
+            self.evict(&key.name);
+        }
+        found.asked_as(input)
+    }
+
+    /// Refuses what was answered about `name` until now, here and on every daemon of the fleet.
+    pub(super) fn evict(&self, name: &EnsName) {
+        self.cache.evict(name, self.walker.now());
+        if let Some(fleet) = &self.fleet {
+            fleet.tell_evicted(name, self.keys(name));
+        }
+    }
+
+    /// Ends once the fleet was told all that it is to be told by now.
+    #[cfg(feature = "unstable")]
+    pub(super) async fn settled(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.settled().await;
+        }
+    }
+
+    /// The key of a question about `name`.
+    #[cfg(feature = "unstable")]
+    pub(super) fn key_of(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
+        self.key(name, rules)
+    }
+
+    /// Every key under which this process answers about `name`.
+    fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
+        let mut keys = Vec::new();
+        for profile in self.walker.profiles.iter() {
+            for depth in [Depth::Identity, Depth::Schemas] {
+                let policy = Policy { depth, ..Policy::default() };
+                keys.push(self.key(name.clone(), &RuleSet { profile: Arc::clone(profile), policy }));
+            }
+        }
+        keys
     }
 
     /// What the cache holds for a question. Starts no run.
@@ -95,16 +144,49 @@ impl CachedWalker {
         }
     }
 
-    /// The run for `name`, as the cache starts it: with the number of failures in a row before it. Its verdict is one
-    /// on the normal form of the name, which most callers type.
-    fn run(
+    /// The run for a question, as the cache starts it: with the number of failures in a row before it. Its verdict is
+    /// one on the normal form of the name, which most callers type. The evidence may be that of another daemon.
+    fn run(&self, key: CacheKey, rules: RuleSet) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
+        let (walker, fleet) = (Arc::clone(&self.walker), self.fleet.clone());
+        move |failures| {
+            async move {
+                match fleet {
+                    Some(fleet) => fleet.run(&walker, key, rules, failures).await,
+                    None => walker.run(key.name, &rules, failures).await,
+                }
+            }
+            .boxed()
+        }
+    }
+
+    /// As [`CachedWalker::run`], with evidence of this process alone.
+    fn run_anew(
         &self,
-        name: EnsName,
+        key: CacheKey,
         rules: RuleSet,
     ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
-        let walker = Arc::clone(&self.walker);
-        move |failures| async move { walker.run(name, &rules, failures).await }.boxed()
+        let (walker, fleet) = (Arc::clone(&self.walker), self.fleet.clone());
+        move |failures| {
+            async move {
+                match fleet {
+                    Some(fleet) => fleet.run_anew(&walker, key, rules, failures).await,
+                    None => walker.run(key.name, &rules, failures).await,
+                }
+            }
+            .boxed()
+        }
     }
+}
+
+/// Whether the later answer saw what makes the earlier one wrong: other records, or others to come.
+fn shows_change(before: &Resolution, after: &Resolution) -> bool {
+    let records = |resolution: &Resolution| {
+        resolution.verdict().anchor.as_ref().map(|anchor| anchor.records_digest.clone())
+    };
+    let pends = after.verdict().reasons.iter().any(|reason| reason.code == Code::RecordPending);
+    let is_other = |after| records(before) != Some(after);
+    pends || (after.verdict().state != State::Indeterminate && before.verdict().state != after.verdict().state)
+        || records(after).is_some_and(is_other)
 }
 
 fn texts(permits: &[impl ToString]) -> Vec<String> {

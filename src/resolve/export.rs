@@ -15,6 +15,9 @@ use crate::name::{EnsName, NameError};
 pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {
     let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
     let (chain, recording) = walker.chain.recording().unzip();
+    let mut config = walker.config.clone();
+    // A bundle has no room for them.
+    config.rules.links = false;
     let walker = Walker {
         chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
         sources: ContentSources {
@@ -23,6 +26,7 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
             kept: Some(Arc::clone(&kept)),
         },
         history: None,
+        config,
         ..walker.clone()
     };
     let run = walker.gather(name, &rules.policy).await;

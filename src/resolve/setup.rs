@@ -12,14 +12,16 @@ use bytes::Bytes;
 use url::Url;
 
 use super::continuity::History;
+use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{Registries, Registry};
+use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
 use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
-use crate::config::{ChainId, Config, Dns, Endpoint, ManifestSource, RegistryChain};
+use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource, RegistryChain};
 use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
@@ -49,6 +51,20 @@ const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
     History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
+}
+
+/// The fleet, where a server is configured through which it shares.
+pub(super) async fn fleet(
+    config: &Config,
+    egress: &Egress,
+    clock: &Arc<dyn Clock>,
+    cache: &Arc<VerdictCache>,
+) -> Result<Option<Fleet>, SetupError> {
+    config.check_sharing().map_err(|error| match error {
+        ConfigError::Conflict { key, detail } => invalid(&key, detail),
+        other => invalid("redis", other),
+    })?;
+    Fleet::join(config, egress, clock, cache).await.map_err(|error| invalid("redis.mac-key", error))
 }
 
 /// The doors to the network that the configuration opens.

@@ -64,15 +64,20 @@ impl Walker {
     pub(super) async fn run(self: &Arc<Self>, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
         let _running = telemetry::run_begins();
         let run = self.gather(name, &rules.policy).await;
+        self.conclude(run, rules, failures).await.1
+    }
+
+    /// The verdict of a run that was gathered. It is remembered, counted and logged.
+    pub(super) async fn conclude(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
         let (mut run, mut resolution) = self.judged(run, rules, failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
-            (_, resolution) = self.judged(run, rules, failures).await;
+            (run, resolution) = self.judged(run, rules, failures).await;
         }
         telemetry::verdict(resolution.verdict().state.as_str());
         log(resolution.verdict());
         report(resolution.verdict());
-        resolution
+        (run, resolution)
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.
@@ -127,7 +132,7 @@ impl Walker {
         let binding = async {
             tokio::join!(
                 self.owner(found, reading, limit),
-                OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
+                OptionFuture::from(self.config.rules.links.then(|| self.links(&evidence.name, found, reading, limit))),
             )
         };
         let (((owner, links), binding_ms), sources) =
@@ -172,9 +177,13 @@ impl Walker {
         }
     }
 
-    /// A run for a bundle reads none, since a bundle has no room for them.
-    fn reads_links(&self) -> bool {
-        self.config.rules.links && self.sources.kept.is_none()
+    /// The evidence that links back to the card, where it is asked for, and what is remembered of the name: what a bundle
+    /// does not hold.
+    pub(super) async fn complete(&self, evidence: &mut Evidence) {
+        evidence.continuity = self.recall(evidence).await;
+        if let (true, Ok(reading), Some(found)) = (self.config.rules.links, &evidence.reading, evidence.found()) {
+            evidence.links = Some(self.links(&evidence.name, found, reading, self.config.timeout).await);
+        }
     }
 
     /// The evidence that links back to the card. What cannot be read in time is an error in words.

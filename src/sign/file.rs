@@ -17,7 +17,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// # Errors
 /// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
 pub fn read_signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
-    let pem = private_pem(path)?;
+    let pem = private_text(path)?;
     SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
 }
 
@@ -40,11 +40,11 @@ pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileErro
     file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// The text of a private key's file, which is judged as [`read_signing_key`] says.
+/// The text of a file with a private key, which is judged as [`read_signing_key`] says.
 ///
 /// # Errors
 /// When the file cannot be read, is not a regular one, or is open to others.
-pub(crate) fn private_pem(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+pub(crate) fn private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let (file, shown) = open(path)?;
     refuse_loose(&file, path, &shown)?;
     read(file, &shown).map(Zeroizing::new)

@@ -54,6 +54,11 @@ impl Clients {
         bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
 
+    /// TLS as all clients have it.
+    pub(super) fn tls(&self) -> &rustls::ClientConfig {
+        self.tls.get_or_init(|| tls_config(&self.extra_roots))
+    }
+
     fn build(&self, door: Door, port: u16) -> Client {
         let dialer = Dialer { door, port, guard: Arc::clone(&self.guard) };
         let follow =
@@ -61,7 +66,7 @@ impl Clients {
         let builder = Client::builder();
         let builder = if clresolve_core::mutant!("environment-proxies") { builder } else { builder.no_proxy() };
         builder
-            .tls_backend_preconfigured(self.tls.get_or_init(|| tls_config(&self.extra_roots)).clone())
+            .tls_backend_preconfigured(self.tls().clone())
             .dns_resolver(dialer)
             .redirect(follow)
             .retry(reqwest::retry::never())

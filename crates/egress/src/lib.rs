@@ -25,6 +25,7 @@ mod guard;
 mod message;
 mod operator;
 mod origin;
+mod stream;
 mod url;
 
 use std::fmt;
@@ -47,6 +48,7 @@ use self::message::head_size;
 pub use self::message::{BodyStream, Call, Reply};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
+pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
 use clresolve_core::text::excerpt;
 

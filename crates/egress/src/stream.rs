@@ -1,0 +1,111 @@
+//! Streams of bytes to a server that the operator configured and that does not speak HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::error::{Cause, FetchError, Forbidden};
+use crate::guard::{DialError, Door};
+use crate::{CONFIGURED, Egress, OriginSpec};
+
+/// Where such a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamTo {
+    /// Over TCP.
+    Plain(OriginSpec),
+    /// Over TLS, whose certificate is that of the host.
+    Tls(OriginSpec),
+    /// A Unix socket on this machine.
+    Unix(PathBuf),
+}
+
+/// What is read from and written to.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+impl Egress {
+    /// A connection to exactly this place, which the operator configured.
+    ///
+    /// # Errors
+    /// Where the place is a listener of this process, or cannot be reached within the time limit of a handshake.
+    pub async fn operator_stream(&self, to: &StreamTo) -> Result<Box<dyn ByteStream>, FetchError> {
+        let connected = async {
+            match to {
+                StreamTo::Plain(origin) => Ok(Box::new(self.tcp(origin).await?) as Box<dyn ByteStream>),
+                StreamTo::Tls(origin) => self.tls(origin).await,
+                StreamTo::Unix(path) => unix(path).await,
+            }
+        };
+        let limit = self.clients.guard.config.connect_timeout;
+        timeout(limit, connected).await.unwrap_or_else(|_| Err(Cause::Timeout.into()))
+    }
+
+    async fn tls(&self, origin: &OriginSpec) -> Result<Box<dyn ByteStream>, FetchError> {
+        let failed = |error: &dyn std::fmt::Display| Cause::Tls(error.to_string());
+        let name = origin.host.to_string();
+        let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned()).map_err(|error| failed(&error))?;
+        let connector = TlsConnector::from(Arc::new(self.clients.tls().clone()));
+        let stream = connector.connect(name, self.tcp(origin).await?).await.map_err(|error| failed(&error))?;
+        Ok(Box::new(stream))
+    }
+
+    /// The first address that answers; each was judged.
+    async fn tcp(&self, origin: &OriginSpec) -> Result<TcpStream, FetchError> {
+        let addresses = self.clients.guard.addresses(Door::Operator, &origin.host, origin.port).await;
+        let addresses: Vec<SocketAddr> = addresses.map_err(|error| match error {
+            DialError::Dns => FetchError::from(Cause::Dns),
+            DialError::Refused(why) => Forbidden { hop: 0, target: CONFIGURED.to_owned(), why }.into(),
+        })?;
+        let stream = TcpStream::connect(&addresses[..]).await.map_err(|_| Cause::Connect)?;
+        stream.set_nodelay(true).map_err(|_| Cause::Connect)?;
+        Ok(stream)
+    }
+}
+
+#[cfg(unix)]
+async fn unix(path: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
+    let stream = tokio::net::UnixStream::connect(path).await.map_err(|_| Cause::Connect)?;
+    Ok(Box::new(stream))
+}
+
+#[cfg(not(unix))]
+async fn unix(_: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
+    Err(Cause::Connect.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::{EgressConfig, EgressViolation};
+
+    #[tokio::test]
+    async fn a_stream_leads_to_the_configured_place_but_never_to_a_listener_of_this_process() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let to = StreamTo::Plain(address.to_string().parse().unwrap());
+        let egress = Egress::new(EgressConfig::default()).unwrap();
+        let greet = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"hello").await.unwrap();
+        };
+        let (stream, ()) = tokio::join!(egress.operator_stream(&to), greet);
+        let mut read = String::new();
+        stream.unwrap().read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "hello");
+
+        let denied = EgressConfig { denied: vec![address], ..EgressConfig::default() };
+        let refused = Egress::new(denied).unwrap().operator_stream(&to).await.map(|_| ());
+        let why = EgressViolation::OwnListener;
+        assert_eq!(refused, Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why }.into()));
+    }
+}

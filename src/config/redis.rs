@@ -1,0 +1,173 @@
+//! `[redis]`: the server through which many daemons share evidence.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::keys::{One, OrNone, forms, table};
+use super::value::{FilePath, Time};
+use crate::fetch::{OriginSpec, StreamTo};
+
+/// Port of a server whose URL names none.
+const DEFAULT_PORT: u16 = 6379;
+
+/// Longest prefix of keys, in bytes: the name of a fleet.
+const MAX_PREFIX_BYTES: usize = 64;
+
+/// Largest number of a database: Redis counts them in 31 bits.
+const MAX_DATABASE: u32 = i32::MAX as u32;
+
+table! {
+    /// The server through which many daemons share evidence. By default there is none.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config RedisConfig;
+    /// `[redis]`, as one source names its keys. An empty value means no value.
+    layer RedisLayer;
+
+    /// The server: `redis://`, `rediss://` (TLS) or `unix://`.
+    url: Option<RedisUrl> = None, [with = "OrNone::<Server>"];
+    /// File with the key that the fleet shares: 64 to 128 hex digits; an older one on the next line still verifies.
+    mac_key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    /// What its keys and channel begin with: fleets that differ in it share nothing.
+    prefix: String = "clresolve".to_owned(), [with = "One::<Prefix>"];
+    /// Longest time that a run waits for one answer of the server, before it goes on without.
+    read_timeout: Duration = Duration::from_millis(50), [with = "One::<Time>"];
+    /// Longest time for one write and for a connection, neither of which an answer waits for.
+    write_timeout: Duration = Duration::from_millis(500), [with = "One::<Time>"];
+    /// Longest time that a run waits for the evidence of another daemon that runs for the same question.
+    wait: Duration = Duration::from_secs(1), [with = "One::<Time>"];
+}
+
+forms! {
+    Server(RedisUrl) = str::parse, |url: &RedisUrl| url.0.to_string();
+    Prefix(String) = parse_prefix, String::clone;
+}
+
+/// Where the server is, and how one logs in there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisUrl(Url);
+
+impl RedisUrl {
+    /// Where it is.
+    pub fn place(&self) -> StreamTo {
+        place(&self.0).expect("checked when the URL was read")
+    }
+
+    /// The user to log in as, where one is named.
+    pub fn user(&self) -> Option<String> {
+        Some(self.0.username()).filter(|user| !user.is_empty()).map(decoded)
+    }
+
+    /// The password, where there is one.
+    pub fn password(&self) -> Option<String> {
+        self.0.password().map(decoded)
+    }
+
+    /// The number of the database.
+    pub fn database(&self) -> u32 {
+        database(&self.0).expect("checked when the URL was read")
+    }
+}
+
+impl FromStr for RedisUrl {
+    type Err = String;
+
+    /// The message never repeats the URL: it may hold a password.
+    fn from_str(s: &str) -> Result<Self, String> {
+        let expected = || "expected redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH?db=DB".to_owned();
+        let url = Url::parse(s).map_err(|_| expected())?;
+        let is_plain = url.fragment().is_none() && (url.scheme() == "unix" || url.query().is_none());
+        if !is_plain || place(&url).is_none() || database(&url).is_none() {
+            return Err(expected());
+        }
+        Ok(Self(url))
+    }
+}
+
+impl fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisUrl({}://…)", self.0.scheme())
+    }
+}
+
+fn place(url: &Url) -> Option<StreamTo> {
+    if url.scheme() == "unix" {
+        let path = PathBuf::from(decoded(url.path()));
+        let is_local = url.host_str().is_none_or(str::is_empty);
+        return (is_local && path.is_absolute() && path.file_name().is_some()).then_some(StreamTo::Unix(path));
+    }
+    let origin: OriginSpec = format!("{}:{}", url.host_str()?, url.port().unwrap_or(DEFAULT_PORT)).parse().ok()?;
+    match url.scheme() {
+        "redis" => Some(StreamTo::Plain(origin)),
+        "rediss" => Some(StreamTo::Tls(origin)),
+        _ => None,
+    }
+}
+
+fn database(url: &Url) -> Option<u32> {
+    let number = match (url.scheme(), url.query()) {
+        ("unix", None) => "",
+        ("unix", Some(query)) => query.strip_prefix("db=")?,
+        _ => url.path().trim_start_matches('/'),
+    };
+    if number.is_empty() {
+        return Some(0);
+    }
+    number.parse().ok().filter(|database| *database <= MAX_DATABASE)
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+fn parse_prefix(s: &str) -> Result<String, String> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+    if (1..=MAX_PREFIX_BYTES).contains(&s.len()) && s.bytes().all(is_plain) {
+        return Ok(s.to_owned());
+    }
+    Err(format!("expected at most {MAX_PREFIX_BYTES} letters, digits and -_.:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_where_the_server_is_and_how_one_logs_in() {
+        let read = |text: &str| text.parse::<RedisUrl>().expect(text);
+        let plain = read("redis://user:p%40ss@cache.internal/3");
+        assert_eq!(plain.place(), StreamTo::Plain("cache.internal:6379".parse().unwrap()));
+        assert_eq!((plain.user(), plain.password(), plain.database()), (Some("user".into()), Some("p@ss".into()), 3));
+        assert_eq!(read("rediss://[::1]:6380").place(), StreamTo::Tls("[::1]:6380".parse().unwrap()));
+        let socket = read("unix:///run/redis/redis.sock?db=2");
+        assert_eq!((socket.place(), socket.database()), (StreamTo::Unix("/run/redis/redis.sock".into()), 2));
+        assert_eq!(format!("{:?}", read("redis://:SECRET@a.example")), "RedisUrl(redis://…)");
+    }
+
+    #[test]
+    fn what_is_no_such_url_is_refused_without_being_repeated() {
+        for bad in [
+            "SECRET",
+            "http://:SECRET@a.example",
+            "redis:///SECRET",
+            "redis://a.example/SECRET",
+            "redis://a.example/-1",
+            "redis://a.example/4294967296",
+            "redis://a.example?SECRET",
+            "redis://a.example#SECRET",
+            "unix://SECRET/run/redis.sock",
+            "unix:///run/redis.sock?SECRET=1",
+            "unix:///",
+        ] {
+            let error = bad.parse::<RedisUrl>().expect_err(bad);
+            assert!(error.starts_with("expected redis://HOST") && !error.contains("SECRET"), "{error}");
+        }
+        for bad in ["", "a b", "a*", &"a".repeat(65)] {
+            assert!(parse_prefix(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs of a fleet: one daemon gathers the evidence, and each of the others judges it by itself.
+//!
+//! What comes from the fleet is evidence under its MAC, unexpired, from no block before the first that this process read,
+//! and gathered after the last eviction of the name here. Blocks of IPFS and proofs of state in it are proven again; its
+//! readings at other grades are the word of a daemon that has the same key, endpoints and rules. Under all of these the
+//! verdict that this process makes of it is a live one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use moka::sync::Cache;
+use tokio::time::{Instant, sleep};
+
+use super::question::RuleSet;
+use super::sources::ContentSources;
+use super::walk::Walker;
+use crate::build::Run;
+use crate::bundle::{Bundle, BundleError, OfChain};
+use crate::cache::{CacheKey, VerdictCache};
+use crate::chain::{BlockSelector, Recording};
+use crate::cid::{ContentId, ContentPath, WalkedBlocks};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::evidence::continuity::Continuity;
+use crate::evidence::{Evidence, ProvenBy, Targets, Walked};
+use crate::fetch::Egress;
+use crate::name::EnsName;
+use crate::shared::mac::MacKeyError;
+use crate::shared::value::Value;
+use crate::shared::{Lease, Leased, Tier};
+use crate::telemetry::{self, SharedRead, SharedWrite};
+use crate::verdict::{Resolution, State};
+
+/// Pause between two looks for the evidence of another daemon: short beside a run.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// Longest lease: no run that is worth waiting for takes longer.
+const MAX_LEASE: Duration = Duration::from_secs(15);
+
+/// The daemons that share evidence with this one.
+#[derive(Clone)]
+pub(super) struct Fleet {
+    tier: Arc<Tier>,
+    /// The blocks of walks that proved content: a later run uses the content, and shares its proof.
+    walks: Cache<(ContentId, ContentPath), Arc<KeptWalk>>,
+}
+
+/// A walk, as it can be shown again.
+struct KeptWalk {
+    by: ProvenBy,
+    blocks: WalkedBlocks,
+}
+
+/// What a run kept to be shown again.
+struct Keeping {
+    blocks: Arc<Mutex<WalkedBlocks>>,
+    proofs: Option<Arc<Recording>>,
+    began: Timestamp,
+}
+
+impl Fleet {
+    /// As [`Tier::join`].
+    ///
+    /// # Errors
+    /// As [`Tier::join`].
+    pub(super) async fn join(
+        config: &Config,
+        egress: &Egress,
+        clock: &Arc<dyn Clock>,
+        cache: &Arc<VerdictCache>,
+    ) -> Result<Option<Self>, MacKeyError> {
+        let Some(tier) = Tier::join(config, egress, clock, cache).await? else { return Ok(None) };
+        let weigh = |_: &(ContentId, ContentPath), walk: &Arc<KeptWalk>| {
+            u32::try_from(walk.blocks.bytes()).unwrap_or(u32::MAX)
+        };
+        let walks = Cache::builder().max_capacity(config.cache.content_bytes).weigher(weigh).build();
+        Ok(Some(Self { tier: Arc::new(tier), walks }))
+    }
+
+    /// The verdict of the fleet's evidence, else that of a run, for which this daemon has the lease, or the server did not
+    /// say who has it, or nothing came from the one who had it.
+    pub(super) async fn run(&self, walker: &Arc<Walker>, key: CacheKey, rules: RuleSet, failures: u32) -> Resolution {
+        if !is_shared(&key) {
+            return walker.run(key.name, &rules, failures).await;
+        }
+        let given_up = Instant::now() + self.tier.wait();
+        // Ends with the time, at the latest.
+        loop {
+            if let Some(resolution) = self.taken(walker, &key, &rules).await {
+                return resolution;
+            }
+            match self.tier.lease(&key, walker.config.timeout.min(MAX_LEASE)).await {
+                Leased::Ours(lease) => return self.run_own(walker, key, rules, failures, Some(lease)).await,
+                Leased::Unknown => break,
+                Leased::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
+                    self.tier.waited_in_vain();
+                    break;
+                }
+                Leased::Others => sleep(LOOK_AGAIN).await,
+            }
+        }
+        self.run_own(walker, key, rules, failures, None).await
+    }
+
+    /// The verdict of a run of this process, whose evidence is shared.
+    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, key: CacheKey, rules: RuleSet, failures: u32) -> Resolution {
+        if !is_shared(&key) {
+            return walker.run(key.name, &rules, failures).await;
+        }
+        self.run_own(walker, key, rules, failures, None).await
+    }
+
+    /// Tells the fleet, after what waits to be written, that `name` was evicted here.
+    pub(super) fn tell_evicted(&self, name: &EnsName, keys: Vec<CacheKey>) {
+        let (tier, name) = (Arc::clone(&self.tier), name.clone());
+        self.tier.later(async move { tier.tell_evicted(&name, &keys).await });
+    }
+
+    /// As [`Tier::settled`].
+    #[cfg(feature = "unstable")]
+    pub(super) async fn settled(&self) {
+        self.tier.settled().await;
+    }
+
+    async fn taken(&self, walker: &Arc<Walker>, key: &CacheKey, rules: &RuleSet) -> Option<Resolution> {
+        let value = self.tier.take(key).await?;
+        let judged = self.judged(walker, key, rules, value).await;
+        if judged.is_none() {
+            telemetry::shared_read(SharedRead::Unfit);
+        }
+        judged
+    }
+
+    /// The verdict that shared evidence leads to here. Proving it again takes the processor, so it is done where evidence
+    /// is judged.
+    async fn judged(&self, walker: &Arc<Walker>, key: &CacheKey, rules: &RuleSet, value: Value) -> Option<Resolution> {
+        let (block, fresh_until) = (value.block, value.fresh_until);
+        let (prover, of_rules, of_key) = (Arc::clone(walker), rules.clone(), key.clone());
+        let open = move || {
+            let reporter = prover.reporter(&of_rules.profile, &of_rules.policy);
+            Bundle::read(&value.evidence)?.run(&reporter, &of_key.name, of_key.block)
+        };
+        let mut run: Run = walker.pool.run(open).await.ok()?;
+        if block_of(&run.evidence) != Some(block) {
+            return None;
+        }
+        walker.complete(&mut run.evidence).await;
+        let (_, resolution) = walker.conclude(run, rules, 0).await;
+        let verdict = resolution.verdict();
+        let until = verdict.freshness.fresh_until.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
+        let is_same = until == Some(fresh_until.as_millisecond());
+        (is_same && verdict.state != State::Indeterminate).then(|| resolution.from_cache())
+    }
+
+    async fn run_own(
+        &self,
+        walker: &Arc<Walker>,
+        key: CacheKey,
+        rules: RuleSet,
+        failures: u32,
+        lease: Option<Lease>,
+    ) -> Resolution {
+        let (keeper, keeping) = self.keeper(walker);
+        let _running = telemetry::run_begins();
+        let run = keeper.gather(key.name.clone(), &rules.policy).await;
+        let (run, resolution) = walker.conclude(run, &rules, failures).await;
+        if let Some((block, _)) = block_of(&run.evidence) {
+            self.tier.saw(&key.world, block);
+        }
+        let (fleet, walker, found) = (self.clone(), Arc::clone(walker), resolution.clone());
+        self.tier.later(async move {
+            fleet.share(&walker, &key, &rules, run, &found, keeping).await;
+            if let Some(lease) = lease {
+                fleet.tier.release(lease).await;
+            }
+        });
+        resolution
+    }
+
+    /// A walker that keeps what proves its evidence.
+    fn keeper(&self, walker: &Arc<Walker>) -> (Walker, Keeping) {
+        let blocks = Arc::new(Mutex::new(WalkedBlocks::default()));
+        let (chain, proofs) = walker.chain.recording().unzip();
+        let keeper = Walker {
+            chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
+            sources: ContentSources { kept: Some(Arc::clone(&blocks)), ..walker.sources.clone() },
+            ..Walker::clone(walker)
+        };
+        (keeper, Keeping { blocks, proofs, began: self.tier.now() })
+    }
+
+    /// Writes the evidence of a run for the others, if it decided something.
+    async fn share(
+        &self,
+        walker: &Arc<Walker>,
+        key: &CacheKey,
+        rules: &RuleSet,
+        run: Run,
+        found: &Resolution,
+        keeping: Keeping,
+    ) {
+        let freshness = &found.verdict().freshness;
+        let (Some(block), Ok(fresh_until)) = (block_of(&run.evidence), freshness.fresh_until.parse()) else { return };
+        if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
+            return;
+        }
+        let began = keeping.began;
+        match self.packed(walker, rules, run, keeping).await {
+            Ok(evidence) => self.tier.put(key, &Value { block, began, fresh_until, evidence }).await,
+            Err(error) => {
+                tracing::debug!(name = key.name.as_str(), %error, "the evidence is not shared");
+                telemetry::shared_write(SharedWrite::Unprovable);
+            }
+        }
+    }
+
+    /// The evidence of a run as a bundle.
+    async fn packed(
+        &self,
+        walker: &Arc<Walker>,
+        rules: &RuleSet,
+        mut run: Run,
+        keeping: Keeping,
+    ) -> Result<Vec<u8>, BundleError> {
+        let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.with_kept_walks(&mut run.evidence, &mut blocks);
+        // What each daemon reads and remembers by itself.
+        (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
+        let mut chain = OfChain { header: None, state_proof: keeping.proofs.and_then(|proofs| proofs.take()) };
+        if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
+            chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;
+        }
+        let (walker, rules) = (Arc::clone(walker), rules.clone());
+        let pool = Arc::clone(&walker.pool);
+        let pack = move || {
+            let reporter = walker.reporter(&rules.profile, &rules.policy);
+            let packed = Bundle::pack(&reporter, &run, chain, &blocks)?;
+            Ok(packed.bundle().to_json().to_string().into_bytes())
+        };
+        pool.run(pack).await
+    }
+
+    /// Puts the blocks of earlier walks beside those of this run, and keeps those of this run.
+    fn with_kept_walks(&self, evidence: &mut Evidence, blocks: &mut WalkedBlocks) {
+        let Some(targets) = evidence.found().map(|found| Targets::of(&found.records)) else { return };
+        let card = targets.cid.map(|cid| (cid, targets.path));
+        let mirror = targets.mirror.map(|mirror| (mirror.cid, mirror.path));
+        for (at, walked) in [(card, &mut evidence.ipfs), (mirror, &mut evidence.mirror)] {
+            let (Some(at), Walked::Proven { by, .. }) = (at, walked) else { continue };
+            if *by != ProvenBy::EarlierRun {
+                self.walks.insert(at, Arc::new(KeptWalk { by: *by, blocks: blocks.clone() }));
+            } else if let Some(kept) = self.walks.get(&at) {
+                *by = kept.by;
+                blocks.extend(kept.blocks.clone());
+            }
+        }
+    }
+}
+
+/// Blocks of the past are read by number and never evicted: they are not shared.
+const fn is_shared(key: &CacheKey) -> bool {
+    !matches!(key.block, BlockSelector::Number(_))
+}
+
+fn block_of(evidence: &Evidence) -> Option<(u64, alloy_primitives::B256)> {
+    evidence.reading.as_ref().ok().map(|reading| (reading.block.number, reading.block.hash))
+}

@@ -1,0 +1,45 @@
+//! The fleet of a build that shares nothing. A configuration that names a server is refused at the start.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use super::question::RuleSet;
+use super::walk::Walker;
+use crate::cache::{CacheKey, VerdictCache};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::fetch::Egress;
+use crate::name::EnsName;
+use crate::verdict::Resolution;
+
+/// No fleet.
+#[derive(Clone)]
+pub(super) enum Fleet {}
+
+impl Fleet {
+    pub(super) async fn join(
+        _config: &Config,
+        _egress: &Egress,
+        _clock: &Arc<dyn Clock>,
+        _cache: &Arc<VerdictCache>,
+    ) -> Result<Option<Self>, Infallible> {
+        Ok(None)
+    }
+
+    pub(super) async fn run(&self, _: &Arc<Walker>, _: CacheKey, _: RuleSet, _failures: u32) -> Resolution {
+        match *self {}
+    }
+
+    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: CacheKey, _: RuleSet, _failures: u32) -> Resolution {
+        match *self {}
+    }
+
+    #[cfg(feature = "unstable")]
+    pub(super) async fn settled(&self) {
+        match *self {}
+    }
+
+    pub(super) fn tell_evicted(&self, _: &EnsName, _: Vec<CacheKey>) {
+        match *self {}
+    }
+}

@@ -1,0 +1,290 @@
+//! The second tier, on Redis or Valkey: evidence of runs that many daemons share, and the bus of their evictions.
+//!
+//! Nothing here is a verdict. What a fleet shares is the [`Value`] of a run under a MAC; it is judged where it arrives.
+//! The server itself is believed nothing: what it changes, repeats, holds back or makes up is ignored and counted, and
+//! whatever becomes of it, each daemon goes on by itself.
+
+pub mod bus;
+pub mod circuit;
+pub mod link;
+pub mod mac;
+pub mod value;
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use alloy_primitives::hex;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jiff::{SignedDuration, Timestamp};
+use redis::Pipeline;
+use tokio::sync::{mpsc, oneshot};
+
+use self::bus::{Ear, Message};
+use self::circuit::Circuit;
+use self::link::{AbortOnDrop, Gone, Link, Reach};
+use self::mac::{MacKeyError, MacKeys};
+use self::value::{Binding, MAX_VALUE_BYTES, Value};
+use crate::cache::{CacheKey, VerdictCache};
+use crate::clock::Clock;
+use crate::config::{Config, RedisConfig};
+use crate::fetch::Egress;
+use crate::name::EnsName;
+use crate::telemetry::{self, SharedRead, SharedWrite};
+
+/// The version to which values are bound.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How far the clocks of a fleet may be apart. Machines that keep time are within milliseconds of each other.
+pub const MAX_SKEW: SignedDuration = SignedDuration::from_secs(2);
+
+/// Most writes and publications that wait. Each holds the evidence of one run.
+const MAX_WAITING: usize = 64;
+
+/// Deletes a lease that is still the caller's.
+const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/// The second tier, as one daemon sees it.
+pub struct Tier {
+    link: Arc<Link>,
+    keys: Arc<MacKeys>,
+    clock: Arc<dyn Clock>,
+    cache: Arc<VerdictCache>,
+    config: RedisConfig,
+    channel: String,
+    /// Who this daemon is on the bus.
+    sender: [u8; 16],
+    sent: AtomicU64,
+    /// The world in force, and the block that was first seen of it.
+    first_block: Mutex<Option<(Arc<str>, u64)>>,
+    /// Whether others are worth waiting for.
+    waits: Circuit,
+    later: mpsc::Sender<BoxFuture<'static, ()>>,
+    _tasks: [AbortOnDrop; 2],
+}
+
+/// A right to run for a question, which other daemons respect until it is released or its time is over.
+#[derive(Debug)]
+pub struct Lease {
+    place: String,
+    token: String,
+}
+
+/// Who runs for a question.
+#[derive(Debug)]
+pub enum Leased {
+    /// This daemon.
+    Ours(Lease),
+    /// Another one, or so the server says.
+    Others,
+    /// The server does not say.
+    Unknown,
+}
+
+impl Tier {
+    /// Joins the fleet that the configuration names. `None` where it names no server. That the server cannot be reached
+    /// is no error.
+    ///
+    /// # Errors
+    /// Where the key of the MAC cannot be used.
+    pub async fn join(
+        config: &Config,
+        egress: &Egress,
+        clock: &Arc<dyn Clock>,
+        cache: &Arc<VerdictCache>,
+    ) -> Result<Option<Self>, MacKeyError> {
+        let redis = &config.redis;
+        let (Some(reach), Some(path)) = (Reach::new(redis, egress.clone()), &redis.mac_key) else { return Ok(None) };
+        let keys = Arc::new(MacKeys::read(path)?);
+        let channel = format!("{}:bus:{}", redis.prefix, config.chain.id);
+        let sender = random();
+        let ear = Ear::new(sender, Arc::clone(&keys), channel.clone(), Arc::clone(clock), Arc::clone(cache));
+        let (tried, first_try) = oneshot::channel();
+        let listening = tokio::spawn(ear.listen(reach.clone(), redis.write_timeout, tried));
+        let (later, waiting) = mpsc::channel(MAX_WAITING);
+        let writing = tokio::spawn(one_by_one(waiting));
+        let link = Arc::new(Link::new(reach, redis.write_timeout, Arc::clone(clock)));
+        // Both end within the time limit of a connection, whatever the server does.
+        let _ = tokio::join!(link.connect(), first_try);
+        Ok(Some(Self {
+            link,
+            keys,
+            clock: Arc::clone(clock),
+            cache: Arc::clone(cache),
+            config: redis.clone(),
+            channel,
+            sender,
+            sent: AtomicU64::new(0),
+            first_block: Mutex::default(),
+            waits: Circuit::default(),
+            later,
+            _tasks: [listening, writing].map(|task| AbortOnDrop(task.abort_handle())),
+        }))
+    }
+
+    /// Longest time that a run waits for that of another daemon.
+    pub const fn wait(&self) -> Duration {
+        self.config.wait
+    }
+
+    /// The value for a question that this daemon may take: of the fleet, fresh, from no block before the first that this
+    /// process saw, and of a run that began after the name was evicted here.
+    pub async fn take(&self, key: &CacheKey) -> Option<Value> {
+        let taken = self.read(key).await;
+        if taken.is_ok() {
+            self.waits.succeeded();
+        }
+        telemetry::shared_read(taken.as_ref().map_or_else(|why| *why, |_| SharedRead::Taken));
+        taken.ok()
+    }
+
+    async fn read(&self, key: &CacheKey) -> Result<Value, SharedRead> {
+        let Some(first) = self.first_block(&key.world) else { return Err(SharedRead::Early) };
+        let binding = Binding { version: VERSION, key };
+        let mut asked = Pipeline::new();
+        asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
+        let answered = self.link.ask::<(Vec<u8>,)>(&asked, self.config.read_timeout).await;
+        let (sealed,) = answered.map_err(|Gone| SharedRead::Gone)?;
+        if sealed.is_empty() {
+            return Err(SharedRead::Missing);
+        }
+        let value = Value::open(&sealed, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
+        self.is_usable(&value, key, first)?;
+        Ok(value)
+    }
+
+    fn is_usable(&self, value: &Value, key: &CacheKey, first_block: u64) -> Result<(), SharedRead> {
+        let now = self.clock.now();
+        if (value.fresh_until <= now || value.began > now + MAX_SKEW) && !clresolve_core::mutant!("aged-evidence-is-taken")
+        {
+            return Err(SharedRead::Aged);
+        }
+        if value.block.0 < first_block && !clresolve_core::mutant!("older-blocks-are-taken") {
+            return Err(SharedRead::OldBlock);
+        }
+        let evicted = self.cache.evicted_at(&key.name);
+        if evicted.is_some_and(|at| value.began < at + MAX_SKEW) && !clresolve_core::mutant!("evicted-evidence-is-taken") {
+            return Err(SharedRead::Evicted);
+        }
+        Ok(())
+    }
+
+    /// Remembers a block of a run of this process, if it is the first of its world.
+    pub fn saw(&self, world: &Arc<str>, block: u64) {
+        let mut first = self.first_block.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(known, _)| known != world) {
+            *first = Some((Arc::clone(world), block));
+        }
+    }
+
+    fn first_block(&self, world: &Arc<str>) -> Option<u64> {
+        let first = self.first_block.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().filter(|(known, _)| known == world).map(|(_, block)| *block)
+    }
+
+    /// Asks for the right to run for a question, for as long as a run may take. Where waits for others were in vain some
+    /// times in a row, each daemon runs by itself for a while: the server may have made those others up.
+    pub async fn lease(&self, key: &CacheKey, time: Duration) -> Leased {
+        if self.waits.rests(self.clock.now()) {
+            return Leased::Unknown;
+        }
+        let place = self.place("lease", &Binding { version: VERSION, key }.place());
+        let token = hex::encode(random());
+        let mut asked = Pipeline::new();
+        asked.cmd("SET").arg(&place).arg(&token).arg("NX").arg("PX").arg(milliseconds(time));
+        match self.link.ask::<(bool,)>(&asked, self.config.read_timeout).await {
+            Ok((true,)) => Leased::Ours(Lease { place, token }),
+            Ok((false,)) => Leased::Others,
+            Err(Gone) => Leased::Unknown,
+        }
+    }
+
+    /// Counts a wait for another daemon that ended without its evidence.
+    pub fn waited_in_vain(&self) {
+        telemetry::shared_read(SharedRead::InVain);
+        self.waits.failed(self.clock.now());
+    }
+
+    /// Writes a value, for what is left of its freshness, unless its name was evicted since.
+    pub async fn put(&self, key: &CacheKey, value: &Value) {
+        let written = self.write(key, value).await;
+        telemetry::shared_write(written.err().unwrap_or(SharedWrite::Written));
+    }
+
+    async fn write(&self, key: &CacheKey, value: &Value) -> Result<(), SharedWrite> {
+        let left = value.fresh_until.duration_since(self.clock.now());
+        let left = Duration::try_from(left).ok().filter(|left| !left.is_zero()).ok_or(SharedWrite::Aged)?;
+        if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at) {
+            return Err(SharedWrite::Evicted);
+        }
+        let binding = Binding { version: VERSION, key };
+        let sealed = value.seal(&self.keys, binding).ok_or(SharedWrite::Long)?;
+        let mut asked = Pipeline::new();
+        let place = self.place("evidence", &binding.place());
+        asked.cmd("SET").arg(place).arg(sealed).arg("PX").arg(milliseconds(left)).ignore();
+        self.link.ask::<()>(&asked, self.config.write_timeout).await.map_err(|Gone| SharedWrite::Gone)
+    }
+
+    /// Gives a lease back, if it is still ours.
+    pub async fn release(&self, lease: Lease) {
+        let mut asked = Pipeline::new();
+        asked.cmd("EVAL").arg(RELEASE).arg(1).arg(lease.place).arg(lease.token).ignore();
+        // What is not released ends by itself.
+        let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
+    }
+
+    /// Tells the fleet that `name` was evicted here, and deletes the values for these questions.
+    pub async fn tell_evicted(&self, name: &EnsName, keys: &[CacheKey]) {
+        let count = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
+        let message = Message { sender: self.sender, count, at: self.clock.now(), name: name.clone() };
+        let mut asked = Pipeline::new();
+        for key in keys {
+            asked.cmd("DEL").arg(self.place("evidence", &Binding { version: VERSION, key }.place())).ignore();
+        }
+        asked.cmd("PUBLISH").arg(&self.channel).arg(message.seal(&self.keys, &self.channel)).ignore();
+        let told = self.link.ask::<()>(&asked, self.config.write_timeout).await;
+        telemetry::shared_write(told.map_or(SharedWrite::Untold, |()| SharedWrite::Told));
+    }
+
+    /// Does this after what waits already. Where too much waits it is not done.
+    pub fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if self.later.try_send(work.boxed()).is_err() {
+            telemetry::shared_write(SharedWrite::Dropped);
+        }
+    }
+
+    /// Ends once all is done that waits by now.
+    #[cfg(feature = "unstable")]
+    pub async fn settled(&self) {
+        let (done, waiting) = oneshot::channel::<()>();
+        self.later(async move { drop(done) });
+        // What was refused for lack of room is done too.
+        let _ = waiting.await;
+    }
+
+    /// The time by the tier's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn place(&self, kind: &str, question: &str) -> String {
+        format!("{}:{kind}:{question}", self.config.prefix)
+    }
+}
+
+async fn one_by_one(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
+    while let Some(work) = waiting.recv().await {
+        work.await;
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("a system without randomness runs nothing that needs a key");
+    bytes
+}

@@ -1,0 +1,294 @@
+//! The bus: an eviction on one daemon, told to all.
+//!
+//! A message only ever evicts, so the worst that it can do is a run. What has no MAC of the fleet, came before, is too old
+//! or too long is ignored and counted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use redis::aio::PubSub;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::link::{Allowance, Gone, Reach};
+use super::mac::{MAC_BYTES, MacKeys};
+use crate::cache::VerdictCache;
+use crate::clock::Clock;
+use crate::name::EnsName;
+use crate::telemetry::{self, Heard};
+
+/// What the MAC of a message is over, and the version of its form.
+const WHAT: &str = "clresolve.bus/1";
+
+/// Bytes of the identifier of a sender.
+const SENDER_BYTES: usize = 16;
+
+/// Bytes before the name: MAC, sender, count and time.
+const HEAD_BYTES: usize = MAC_BYTES + SENDER_BYTES + 8 + 8;
+
+/// Longest message in bytes: the head, and more than the longest name that ENS can hold in DNS form.
+const MAX_MESSAGE_BYTES: usize = HEAD_BYTES + 1024;
+
+/// How far the time of a message may be from this clock. Within it a count tells what came before.
+const WINDOW: SignedDuration = SignedDuration::from_secs(10);
+
+/// Most senders whose counts are remembered, many times a fleet. Those outside of the window are forgotten first.
+const MAX_SENDERS: usize = 1024;
+
+/// Bytes of messages that may have arrived and not been looked at.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+
+/// Most messages in a second: more than all changes of a chain, and little work. Beyond it the server is left alone.
+const MAX_A_SECOND: u32 = 10_000;
+
+/// Pause before the bus is joined again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// An eviction, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who tells it: drawn anew by each process.
+    pub sender: [u8; SENDER_BYTES],
+    /// The how manieth message of that sender it is.
+    pub count: u64,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// The name.
+    pub name: EnsName,
+}
+
+impl Message {
+    /// The bytes for `channel`.
+    pub fn seal(&self, keys: &MacKeys, channel: &str) -> Vec<u8> {
+        let rest = [
+            &self.sender[..],
+            &self.count.to_be_bytes(),
+            &self.at.as_millisecond().to_be_bytes(),
+            self.name.as_str().as_bytes(),
+        ]
+        .concat();
+        let tag = keys.sign(WHAT, &[channel.as_bytes(), &rest]);
+        [&tag[..], &rest].concat()
+    }
+
+    /// The message in bytes of `channel`, if it is one of the fleet.
+    fn open(bytes: &[u8], keys: &MacKeys, channel: &str) -> Result<Self, Heard> {
+        if !(HEAD_BYTES + 1..=MAX_MESSAGE_BYTES).contains(&bytes.len()) {
+            return Err(Heard::Length);
+        }
+        let (tag, rest) = bytes.split_at(MAC_BYTES);
+        if !keys.verify(WHAT, &[channel.as_bytes(), rest], tag) && !clresolve_core::mutant!("bus-mac-unchecked") {
+            return Err(Heard::Mac);
+        }
+        let (sender, rest) = rest.split_first_chunk().ok_or(Heard::Length)?;
+        let (count, rest) = rest.split_first_chunk().ok_or(Heard::Length)?;
+        let (at, name) = rest.split_first_chunk().ok_or(Heard::Length)?;
+        let name = std::str::from_utf8(name).ok().and_then(|name| EnsName::parse(name).ok()).ok_or(Heard::Form)?;
+        let at = Timestamp::from_millisecond(i64::from_be_bytes(*at)).map_err(|_| Heard::Form)?;
+        Ok(Self { sender: *sender, count: u64::from_be_bytes(*count), at, name })
+    }
+}
+
+/// What one daemon hears on the bus.
+pub struct Ear {
+    own: [u8; SENDER_BYTES],
+    keys: Arc<MacKeys>,
+    channel: String,
+    clock: Arc<dyn Clock>,
+    cache: Arc<VerdictCache>,
+    /// The latest count of each sender, and its time.
+    senders: HashMap<[u8; SENDER_BYTES], (u64, Timestamp)>,
+}
+
+impl Ear {
+    /// Of the daemon that sends as `own`, for its cache.
+    pub fn new(
+        own: [u8; SENDER_BYTES],
+        keys: Arc<MacKeys>,
+        channel: String,
+        clock: Arc<dyn Clock>,
+        cache: Arc<VerdictCache>,
+    ) -> Self {
+        Self { own, keys, channel, clock, cache, senders: HashMap::new() }
+    }
+
+    /// Evicts what a message names, if it is a new one of the fleet.
+    pub fn hear(&mut self, bytes: &[u8]) -> Heard {
+        let message = match Message::open(bytes, &self.keys, &self.channel) {
+            Ok(message) if message.sender == self.own => return Heard::Own,
+            Ok(message) => message,
+            Err(fault) => return fault,
+        };
+        let now = self.clock.now();
+        if !is_near(message.at, now) {
+            return Heard::Old;
+        }
+        if !self.is_new(&message, now) && !clresolve_core::mutant!("bus-replays-count") {
+            return Heard::Replayed;
+        }
+        self.cache.evict(&message.name, now);
+        Heard::Evicted
+    }
+
+    /// Whether the sender did not send this count, or a later one, before. Remembers it.
+    fn is_new(&mut self, message: &Message, now: Timestamp) -> bool {
+        if self.senders.get(&message.sender).is_some_and(|(latest, _)| message.count <= *latest) {
+            return false;
+        }
+        if self.senders.len() >= MAX_SENDERS {
+            self.senders.retain(|_, (_, at)| is_near(*at, now));
+        }
+        // Only the fleet's own messages come this far. One that has too many senders loses messages, and gains runs.
+        let has_room = self.senders.len() < MAX_SENDERS || self.senders.contains_key(&message.sender);
+        if has_room {
+            self.senders.insert(message.sender, (message.count, message.at));
+        }
+        has_room
+    }
+
+    /// Listens for as long as it is awaited, and joins again what breaks. `tried` ends with the first try to join.
+    pub async fn listen(mut self, reach: Reach, limit: Duration, tried: oneshot::Sender<()>) {
+        let mut tried = Some(tried);
+        // Without end: the daemon drops it. Each turn takes its pause.
+        loop {
+            let joined = self.join(&reach, limit).await;
+            drop(tried.take());
+            if let Ok((bus, allowance)) = joined {
+                self.hear_all(bus, &allowance).await;
+            }
+            telemetry::bus_heard(Heard::Broken);
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn join(&self, reach: &Reach, limit: Duration) -> Result<(PubSub, Allowance), Gone> {
+        let allowance = Allowance::of(MAX_WAITING_BYTES, MAX_WAITING_BYTES);
+        let joined = async {
+            let stream = reach.stream(&allowance).await?;
+            let mut bus = PubSub::new(reach.login(), stream).await.map_err(|_| Gone)?;
+            bus.subscribe(&self.channel).await.map_err(|_| Gone)?;
+            Ok::<_, Gone>(bus)
+        };
+        let bus = timeout(limit, joined).await.unwrap_or(Err(Gone))?;
+        telemetry::bus_heard(Heard::Joined);
+        Ok((bus, allowance))
+    }
+
+    /// Until the bus breaks or says too much.
+    async fn hear_all(&mut self, bus: PubSub, allowance: &Allowance) {
+        let mut messages = bus.into_on_message();
+        let (mut second, mut heard) = (Instant::now(), 0);
+        while let Some(message) = messages.next().await {
+            let bytes = message.get_payload_bytes();
+            telemetry::bus_heard(self.hear(bytes));
+            allowance.grant(wire_bytes(message.get_channel_name().len(), bytes.len()));
+            if second.elapsed() >= Duration::from_secs(1) {
+                (second, heard) = (Instant::now(), 0);
+            }
+            heard += 1;
+            if heard > MAX_A_SECOND {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a time of another clock is within the window of this one.
+fn is_near(at: Timestamp, now: Timestamp) -> bool {
+    at.duration_since(now).abs() <= WINDOW
+}
+
+/// Bytes that a message takes on the wire: an array of three strings, each behind its length.
+fn wire_bytes(channel: usize, payload: usize) -> usize {
+    let string = |bytes: usize| 1 + bytes.to_string().len() + 2 + bytes + 2;
+    "*3\r\n".len() + string("message".len()) + string(channel) + string(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use jiff::ToSpan as _;
+
+    use super::*;
+    use crate::config::CacheConfig;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+    const CHANNEL: &str = "clresolve:bus:1";
+
+    struct Set(Mutex<Timestamp>);
+
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    fn keys(byte: &str) -> Arc<MacKeys> {
+        Arc::new(MacKeys::parse(&byte.repeat(32)).expect("a good key"))
+    }
+
+    fn ear() -> (Ear, Arc<VerdictCache>, Arc<Set>) {
+        let cache = Arc::new(VerdictCache::new(CacheConfig::default()));
+        let clock = Arc::new(Set(Mutex::new(START)));
+        let ear = Ear::new([1; 16], keys("11"), CHANNEL.into(), Arc::clone(&clock) as _, Arc::clone(&cache));
+        (ear, cache, clock)
+    }
+
+    fn message(count: u64, at: Timestamp) -> Message {
+        Message { sender: [2; 16], count, at, name: EnsName::parse("a.eth").expect("a good name") }
+    }
+
+    #[test]
+    fn a_message_of_the_fleet_evicts_once() {
+        let (mut ear, cache, _) = ear();
+        let sealed = message(1, START).seal(&keys("11"), CHANNEL);
+        assert_eq!(cache.evicted_at(&message(1, START).name), None);
+        assert_eq!((ear.hear(&sealed), ear.hear(&sealed)), (Heard::Evicted, Heard::Replayed));
+        assert_eq!(cache.evicted_at(&message(1, START).name), Some(START));
+        assert_eq!(ear.hear(&message(3, START).seal(&keys("11"), CHANNEL)), Heard::Evicted);
+        assert_eq!(ear.hear(&message(2, START).seal(&keys("11"), CHANNEL)), Heard::Replayed);
+    }
+
+    #[test]
+    fn what_is_not_of_the_fleet_evicts_nothing() {
+        let (mut ear, cache, clock) = ear();
+        let good = message(1, START).seal(&keys("11"), CHANNEL);
+        let own = Message { sender: [1; 16], ..message(1, START) };
+        assert_eq!(ear.hear(&message(1, START).seal(&keys("22"), CHANNEL)), Heard::Mac, "a foreign key");
+        assert_eq!(ear.hear(&message(1, START).seal(&keys("11"), "clresolve:bus:2")), Heard::Mac, "another chain");
+        for at in 0..good.len() {
+            let mut changed = good.clone();
+            changed[at] ^= 1;
+            assert_eq!(ear.hear(&changed), Heard::Mac, "byte {at}");
+        }
+        assert_eq!(ear.hear(&good[..HEAD_BYTES]), Heard::Length);
+        assert_eq!(ear.hear(&vec![0; MAX_MESSAGE_BYTES + 1]), Heard::Length);
+        assert_eq!(ear.hear(&own.seal(&keys("11"), CHANNEL)), Heard::Own);
+        *clock.0.lock().unwrap() = START + 11.seconds();
+        assert_eq!(ear.hear(&good), Heard::Old);
+        assert_eq!(ear.hear(&message(1, START + 22.seconds()).seal(&keys("11"), CHANNEL)), Heard::Old);
+        assert_eq!(cache.evicted_at(&message(1, START).name), None);
+    }
+
+    #[test]
+    fn senders_are_bounded_and_forgotten_after_the_window() {
+        let (mut ear, _, clock) = ear();
+        let from = |number: usize, at| {
+            let mut sender = [0; 16];
+            sender[..8].copy_from_slice(&number.to_be_bytes());
+            Message { sender, ..message(1, at) }.seal(&keys("11"), CHANNEL)
+        };
+        for number in 0..MAX_SENDERS {
+            assert_eq!(ear.hear(&from(number, START)), Heard::Evicted);
+        }
+        assert_eq!(ear.hear(&from(MAX_SENDERS, START)), Heard::Replayed, "there is no room");
+        let later = START + 11.seconds();
+        *clock.0.lock().unwrap() = later;
+        assert_eq!(ear.hear(&from(MAX_SENDERS, later)), Heard::Evicted);
+        assert_eq!(ear.senders.len(), 1);
+    }
+}

@@ -1,0 +1,251 @@
+//! The connection to the server, which may be gone, slow, full or wrong.
+//!
+//! Every question has a time limit and may cost so many bytes. After some failures in a row the server is left alone for
+//! a while, so that a run does not wait for it again and again. Connections are made beside the runs, never by one.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, Pipeline, RedisConnectionInfo};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::circuit::Circuit;
+use super::value::MAX_VALUE_BYTES;
+use crate::clock::Clock;
+use crate::config::RedisConfig;
+use crate::fetch::{ByteStream, Egress, StreamTo};
+use crate::telemetry;
+
+/// Most questions at once: as many as a few hundred runs a second need, and little memory.
+const MAX_QUESTIONS: usize = 16;
+
+/// Most bytes of one answer: a value, and the few bytes around it.
+const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES + 1024;
+
+/// The connection, and what is known of the server.
+pub struct Link {
+    reach: Reach,
+    clock: Arc<dyn Clock>,
+    limit: Duration,
+    questions: Semaphore,
+    circuit: Circuit,
+    connection: Mutex<Connection>,
+}
+
+/// How the server is reached.
+#[derive(Clone)]
+pub struct Reach {
+    egress: Egress,
+    place: StreamTo,
+    login: RedisConnectionInfo,
+}
+
+#[derive(Default)]
+enum Connection {
+    #[default]
+    None,
+    Begun,
+    Open(Open),
+}
+
+#[derive(Clone)]
+struct Open {
+    connection: MultiplexedConnection,
+    allowance: Allowance,
+    _driver: Arc<AbortOnDrop>,
+}
+
+/// Ends a task with the last of its owners.
+pub struct AbortOnDrop(pub AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// There is no answer of the server. Why is counted where it is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl Reach {
+    /// By the configuration. `None` where it names no server.
+    pub fn new(config: &RedisConfig, egress: Egress) -> Option<Self> {
+        let url = config.url.as_ref()?;
+        let mut login = RedisConnectionInfo::default().set_db(url.database().into()).set_skip_set_lib_name();
+        if let Some(user) = url.user() {
+            login = login.set_username(user);
+        }
+        if let Some(password) = url.password() {
+            login = login.set_password(password);
+        }
+        Some(Self { egress, place: url.place(), login })
+    }
+
+    /// How one logs in.
+    pub const fn login(&self) -> &RedisConnectionInfo {
+        &self.login
+    }
+
+    /// A new stream to the server, which ends when more is read than `allowance` has.
+    pub async fn stream(&self, allowance: &Allowance) -> Result<Metered, Gone> {
+        let stream = self.egress.operator_stream(&self.place).await.map_err(|error| {
+            tracing::debug!(%error, "the shared tier cannot be reached");
+            Gone
+        })?;
+        Ok(Metered { stream, allowance: allowance.clone() })
+    }
+
+    async fn open(&self) -> Result<Open, Gone> {
+        let allowance = Allowance::of(MAX_ANSWER_BYTES, MAX_ANSWER_BYTES * MAX_QUESTIONS);
+        let stream = self.stream(&allowance).await?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
+        let (connection, driver) = made.map_err(|error| {
+            tracing::debug!(kind = ?error.kind(), "the shared tier refuses the connection");
+            Gone
+        })?;
+        let driver = Arc::new(AbortOnDrop(tokio::spawn(driver).abort_handle()));
+        Ok(Open { connection, allowance, _driver: driver })
+    }
+}
+
+impl Link {
+    /// A link that has not tried to connect yet. `limit` is that of a connection.
+    pub fn new(reach: Reach, limit: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { reach, clock, limit, questions: Semaphore::new(MAX_QUESTIONS), circuit: Circuit::default(), connection: Mutex::default() }
+    }
+
+    /// What the server answers to `commands` within `limit`. Where there is no connection one is begun, and this question
+    /// goes without.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn ask<T: FromRedisValue>(self: &Arc<Self>, commands: &Pipeline, limit: Duration) -> Result<T, Gone> {
+        let _place = self.questions.try_acquire().map_err(|_| Gone)?;
+        let mut open = self.opened().ok_or(Gone)?;
+        open.allowance.grant(MAX_ANSWER_BYTES);
+        let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
+        match asked {
+            Ok(Ok(answer)) => {
+                self.circuit.succeeded();
+                Ok(answer)
+            }
+            // It is there, and refuses: it is full, loads its data, or forbids the command.
+            Ok(Err(error)) if matches!(error.kind(), ErrorKind::Server(_)) => {
+                tracing::debug!(code = error.code(), "the shared tier refuses a command");
+                Err(Gone)
+            }
+            Ok(Err(_)) | Err(_) => {
+                self.failed();
+                Err(Gone)
+            }
+        }
+    }
+
+    /// Tries to connect now.
+    pub async fn connect(&self) {
+        let opened = timeout(self.limit, self.reach.open()).await.unwrap_or(Err(Gone));
+        match opened {
+            Ok(open) => {
+                telemetry::redis_is_up(true);
+                *self.connection() = Connection::Open(open);
+            }
+            Err(Gone) => self.failed(),
+        }
+    }
+
+    /// The connection, if there is one and the server is not left alone. Begins one where there is none.
+    fn opened(self: &Arc<Self>) -> Option<Open> {
+        if self.circuit.rests(self.clock.now()) {
+            return None;
+        }
+        let mut connection = self.connection();
+        match &*connection {
+            Connection::Open(open) => Some(open.clone()),
+            Connection::Begun => None,
+            Connection::None => {
+                *connection = Connection::Begun;
+                let link = Arc::clone(self);
+                tokio::spawn(async move { link.connect().await });
+                None
+            }
+        }
+    }
+
+    /// The connection is not used again: an answer that comes late must not be taken for that to another question.
+    fn failed(&self) {
+        telemetry::redis_is_up(false);
+        *self.connection() = Connection::None;
+        self.circuit.failed(self.clock.now());
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many bytes may still be read from a stream. The reader of answers has no bound of its own.
+#[derive(Clone)]
+pub struct Allowance {
+    left: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Allowance {
+    /// So many bytes, and never more than `most` at once.
+    pub fn of(bytes: usize, most: usize) -> Self {
+        Self { left: Arc::new(AtomicUsize::new(bytes.min(most))), most }
+    }
+
+    /// Adds so many bytes.
+    pub fn grant(&self, bytes: usize) {
+        let more = |left: usize| Some(left.saturating_add(bytes).min(self.most));
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Takes so many bytes, if they are there.
+    fn take(&self, bytes: usize) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
+/// A stream that ends when more is read than was allowed.
+pub struct Metered {
+    stream: Box<dyn ByteStream>,
+    allowance: Allowance,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len() - before;
+        if self.allowance.take(read) || clresolve_core::mutant!("redis-answers-unbounded") {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Err(io::Error::other("more bytes than were asked for")))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

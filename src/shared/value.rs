@@ -1,0 +1,193 @@
+//! A value in the second tier: the evidence of a run, and what the MAC binds it to.
+
+use alloy_primitives::B256;
+use jiff::Timestamp;
+
+use super::mac::{MAC_BYTES, MacKeys};
+use crate::cache::CacheKey;
+use crate::digest::Digest;
+use crate::verdict::Depth;
+
+/// What the MAC of a value is over, and the version of its form.
+const WHAT: &str = "clresolve.shared/1";
+
+/// Longest value, in bytes. The longest card, served by its host and proven under both of its CIDs, takes half of it in
+/// base64; the rest is for proofs of state. Evidence that is longer is not shared.
+pub const MAX_VALUE_BYTES: usize = 2 << 20;
+
+/// Bytes before the evidence: MAC, height, hash, begin of the run and end of freshness.
+const HEAD_BYTES: usize = MAC_BYTES + 8 + 32 + 8 + 8;
+
+/// To what a value is bound beside what it holds: the same evidence under another question, or by another version of the
+/// program, is no value.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'a> {
+    /// The version of the program that made the value.
+    pub version: &'a str,
+    /// Everything that the answer depends on.
+    pub key: &'a CacheKey,
+}
+
+/// Evidence of a run, as it is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Height and hash of the block that was read.
+    pub block: (u64, B256),
+    /// When the run began.
+    pub began: Timestamp,
+    /// Until when its verdict is fresh.
+    pub fresh_until: Timestamp,
+    /// The evidence, as a bundle.
+    pub evidence: Vec<u8>,
+}
+
+/// Why bytes of the server are not taken for a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsealed {
+    /// It is cut short, or too long.
+    #[error("length")]
+    Length,
+    /// Its MAC is not that of this value under this key by this version.
+    #[error("mac")]
+    Mac,
+    /// A time in it is none.
+    #[error("form")]
+    Form,
+}
+
+impl Binding<'_> {
+    /// Where the value is: a digest of all that it is bound to, so that versions and questions do not meet.
+    pub fn place(&self) -> String {
+        let fields = self.fields().join("\n");
+        Digest::of(fields.as_bytes()).hex()
+    }
+
+    /// None of them holds a line break.
+    fn fields(&self) -> [String; 6] {
+        let Self { version, key } = self;
+        let CacheKey { name, block, depth, rules, world } = key;
+        [
+            (*version).to_owned(),
+            name.as_str().to_owned(),
+            block.to_string(),
+            match depth {
+                Depth::Identity => "identity".to_owned(),
+                Depth::Schemas => "schemas".to_owned(),
+            },
+            rules.to_string(),
+            world.to_string(),
+        ]
+    }
+}
+
+impl Value {
+    /// The bytes for the server. `None` for evidence that is too long to be shared.
+    pub fn seal(&self, keys: &MacKeys, binding: Binding<'_>) -> Option<Vec<u8>> {
+        let head = self.head();
+        let tag = keys.sign(WHAT, &covered(&binding.fields(), &head, &self.evidence));
+        let sealed = [&tag[..], &head, &self.evidence].concat();
+        (sealed.len() <= MAX_VALUE_BYTES).then_some(sealed)
+    }
+
+    /// The value in bytes of the server, if its MAC holds.
+    ///
+    /// # Errors
+    /// [`Unsealed`].
+    pub fn open(sealed: &[u8], keys: &MacKeys, binding: Binding<'_>) -> Result<Self, Unsealed> {
+        if !(HEAD_BYTES..=MAX_VALUE_BYTES).contains(&sealed.len()) {
+            return Err(Unsealed::Length);
+        }
+        let (tag, rest) = sealed.split_at(MAC_BYTES);
+        let (head, evidence) = rest.split_at(HEAD_BYTES - MAC_BYTES);
+        if !keys.verify(WHAT, &covered(&binding.fields(), head, evidence), tag)
+            && !clresolve_core::mutant!("shared-mac-unchecked")
+        {
+            return Err(Unsealed::Mac);
+        }
+        let number = |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map_err(|_| Unsealed::Form);
+        let time = |at| Timestamp::from_millisecond(i64::from_be_bytes(number(at)?)).map_err(|_| Unsealed::Form);
+        Ok(Self {
+            block: (u64::from_be_bytes(number(0)?), B256::from_slice(&head[8..40])),
+            began: time(40)?,
+            fresh_until: time(48)?,
+            evidence: evidence.to_vec(),
+        })
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let (number, hash) = self.block;
+        let times = [self.began, self.fresh_until].map(|time| time.as_millisecond().to_be_bytes());
+        [&number.to_be_bytes()[..], hash.as_slice(), &times[0], &times[1]].concat()
+    }
+}
+
+fn covered<'a>(fields: &'a [String], head: &'a [u8], evidence: &'a [u8]) -> Vec<&'a [u8]> {
+    fields.iter().map(String::as_bytes).chain([head, evidence]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::BlockSelector;
+    use crate::name::EnsName;
+
+    fn keys() -> MacKeys {
+        MacKeys::parse(&"11".repeat(32)).expect("a good key")
+    }
+
+    fn key() -> CacheKey {
+        CacheKey {
+            name: EnsName::parse("a.eth").expect("a good name"),
+            block: BlockSelector::Finalized,
+            depth: Depth::Identity,
+            rules: Digest::of(b"rules"),
+            world: "world".into(),
+        }
+    }
+
+    fn value() -> Value {
+        let time = |second| Timestamp::from_second(second).expect("a time");
+        Value { block: (7, B256::repeat_byte(7)), began: time(1), fresh_until: time(2), evidence: b"{}".to_vec() }
+    }
+
+    fn open(sealed: &[u8], binding: Binding<'_>) -> Result<Value, Unsealed> {
+        Value::open(sealed, &keys(), binding)
+    }
+
+    #[test]
+    fn a_value_is_one_under_its_own_key_and_version_alone() {
+        let key = key();
+        let binding = Binding { version: "1.0.0", key: &key };
+        let sealed = value().seal(&keys(), binding).expect("it is short");
+        assert_eq!(open(&sealed, binding), Ok(value()));
+        assert_eq!(open(&sealed, Binding { version: "1.0.1", key: &key }), Err(Unsealed::Mac));
+        let others = [
+            CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
+            CacheKey { block: BlockSelector::Latest, ..key.clone() },
+            CacheKey { depth: Depth::Schemas, ..key.clone() },
+            CacheKey { rules: Digest::of(b"others"), ..key.clone() },
+            CacheKey { world: "other".into(), ..key.clone() },
+        ];
+        for other in &others {
+            let elsewhere = Binding { version: "1.0.0", key: other };
+            assert_eq!(open(&sealed, elsewhere), Err(Unsealed::Mac));
+            assert_ne!(elsewhere.place(), binding.place());
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_value_can_be_changed_or_left_out() {
+        let key = key();
+        let binding = Binding { version: "1.0.0", key: &key };
+        let sealed = value().seal(&keys(), binding).expect("it is short");
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(open(&changed, binding), Err(Unsealed::Mac), "byte {at}");
+            assert!(open(&sealed[..at], binding).is_err(), "cut at {at}");
+        }
+        let long = Value { evidence: vec![0; MAX_VALUE_BYTES], ..value() };
+        assert_eq!(long.seal(&keys(), binding), None);
+        assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(Unsealed::Length));
+    }
+}

@@ -1,0 +1,484 @@
+//! Many daemons over one server: what they share, what they refuse, and what becomes of them when the server is gone,
+//! slow, full or wrong. Needs Debian's `redis-server`; where there is none the tests say that they are skipped.
+
+#[path = "fleet/faults.rs"]
+mod faults;
+#[path = "fleet/server.rs"]
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use clresolve::cache::{CacheKey, CacheStatus};
+use clresolve::clock::Clock;
+use clresolve::config::{Config, Layer};
+use clresolve::http::Server;
+use clresolve::name::EnsName;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{ChainState, World, chain::RpcFault};
+use clresolve::shared::VERSION;
+use clresolve::shared::mac::{MAC_BYTES, MacKeys};
+use clresolve::shared::value::{Binding, Value};
+use clresolve::verdict::{Origin, Resolution, Served, State};
+use jiff::{SignedDuration, Timestamp};
+use redis::Commands as _;
+use tokio::net::TcpListener;
+
+use self::server::Redis;
+
+const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+const NEXT_KEY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+const AGENT: &str = "agent.eth";
+const OTHER: &str = "other.eth";
+/// A name that each daemon asks for first: it has seen a block then.
+const FIRST: &str = "first.eth";
+
+/// A name whose records differ in the newest block.
+const PENDING: &str = "pending.eth";
+
+/// The time of the machine, moved on.
+#[derive(Default)]
+struct Shifted(AtomicI64);
+
+impl Shifted {
+    fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A world, a server, and what daemons need to share both.
+struct Stage {
+    redis: Redis,
+    world: World,
+    config: Config,
+    clock: Arc<Shifted>,
+}
+
+impl Stage {
+    async fn new(arguments: &[&str]) -> Option<Self> {
+        let redis = Redis::start(arguments)?;
+        let mut text = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
+        for name in [AGENT, OTHER, FIRST] {
+            text += &format!("[[agent]]\nname = \"{name}\"\nabout = \"An agent called {name}.\"\n");
+        }
+        text += &format!("[[agent]]\nname = \"{PENDING}\"\nabout = \"A change is near.\"\n");
+        text += "[agent.latest]\n\"cl.entry\" = \"x402://other.eth/summarize/v1\"\n";
+        let world = World::start(&Spec::parse(&text).expect("a good specification")).await.expect("the world starts");
+        let mut config = world.config();
+        // The sandbox shares nothing; this is a world like any other.
+        config.chain.world = "lab".to_owned();
+        config.timeout = Duration::from_secs(60);
+        config.redis.url = Some(redis.url());
+        config.redis.mac_key = Some(redis.key_file(&[KEY]));
+        config.redis.read_timeout = Duration::from_secs(5);
+        config.redis.write_timeout = Duration::from_secs(5);
+        Some(Self { redis, world, config, clock: Arc::default() })
+    }
+
+    /// A daemon that has seen no block yet.
+    async fn newcomer(&self) -> Resolver {
+        resolver(&self.config, &self.clock).await
+    }
+
+    /// A daemon that has seen a block.
+    async fn daemon(&self) -> Resolver {
+        let daemon = self.newcomer().await;
+        let first = daemon.ask_anew(&Question::new(FIRST)).await.expect("a good question");
+        assert_eq!(first.verdict().state, State::Trusted);
+        daemon
+    }
+
+    /// A daemon, after it has shared what it found out about the agent.
+    async fn sharer(&self) -> Resolver {
+        let daemon = self.daemon().await;
+        assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
+        daemon.settled().await;
+        daemon
+    }
+
+    /// How often the chain was asked for what `asked` does.
+    async fn requests<T>(&self, asked: impl Future<Output = T>) -> (T, u64) {
+        let before = self.world.counts().rpc;
+        let found = asked.await;
+        (found, self.world.counts().rpc - before)
+    }
+
+    /// Refuses to be believed: `daemon` comes to a good verdict, and by a run of its own.
+    async fn runs_by_itself(&self, daemon: &Resolver, name: &str) {
+        let (found, requests) = self.requests(daemon.resolve(name)).await;
+        let normalized = found.verdict().name.normalized.clone();
+        assert_eq!((found.verdict().state, normalized.as_deref()), (State::Trusted, Some(name)));
+        assert!(requests > 0, "the evidence of the server was taken");
+    }
+
+    /// Where the evidence about the agent stands: it is the only one beside that of the first name.
+    fn place(&self, of_first: &[String]) -> String {
+        let mut places = self.redis.keys("evidence");
+        places.retain(|place| !of_first.contains(place));
+        assert_eq!(places.len(), 1, "{places:?}");
+        places.remove(0)
+    }
+}
+
+async fn resolver(config: &Config, clock: &Arc<Shifted>) -> Resolver {
+    Resolver::with_clock(config, Arc::clone(clock) as Arc<dyn Clock>).await.expect("a good configuration")
+}
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).expect("a good name")
+}
+
+fn is_fresh(status: &CacheStatus) -> bool {
+    matches!(status, CacheStatus::Fresh(_))
+}
+
+/// Waits, for at most a second, until a daemon no longer answers about the agent from its cache.
+async fn is_evicted_within_a_second(daemon: &Resolver) -> bool {
+    let began = Instant::now();
+    while is_fresh(&daemon.cache_status(&Question::new(AGENT)).await.expect("a good question")) {
+        if began.elapsed() > Duration::from_secs(1) {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
+}
+
+fn conclusion(resolution: &Resolution) -> (String, Option<String>) {
+    let verdict = resolution.verdict();
+    (verdict.conclusion.clone(), verdict.anchor.as_ref().map(|anchor| anchor.block.hash.clone()))
+}
+
+#[tokio::test]
+async fn evidence_of_one_daemon_gives_the_live_verdict_of_another() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.sharer().await, stage.daemon().await);
+    let (found, requests) = stage.requests(other.resolve(AGENT)).await;
+    assert_eq!(requests, 0, "one run in the fleet");
+    let own = one.resolve(AGENT).await;
+    assert_eq!(conclusion(&found), conclusion(&own));
+    assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
+    assert_eq!(found.verdict().freshness.served, Served::Cached);
+    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(Origin::Live));
+    assert_eq!(found.card(), own.card());
+    assert_eq!(found.payment(), own.payment());
+}
+
+#[tokio::test]
+async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let one = stage.sharer().await;
+    // Its second run has the card from the first, and no gateway is asked.
+    one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
+    one.settled().await;
+    let (_, requests) = stage.requests(stage.daemon().await.resolve(AGENT)).await;
+    let of_first = stage.requests(stage.daemon()).await.1;
+    assert_eq!(requests, 0, "{of_first}");
+}
+
+#[tokio::test]
+async fn nothing_is_taken_before_a_block_was_seen() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let _one = stage.sharer().await;
+    stage.runs_by_itself(&stage.newcomer().await, AGENT).await;
+}
+
+#[tokio::test]
+async fn a_value_that_was_swapped_for_another_is_never_served() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.daemon().await, stage.daemon().await);
+    one.settled().await;
+    let of_first = stage.redis.keys("evidence");
+    one.resolve(AGENT).await;
+    one.settled().await;
+    let of_agent = stage.place(&of_first);
+    one.resolve(OTHER).await;
+    one.settled().await;
+    let of_other = stage.place(&[of_first, vec![of_agent.clone()]].concat());
+    let (agent, others) = (stage.redis.get(&of_agent), stage.redis.get(&of_other));
+    stage.redis.set(&of_agent, &others);
+    stage.redis.set(&of_other, &agent);
+    stage.runs_by_itself(&other, AGENT).await;
+    stage.runs_by_itself(&other, OTHER).await;
+}
+
+/// The evidence about the agent, changed by `change`, is not taken by a daemon that would take it unchanged.
+async fn is_refused(change: impl FnOnce(&Stage, &CacheKey, &str)) {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.daemon().await, stage.daemon().await);
+    one.settled().await;
+    other.settled().await;
+    let of_first = stage.redis.keys("evidence");
+    one.resolve(AGENT).await;
+    one.settled().await;
+    let key = one.cache_key(&Question::new(AGENT)).expect("a good question");
+    change(&stage, &key, &stage.place(&of_first));
+    stage.runs_by_itself(&other, AGENT).await;
+}
+
+#[tokio::test]
+async fn a_value_that_was_truncated_is_never_served() {
+    is_refused(|stage, _, place| {
+        let sealed = stage.redis.get(place);
+        stage.redis.set(place, &sealed[..sealed.len() - 1]);
+    })
+    .await;
+    is_refused(|stage, _, place| stage.redis.set(place, b"x")).await;
+}
+
+#[tokio::test]
+async fn a_value_of_a_stranger_is_never_served() {
+    is_refused(|stage, key, place| {
+        let [ours, theirs] = [KEY, NEXT_KEY].map(|key| MacKeys::parse(key).expect("a good key"));
+        let binding = Binding { version: VERSION, key };
+        let value = Value::open(&stage.redis.get(place), &ours, binding).expect("it is good");
+        stage.redis.set(place, &value.seal(&theirs, binding).expect("it is short"));
+    })
+    .await;
+    is_refused(|stage, _, place| {
+        let mut sealed = stage.redis.get(place);
+        sealed[MAC_BYTES] ^= 1;
+        stage.redis.set(place, &sealed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_value_of_another_program_version_is_never_served() {
+    is_refused(|stage, key, place| {
+        let keys = MacKeys::parse(KEY).expect("a good key");
+        let sealed = stage.redis.get(place);
+        let value = Value::open(&sealed, &keys, Binding { version: VERSION, key }).expect("it is good");
+        let by_another = value.seal(&keys, Binding { version: "0.0.1", key }).expect("it is short");
+        stage.redis.set(place, &by_another);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_value_that_aged_is_never_served() {
+    is_refused(|stage, _, place| {
+        let sealed = stage.redis.get(place);
+        let left: i64 = redis::cmd("PTTL").arg(place).query(&mut stage.redis.open()).expect("the server answers");
+        assert!((1..=300_000).contains(&left), "it ends with its freshness: {left}");
+        stage.redis.set(place, &sealed);
+        stage.clock.advance(301);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_value_that_is_replayed_after_an_eviction_is_never_served() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.daemon().await, stage.daemon().await);
+    one.settled().await;
+    other.settled().await;
+    let of_first = stage.redis.keys("evidence");
+    one.resolve(AGENT).await;
+    one.settled().await;
+    let place = stage.place(&of_first);
+    let sealed = stage.redis.get(&place);
+    assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
+
+    one.evict(&name(AGENT));
+    one.settled().await;
+    assert!(stage.redis.get(&place).is_empty(), "it is deleted with the eviction");
+    assert!(is_evicted_within_a_second(&other).await);
+    stage.redis.set(&place, &sealed);
+    stage.runs_by_itself(&other, AGENT).await;
+}
+
+#[tokio::test]
+async fn an_eviction_reaches_all_in_under_a_second_and_a_forged_or_replayed_one_nobody() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, two, three) = (stage.sharer().await, stage.daemon().await, stage.daemon().await);
+    let mut bus = stage.redis.open();
+    let mut bus = bus.as_pubsub();
+    bus.subscribe("clresolve:bus:31337").expect("the server answers");
+    for daemon in [&two, &three] {
+        daemon.resolve(AGENT).await;
+    }
+    one.evict(&name(AGENT));
+    for daemon in [&one, &two, &three] {
+        assert!(is_evicted_within_a_second(daemon).await);
+    }
+    let message: Vec<u8> = bus.get_message().expect("a message").get_payload().expect("bytes");
+
+    for daemon in [&one, &two, &three] {
+        daemon.resolve(AGENT).await;
+        daemon.settled().await;
+    }
+    let mut forged = message.clone();
+    forged[0] ^= 1;
+    let marker = name(OTHER);
+    two.resolve(OTHER).await;
+    for bytes in [&message[..], &forged, b"", &vec![0; 1 << 16]] {
+        let heard: u32 = stage.redis.open().publish("clresolve:bus:31337", bytes).expect("the server answers");
+        assert_eq!(heard, 4);
+    }
+    // What comes after them on the bus was heard, so they were.
+    three.evict(&marker);
+    while is_fresh(&two.cache_status(&Question::new(OTHER)).await.expect("a good question")) {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_fresh(&two.cache_status(&Question::new(AGENT)).await.expect("a good question")));
+}
+
+#[tokio::test]
+async fn nothing_older_than_the_first_block_of_a_process_is_taken() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let ahead = stage.world.endpoint(RpcFault::None, ChainState::Ahead, true).await.expect("an endpoint");
+    let target = Arc::new(std::sync::Mutex::new(authority(&stage.config.chain.endpoints[0].url)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    stage.config.chain.endpoints[0].url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let to = Arc::clone(&target);
+    tokio::spawn(async move {
+        while let Ok((mut inbound, _)) = listener.accept().await {
+            let to = to.lock().unwrap().clone();
+            tokio::spawn(async move {
+                let mut outbound = tokio::net::TcpStream::connect(to).await.expect("it listens");
+                let _ = tokio::io::copy_bidirectional(&mut inbound, &mut outbound).await;
+            });
+        }
+    });
+    let one = stage.sharer().await;
+    let block = |resolution: &Resolution| resolution.verdict().anchor.as_ref().expect("it was read").block.number;
+    let old = block(&one.resolve(AGENT).await);
+    let in_time = stage.daemon().await;
+    assert_eq!(block(&in_time.resolve(AGENT).await), old);
+
+    *target.lock().unwrap() = authority(&ahead.url);
+    let later = stage.daemon().await;
+    assert!(block(&later.resolve(AGENT).await) > old, "it has seen a later block");
+}
+
+fn authority(url: &impl ToString) -> String {
+    url.to_string().trim_start_matches("http://").trim_end_matches('/').to_owned()
+}
+
+#[tokio::test]
+async fn one_daemon_runs_for_all() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (one, two, three) = (stage.daemon().await, stage.daemon().await, stage.daemon().await);
+    let (_, alone) = stage.requests(stage.daemon().await.resolve(OTHER)).await;
+    let asked = async { tokio::join!(one.resolve(AGENT), two.resolve(AGENT), three.resolve(AGENT)) };
+    let (found, requests) = stage.requests(asked).await;
+    for resolution in [&found.0, &found.1, &found.2] {
+        assert_eq!(resolution.verdict().state, State::Trusted);
+        assert_eq!(conclusion(resolution), conclusion(&found.0));
+    }
+    assert_eq!(requests, alone, "the others took its evidence");
+    for daemon in [&one, &two, &three] {
+        daemon.settled().await;
+    }
+    assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.redis.wait = Duration::from_millis(100);
+    let (one, two) = (stage.sharer().await, stage.daemon().await);
+    let of_agent = stage.redis.keys("evidence");
+    let mut connection = stage.redis.open();
+    for place in &of_agent {
+        let lease = place.replace(":evidence:", ":lease:");
+        connection.set::<_, _, ()>(lease, "somebody").expect("the server answers");
+        connection.del::<_, ()>(place).expect("the server answers");
+    }
+    let asked = tokio::time::timeout(Duration::from_secs(30), stage.runs_by_itself(&two, AGENT));
+    asked.await.expect("it does not wait for ever");
+    two.settled().await;
+    let leases = stage.redis.keys("lease");
+    assert_eq!(leases.len(), of_agent.len(), "another one's lease is not given back");
+    drop(one);
+}
+
+#[tokio::test]
+async fn keys_rotate_without_a_gap() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let old = stage.sharer().await;
+    stage.config.redis.mac_key = Some(stage.redis.key_file(&[NEXT_KEY, KEY]));
+    let rotated = stage.daemon().await;
+    assert_eq!(stage.requests(rotated.resolve(AGENT)).await.1, 0, "the old key still verifies");
+    rotated.resolve(OTHER).await;
+    rotated.settled().await;
+    stage.runs_by_itself(&old, OTHER).await;
+    let again = stage.daemon().await;
+    assert_eq!(stage.requests(again.resolve(OTHER)).await.1, 0, "the new one signs");
+}
+
+#[tokio::test]
+async fn what_could_not_be_decided_is_not_shared() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let daemon = stage.newcomer().await;
+    let found = daemon.resolve(PENDING).await;
+    assert_eq!(found.verdict().state, State::Indeterminate, "{}", found.verdict().summary);
+    assert!(found.verdict().anchor.is_some(), "the chain was read");
+    daemon.settled().await;
+    assert_eq!(stage.redis.keys("evidence"), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_sandbox_and_a_server_without_a_key_are_refused() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let mut sandbox = stage.config.clone();
+    sandbox.chain.world = "sandbox".to_owned();
+    let why = Resolver::new(&sandbox).await.err().expect("it is refused").to_string();
+    assert_eq!(why, "redis.url: the sandbox shares nothing: its verdicts prove nothing");
+    let mut without = stage.config.clone();
+    without.redis.mac_key = None;
+    let why = Resolver::new(&without).await.err().expect("it is refused").to_string();
+    assert_eq!(why, "redis.url: nothing is shared without a MAC; set redis.mac-key");
+    for (text, expected) in
+        [("url = \"redis://a.example\"", "set redis.mac-key"), ("mac-key = \"file\"", "set redis.url")]
+    {
+        let layer = Layer::from_toml(&format!("[redis]\n{text}\n"), "f.toml").expect("its keys are known");
+        let error = Config::default().with([layer]).expect_err("it is refused").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut short = stage.config.clone();
+    short.redis.mac_key = Some(stage.redis.key_file(&["abcd", "", ""]));
+    let why = Resolver::new(&short).await.err().expect("it is refused").to_string();
+    assert!(why.starts_with("redis.mac-key: expected one line with a key of 64 to 128 hex digits"), "{why}");
+}
+
+#[tokio::test]
+async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.http.listen = "127.0.0.1:0".parse().expect("an address");
+    stage.config.gate.deadline = Duration::from_secs(60);
+    let (one, other) = (stage.daemon().await, stage.daemon().await);
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let mut addresses = Vec::new();
+    for daemon in [&one, &other] {
+        let server = Server::bind_with(&stage.config, daemon.clone()).await.expect("it starts");
+        addresses.push(server.address());
+        tokio::spawn(server.run(std::future::pending()));
+    }
+    let get = async |at: usize, path: &str, header: &str| {
+        let request = client.get(format!("http://{}{path}", addresses[at])).header("Cache-Control", header);
+        let answer = request.send().await.expect("an answer");
+        (answer.status().as_u16(), answer.bytes().await.expect("a body"))
+    };
+    let verdict = format!("/v1/verdicts/{AGENT}");
+    assert_eq!(get(0, &verdict, "max-age=60").await.0, 200);
+    one.settled().await;
+    let (gate, requests) = stage.requests(get(1, &format!("/v1/gate/{AGENT}"), "max-age=60")).await;
+    assert_eq!((gate.0, requests), (200, 0), "the gate opens on the fleet's evidence");
+
+    // A daemon that is asked to look again, and sees nothing new, evicts nobody.
+    get(0, &verdict, "no-cache").await;
+    one.settled().await;
+    let (gate, requests) = stage.requests(get(1, &format!("/v1/gate/{AGENT}"), "max-age=60")).await;
+    assert_eq!((gate.0, requests), (200, 0));
+}

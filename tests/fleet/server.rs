@@ -1,0 +1,106 @@
+//! Debian's server in a process of its own, on a Unix socket in a scratch folder.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use clresolve::config::RedisUrl;
+use redis::Commands as _;
+
+/// The server, running. It ends when this is dropped.
+pub(crate) struct Redis {
+    child: Child,
+    folder: tempfile::TempDir,
+    arguments: Vec<String>,
+}
+
+impl Redis {
+    /// Starts it with further arguments. `None`, said aloud, where it is not installed.
+    pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let Some(child) = spawn(&folder, &arguments) else {
+            eprintln!("skipped: there is no redis-server");
+            return None;
+        };
+        Some(Self { child, folder, arguments })
+    }
+
+    /// A file with these lines that its owner alone can read.
+    pub(crate) fn key_file(&self, lines: &[&str]) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.folder.path().join(format!("mac-{}.key", lines.len()));
+        std::fs::write(&path, lines.join("\n")).expect("the folder is writable");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("the file is ours");
+        path
+    }
+
+    pub(crate) fn url(&self) -> RedisUrl {
+        format!("unix://{}", socket(&self.folder)).parse().expect("a URL")
+    }
+
+    /// A connection beside those of the daemons.
+    pub(crate) fn open(&self) -> redis::Connection {
+        let url = format!("redis+unix://{}", socket(&self.folder));
+        redis::Client::open(url).and_then(|client| client.get_connection()).expect("the server answers")
+    }
+
+    /// The keys of this kind.
+    pub(crate) fn keys(&self, kind: &str) -> Vec<String> {
+        self.open().keys(format!("clresolve:{kind}:*")).expect("the server answers")
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Vec<u8> {
+        self.open().get(key).expect("the server answers")
+    }
+
+    pub(crate) fn set(&self, key: &str, value: &[u8]) {
+        self.open().set(key, value).expect("the server answers")
+    }
+
+    /// Ends the process at once.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Starts it again, empty.
+    pub(crate) fn start_again(&mut self) {
+        self.child = spawn(&self.folder, &self.arguments).expect("it was there before");
+    }
+
+    /// Sends the process a signal.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn socket(folder: &tempfile::TempDir) -> String {
+    folder.path().join("redis.sock").display().to_string()
+}
+
+/// Starts the process and waits for its word that it is ready.
+fn spawn(folder: &tempfile::TempDir, arguments: &[String]) -> Option<Child> {
+    let mut child = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", &socket(folder)])
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let log = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut lines = log.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("eady to accept connections")), "it does not start");
+    // Read on, so that it never waits for its reader.
+    std::thread::spawn(move || lines.for_each(drop));
+    Some(child)
+}
