@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::bus::{Ear, Message};
 use self::circuit::Circuit;
-use self::link::{AbortOnDrop, Gone, Link, Reach};
+use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{Binding, MAX_VALUE_BYTES, Value};
 use crate::cache::{CacheKey, VerdictCache};
@@ -144,7 +144,7 @@ impl Tier {
         let binding = Binding { version: VERSION, key };
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
-        let answered = self.link.ask::<(Vec<u8>,)>(&asked, self.config.read_timeout).await;
+        let answered = self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
         let (sealed,) = answered.map_err(|Gone| SharedRead::Gone)?;
         if sealed.is_empty() {
             return Err(SharedRead::Missing);

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use clresolve::cache::{CacheKey, CacheStatus};
 use clresolve::clock::Clock;
-use clresolve::config::{Config, Layer};
+use clresolve::config::{Config, Grade, Layer, ProofDemand, RedisConfig};
 use clresolve::http::Server;
 use clresolve::name::EnsName;
+use clresolve::reason::Step;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, World, chain::RpcFault};
@@ -67,8 +68,9 @@ impl Stage {
     async fn new(arguments: &[&str]) -> Option<Self> {
         let redis = Redis::start(arguments)?;
         let mut text = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
-        for name in [AGENT, OTHER, FIRST] {
-            text += &format!("[[agent]]\nname = \"{name}\"\nabout = \"An agent called {name}.\"\n");
+        for (name, layout) in [(AGENT, "directory-of-blocks"), (OTHER, "raw"), (FIRST, "raw")] {
+            let about = format!("about = \"An agent called {name}.\"\nlayout = \"{layout}\"\n");
+            text += &format!("[[agent]]\nname = \"{name}\"\n{about}");
         }
         text += &format!("[[agent]]\nname = \"{PENDING}\"\nabout = \"A change is near.\"\n");
         text += "[agent.latest]\n\"cl.entry\" = \"x402://other.eth/summarize/v1\"\n";
@@ -105,11 +107,15 @@ impl Stage {
         daemon
     }
 
-    /// How often the chain was asked for what `asked` does.
+    /// How often chain, host and gateways were asked for what `asked` does.
     async fn requests<T>(&self, asked: impl Future<Output = T>) -> (T, u64) {
-        let before = self.world.counts().rpc;
+        let count = || {
+            let counts = self.world.counts();
+            counts.rpc + counts.https + counts.gateway
+        };
+        let before = count();
         let found = asked.await;
-        (found, self.world.counts().rpc - before)
+        (found, count() - before)
     }
 
     /// Refuses to be believed: `daemon` comes to a good verdict, and by a run of its own.
@@ -177,12 +183,42 @@ async fn evidence_of_one_daemon_gives_the_live_verdict_of_another() {
 async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let one = stage.sharer().await;
+    for place in stage.redis.keys("evidence") {
+        stage.redis.open().del::<_, ()>(place).expect("the server answers");
+    }
     // Its second run has the card from the first, and no gateway is asked.
     one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
     one.settled().await;
-    let (_, requests) = stage.requests(stage.daemon().await.resolve(AGENT)).await;
-    let of_first = stage.requests(stage.daemon()).await.1;
-    assert_eq!(requests, 0, "{of_first}");
+    let other = stage.daemon().await;
+    assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
+}
+
+#[tokio::test]
+async fn proofs_of_state_travel_with_the_evidence() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.chain.proof = Some(ProofDemand::StateProof);
+    let (one, other) = (stage.sharer().await, stage.daemon().await);
+    let (found, requests) = stage.requests(other.resolve(AGENT)).await;
+    assert_eq!(requests, 0);
+    assert_eq!(found.verdict().anchor.as_ref().expect("it was read").proof.grade, Grade::StateProof);
+    assert_eq!(conclusion(&found), conclusion(&one.resolve(AGENT).await));
+}
+
+#[tokio::test]
+async fn links_are_read_by_each_daemon_itself() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.rules.links = true;
+    let (one, other) = (stage.sharer().await, stage.daemon().await);
+    let (found, requests) = stage.requests(other.resolve(AGENT)).await;
+    assert!(requests > 0, "bundles hold none of them");
+    assert_eq!(found.verdict().freshness, one.resolve(AGENT).await.verdict().freshness, "the rest is of the fleet");
+    assert_eq!(links(&found), links(&one.resolve(AGENT).await));
+}
+
+/// What the verdict shows of links.
+fn links(resolution: &Resolution) -> serde_json::Value {
+    let binding = resolution.verdict().steps.iter().find(|step| step.step == Step::Binding).expect("it is a step");
+    binding.evidence.clone()
 }
 
 #[tokio::test]
@@ -369,7 +405,11 @@ fn authority(url: &impl ToString) -> String {
 async fn one_daemon_runs_for_all() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (one, two, three) = (stage.daemon().await, stage.daemon().await, stage.daemon().await);
-    let (_, alone) = stage.requests(stage.daemon().await.resolve(OTHER)).await;
+    let mut by_itself = stage.config.clone();
+    by_itself.redis = RedisConfig::default();
+    let by_itself = resolver(&by_itself, &stage.clock).await;
+    by_itself.resolve(FIRST).await;
+    let (_, alone) = stage.requests(by_itself.resolve(AGENT)).await;
     let asked = async { tokio::join!(one.resolve(AGENT), two.resolve(AGENT), three.resolve(AGENT)) };
     let (found, requests) = stage.requests(asked).await;
     for resolution in [&found.0, &found.1, &found.2] {

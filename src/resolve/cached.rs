@@ -67,10 +67,14 @@ impl CachedWalker {
             Err(error) => return self.invalid_name(input, &error, &rules),
         };
         let key = self.key(name, &rules);
-        let before = self.cache.fresh(&key, self.walker.now()).await;
+        // What a fleet must be told of.
+        let before = match &self.fleet {
+            Some(_) => self.cache.fresh(&key, self.walker.now()).await,
+            None => None,
+        };
         let run = self.run_anew(key.clone(), rules);
         let found = self.cache.run_anew(key.clone(), run).await;
-        if before.is_some_and(|before| shows_change(&before, &found)) && self.fleet.is_some() {
+        if before.is_some_and(|before| shows_change(&before, &found)) {
             self.evict(&key.name);
         }
         found.asked_as(input)
@@ -224,6 +228,17 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::config::AssetConfig;
+
+    #[test]
+    fn another_state_is_a_change_and_a_failure_is_none() {
+        let of = |state| clresolve_verdict::sample::empty(state, jiff::Timestamp::UNIX_EPOCH, 0);
+        let change = |before, after| shows_change(&of(before), &of(after));
+        assert!(change(State::Trusted, State::Untrusted) && change(State::Untrusted, State::Trusted));
+        assert!(!change(State::Trusted, State::Trusted) && !change(State::Trusted, State::Indeterminate));
+        let mut pending = crate::verdict::Verdict::clone(of(State::Indeterminate).verdict());
+        pending.reasons = vec![crate::reason::Reason::new(Code::RecordPending)];
+        assert!(shows_change(&of(State::Trusted), &clresolve_verdict::sample::live(pending, None)));
+    }
 
     #[test]
     fn other_coin_types_are_another_world() {

@@ -49,6 +49,8 @@ pub(super) struct Fleet {
 /// A walk, as it can be shown again.
 struct KeptWalk {
     by: ProvenBy,
+    /// How many blocks it took, of those that the run kept.
+    count: usize,
     blocks: WalkedBlocks,
 }
 
@@ -247,11 +249,11 @@ impl Fleet {
         let card = targets.cid.map(|cid| (cid, targets.path));
         let mirror = targets.mirror.map(|mirror| (mirror.cid, mirror.path));
         for (at, walked) in [(card, &mut evidence.ipfs), (mirror, &mut evidence.mirror)] {
-            let (Some(at), Walked::Proven { by, .. }) = (at, walked) else { continue };
+            let (Some(at), Walked::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
             if *by != ProvenBy::EarlierRun {
-                self.walks.insert(at, Arc::new(KeptWalk { by: *by, blocks: blocks.clone() }));
+                self.walks.insert(at, Arc::new(KeptWalk { by: *by, count: *count, blocks: blocks.clone() }));
             } else if let Some(kept) = self.walks.get(&at) {
-                *by = kept.by;
+                (*by, *count) = (kept.by, kept.count);
                 blocks.extend(kept.blocks.clone());
             }
         }

@@ -24,11 +24,17 @@ use crate::config::RedisConfig;
 use crate::fetch::{ByteStream, Egress, StreamTo};
 use crate::telemetry;
 
-/// Most questions at once: as many as a few hundred runs a second need, and little memory.
-const MAX_QUESTIONS: usize = 16;
+/// Most questions at once: one for each run that a daemon has under way by default, and as many more.
+const MAX_QUESTIONS: usize = 64;
 
-/// Most bytes of one answer: a value, and the few bytes around it.
-const MAX_ANSWER_BYTES: usize = MAX_VALUE_BYTES + 1024;
+/// Bytes of an answer around a value, and of an answer without one.
+const SHORT_ANSWER_BYTES: usize = 1024;
+
+/// Most bytes of an answer with a value.
+pub const VALUE_ANSWER_BYTES: usize = MAX_VALUE_BYTES + SHORT_ANSWER_BYTES;
+
+/// Most bytes that may arrive and not be asked for again: eight of the longest values, hundreds of usual ones.
+const MAX_UNREAD_BYTES: usize = 8 * VALUE_ANSWER_BYTES;
 
 /// The connection, and what is known of the server.
 pub struct Link {
@@ -105,7 +111,7 @@ impl Reach {
     }
 
     async fn open(&self) -> Result<Open, Gone> {
-        let allowance = Allowance::of(MAX_ANSWER_BYTES, MAX_ANSWER_BYTES * MAX_QUESTIONS);
+        let allowance = Allowance::of(SHORT_ANSWER_BYTES, MAX_UNREAD_BYTES);
         let stream = self.stream(&allowance).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
@@ -124,15 +130,28 @@ impl Link {
         Self { reach, clock, limit, questions: Semaphore::new(MAX_QUESTIONS), circuit: Circuit::default(), connection: Mutex::default() }
     }
 
-    /// What the server answers to `commands` within `limit`. Where there is no connection one is begun, and this question
-    /// goes without.
+    /// What the server answers to `commands` within `limit`, in a short answer. Where there is no connection one is begun,
+    /// and this question goes without.
     ///
     /// # Errors
     /// [`Gone`].
     pub async fn ask<T: FromRedisValue>(self: &Arc<Self>, commands: &Pipeline, limit: Duration) -> Result<T, Gone> {
+        self.ask_at_length(commands, limit, SHORT_ANSWER_BYTES).await
+    }
+
+    /// As [`Link::ask`], for an answer of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn ask_at_length<T: FromRedisValue>(
+        self: &Arc<Self>,
+        commands: &Pipeline,
+        limit: Duration,
+        bytes: usize,
+    ) -> Result<T, Gone> {
         let _place = self.questions.try_acquire().map_err(|_| Gone)?;
         let mut open = self.opened().ok_or(Gone)?;
-        open.allowance.grant(MAX_ANSWER_BYTES);
+        open.allowance.grant(bytes);
         let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
         match asked {
             Ok(Ok(answer)) => {

@@ -61,8 +61,9 @@ pub struct Reporter<'a> {
 
 /// The verdict of a live run, for a name typed in normal form, after `failures` failures in a row.
 ///
-/// The run must be this process's own and have just ended: what comes out may open a gate. The evidence of an earlier run
-/// goes to [`replay`].
+/// The run must be this process's own and have just ended, or be one of its fleet that is fresh, from no block before the
+/// first that this process read, and begun after the last eviction of the name: what comes out may open a gate. The
+/// evidence of an earlier run goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
     Resolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))

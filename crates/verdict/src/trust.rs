@@ -2,7 +2,7 @@
 //!
 //! | type | made by | may be used for |
 //! |---|---|---|
-//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live run | the gate's decision, signing, and all below |
+//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live run, of this process or of its fleet | the gate's decision, signing, and all below |
 //! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
 //! | [`Trusted`] | either of them, or a signature that was verified | projection, the card's bytes |
 //!
@@ -157,7 +157,7 @@ pub struct Trusted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// A run of this process: it holds now.
+    /// A run of this process, or of one that shares a key with it and whose evidence it judged itself: it holds now.
     Live,
     /// A bundle that was verified: it held at that block.
     Replayed {
