@@ -4,6 +4,8 @@
 //! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
 //! so a caller that gives up cancels nothing.
 
+mod content;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
@@ -17,8 +19,8 @@ use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
+pub use self::content::ContentCache;
 use crate::chain::BlockSelector;
-use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
@@ -227,34 +229,6 @@ impl VerdictCache {
             }
             State::Indeterminate => self.failures.insert(key, entry).await,
         }
-    }
-}
-
-/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
-#[derive(Clone)]
-pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
-
-impl ContentCache {
-    /// A cache of at most this many bytes.
-    pub fn new(bytes: u64) -> Self {
-        let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
-        let count = |_, _, cause| count_eviction(Pool::Content, cause);
-        Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
-    }
-
-    /// What was proven under `cid` and `path`.
-    pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
-        let content = self.0.get(&(*cid, path.clone())).await;
-        match content {
-            Some(_) => telemetry::cache_hit(Pool::Content),
-            None => telemetry::cache_miss(telemetry::Cache::Content),
-        }
-        content
-    }
-
-    /// Keeps what was proven.
-    pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
-        self.0.insert((*cid, path.clone()), content).await;
     }
 }
 
