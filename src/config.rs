@@ -202,8 +202,8 @@ pub enum ManifestSource {
 }
 
 table! {
-    /// Sizes of the caches, in entries and in bytes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    /// Sizes of the caches, in entries and in bytes, and what keeps them warm.
+    #[derive(Clone, Debug, PartialEq, Eq)]
     config CacheConfig;
     /// `[cache]`, as one source names its keys.
     layer CacheLayer;
@@ -216,6 +216,9 @@ table! {
     verdict_bytes: u64 = 128 * 1024 * 1024;
     /// Bytes of proven content kept.
     content_bytes: u64 = 64 * 1024 * 1024;
+    /// Most runs at once that refresh trusted verdicts before they end; 0 refreshes none. They stand behind the runs of
+    /// clients, and each takes little: a few follow a thousand names.
+    refresh_runs: usize = 4;
 }
 
 impl Default for Config {

@@ -11,6 +11,7 @@
 mod activity;
 mod admission;
 mod agents;
+mod background;
 mod body;
 mod caching;
 mod cards;
@@ -193,7 +194,10 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let gate = self.gate.map(|(listener, _)| (listener, Door::Gate));
         let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
-        listen::run(listeners, self.in_force, stop).await;
+        tokio::select! {
+            () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
+            never = background::run(&self.in_force) => match never {},
+        }
     }
 }
 

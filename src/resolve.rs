@@ -62,7 +62,7 @@ use crate::profile::Profiles;
 use crate::reason::Code;
 #[cfg(feature = "cards")]
 use crate::signature::Root;
-pub use crate::verdict::Resolution;
+pub use crate::verdict::{Resolution, Stale};
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
@@ -227,6 +227,24 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
         Ok(self.0.cached.status(&question.input, &self.rules(question)?).await)
+    }
+
+    /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
+    /// failed and saw no change of the records. For faces that describe: nothing else gives one, and no gate takes it.
+    ///
+    /// [`STALE_FOR`]: clresolve_core::freshness::STALE_FOR
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
+        Ok(self.0.cached.stale(&question.input, &self.rules(question)?).await)
+    }
+
+    /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
+    /// `cache.refresh_runs` says, for as long as `may_start` says so. Ends with the last of them; to be called every few
+    /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
+    pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
+        self.0.cached.refresh_ahead(&self.0.policy, may_start).await;
     }
 
     /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier
