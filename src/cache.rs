@@ -296,6 +296,7 @@ impl VerdictCache {
     }
 
     /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    #[cfg(feature = "daemon")]
     pub fn hot(&self, most: usize) -> Vec<EnsName> {
         let mut demand: HashMap<EnsName, u32> = HashMap::new();
         for (key, entry) in self.trusted.iter().filter(|(_, entry)| entry.demand() > 0) {

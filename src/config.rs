@@ -33,13 +33,14 @@ mod sign;
 mod value;
 
 pub use clresolve_core::base_url::BaseUrl;
-use keys::table;
+use keys::{OrNone, table};
 pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
 pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
+use value::FilePath;
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
@@ -219,6 +220,9 @@ table! {
     /// Most runs at once that refresh trusted verdicts before they end; 0 refreshes none. They stand behind the runs of
     /// clients, and each takes little: a few follow a thousand names.
     refresh_runs: usize = 4;
+    /// The file that keeps the names that are asked for most from one run of the daemon to the next; an empty path means
+    /// none.
+    hot_names: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
 }
 
 impl Default for Config {

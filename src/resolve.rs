@@ -196,13 +196,17 @@ impl Resolver {
         Self::over(walker, policy)
     }
 
-    /// The verdict on `input` under the configured profile and depth, from the cache or from a run.
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a run. Never a stale one.
     ///
     /// Never fails: what went wrong is in the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
+        self.0.cached.answer(input, self.configured_rules()).await
+    }
+
+    fn configured_rules(&self) -> RuleSet {
         let Walker { profiles, config, .. } = &*self.0.walker;
         let profile = profiles.get(&config.rules.profile).expect("checked when the resolver was built");
-        self.0.cached.answer(input, RuleSet { profile, policy: self.0.policy.clone() }).await
+        RuleSet { profile, policy: self.0.policy.clone() }
     }
 
     /// The verdict on a question with its own profile and depth.
@@ -245,6 +249,19 @@ impl Resolver {
     /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
     pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
         self.0.cached.refresh_ahead(&self.0.policy, may_start).await;
+    }
+
+    /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
+    /// a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
+        self.0.cached.warm(names, &self.configured_rules(), decided).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn hot_names(&self, most: usize) -> Vec<EnsName> {
+        self.0.cached.hot(most)
     }
 
     /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier

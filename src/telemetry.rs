@@ -62,10 +62,11 @@ const CACHE_MISSES: &str = "clresolve_cache_misses_total";
 const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
 const CACHE_REFRESHES: &str = "clresolve_cache_refreshes_total";
 const NOT_CACHED: &str = "clresolve_cache_not_stored_total";
+const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 
 /// Every family.
-pub const FAMILIES: [Family; 21] = [
+pub const FAMILIES: [Family; 22] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -123,6 +124,11 @@ pub const FAMILIES: [Family; 21] = [
         kind: Kind::Counter,
         help: "Verdicts of runs that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
                and the trusted verdict was dropped because the records changed), too-large, undated.",
+    },
+    Family {
+        name: HOT_NAMES_IGNORED,
+        kind: Kind::Counter,
+        help: "Lines of the file of hot names that were passed over.",
     },
     Family {
         name: UPSTREAM_REQUESTS,
@@ -271,6 +277,11 @@ pub fn cache_refreshed(state: &'static str) {
 /// The verdict of a run was not put into the cache.
 pub fn not_cached(why: NotCached) {
     counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
+}
+
+/// So many lines of the file of hot names were passed over.
+pub fn hot_names_ignored(lines: usize) {
+    counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
 }
 
 /// A run begins; it ends with what is returned.

@@ -18,6 +18,8 @@ use crate::config::Config;
 use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
+#[cfg(feature = "daemon")]
+use crate::verdict::State;
 use crate::verdict::{Resolution, Stale, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
@@ -130,6 +132,30 @@ impl CachedWalker {
             walker.run(name, &rules, before.failures, before.content.as_deref()).await
         };
         self.cache.refresh(&key, self.walker.now(), run).await;
+    }
+
+    /// Asks for these names on the budget of refreshes; `decided` gets each that then has a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(super) async fn warm(
+        &self,
+        names: impl Iterator<Item = EnsName>,
+        rules: &RuleSet,
+        decided: impl Fn(&EnsName),
+    ) {
+        let decided = &decided;
+        let ask = |name: EnsName| async move {
+            let answer = self.answer(name.as_str(), rules.clone()).await;
+            if answer.verdict().state != State::Indeterminate {
+                decided(&name);
+            }
+        };
+        self.in_background(names, ask).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first.
+    #[cfg(feature = "daemon")]
+    pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
+        self.cache.hot(most)
     }
 
     /// The rules of a key; `None` for one of an earlier configuration.

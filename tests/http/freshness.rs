@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,7 +12,7 @@ use clresolve::clock::Clock;
 use clresolve::config::{Config, Endpoint};
 use clresolve::http::Server;
 use clresolve::name::EnsName;
-use clresolve::resolve::{Question, Resolver};
+use clresolve::resolve::{CacheStatus, Question, Resolver};
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
 use clresolve::verdict::Served;
@@ -189,7 +190,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     refreshing.await.expect("both are refreshed");
     scene.at(400);
     for name in [NAME, OTHER] {
-        assert!(matches!(under_way(name).await.0, clresolve::resolve::CacheStatus::Fresh(_)), "{name}");
+        assert!(matches!(under_way(name).await.0, CacheStatus::Fresh(_)), "{name}");
     }
 }
 
@@ -288,4 +289,53 @@ async fn what_is_about_to_change_is_neither_allowed_nor_stale() {
     clock.0.store(310, Ordering::Relaxed);
     assert_eq!(daemon.get(&path).await.json()["state"], "indeterminate");
     daemon.get(&gate).await.is_closed_gate("rpc-unreachable");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_is_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hot-names");
+    let start = async |manner: Manner| {
+        let scene = Scene::new(|config| {
+            config.cache.hot_names = Some(path.clone());
+            config.http.drain_notice = Duration::from_millis(1);
+        })
+        .await;
+        scene.manner.send_replace(manner);
+        let resolver = scene.resolver.clone();
+        (scene.daemon().await, resolver)
+    };
+    let stop = async |daemon: Daemon| {
+        daemon.stop.send(()).expect("the daemon runs");
+        daemon.ended.await.expect("it ends");
+        std::fs::read_to_string(&path).expect("it keeps the names")
+    };
+    let ((daemon, ..), _) = start(Manner::Honest).await;
+    for (name, times) in [(NAME, 2), (OTHER, 3), ("bad.name.eth", 3)] {
+        for _ in 0..times {
+            daemon.get(&format!("/v1/verdicts/{name}")).await;
+        }
+    }
+    assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"));
+
+    let ((daemon, _, _, mut asked), resolver) = start(Manner::Down).await;
+    assert_eq!(daemon.get("/readyz").await.status, 200, "it does not wait for the names");
+    asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
+    daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
+    let status = async |name| resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+    while !matches!(status(NAME).await, CacheStatus::Fresh(_)) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"), "of which nothing is known stays on the list");
+
+    let ((daemon, ..), resolver) = start(Manner::Honest).await;
+    let status = async |name| resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+    for name in [OTHER, NAME] {
+        while !matches!(status(name).await, CacheStatus::Fresh(_)) {
+            tokio::task::yield_now().await;
+        }
+    }
+    let known = daemon.get(&format!("/v1/verdicts/{NAME}")).await;
+    assert!(known.header("cache-status").starts_with("clresolve; hit"), "{}", known.header("cache-status"));
+    assert_eq!(known.json()["state"], "trusted");
 }
