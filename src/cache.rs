@@ -362,7 +362,7 @@ impl VerdictCache {
             let failures = before.failures;
             let found = run(before).await.into();
             if let Err(why) = cache.insert(key, &found, failures).await {
-                not_cached(&guard.key, why);
+                telemetry::not_cached(guard.key.name.as_str(), why);
             }
             drop(guard);
             found.resolution
@@ -422,12 +422,6 @@ fn shows_change(trusted: &Verdict, seen: &Verdict) -> bool {
         verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
     };
     is_pending || (seen.anchor.is_some() && source(seen) != source(trusted))
-}
-
-/// Logs and counts what was not put into the cache.
-fn not_cached(key: &CacheKey, why: NotCached) {
-    tracing::debug!(name = key.name.as_str(), why = why.as_str(), "not cached");
-    telemetry::not_cached(why);
 }
 
 /// Counts the entries that a pool dropped by itself, but not those that were removed on purpose.

@@ -12,6 +12,7 @@ mod histogram;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
+use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
@@ -122,8 +123,9 @@ pub const FAMILIES: [Family; 22] = [
     Family {
         name: NOT_CACHED,
         kind: Kind::Counter,
-        help: "Verdicts of runs that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
-               and the trusted verdict was dropped because the records changed), too-large, undated.",
+        help: "Verdicts that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
+               and the trusted verdict was dropped because the records changed), too-large, undated, \
+               invalid-name.",
     },
     Family {
         name: HOT_NAMES_IGNORED,
@@ -181,7 +183,7 @@ pub enum Eviction {
     Size,
 }
 
-/// Why a verdict of a run is not in the cache.
+/// Why a verdict is not put into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCached {
     /// It could not be decided. The failure is remembered, and an earlier verdict stays.
@@ -192,6 +194,8 @@ pub enum NotCached {
     TooLarge,
     /// Its date cannot be read.
     Undated,
+    /// It is on an input that is no name, which is judged each time.
+    InvalidName,
 }
 
 /// The counter of requests to a route that were answered with this class of status (`2xx`).
@@ -274,8 +278,9 @@ pub fn cache_refreshed(state: &'static str) {
     counter!(CACHE_REFRESHES, "state" => state).increment(1);
 }
 
-/// The verdict of a run was not put into the cache.
-pub fn not_cached(why: NotCached) {
+/// A verdict on `name` was not put into the cache.
+pub fn not_cached(name: &str, why: NotCached) {
+    tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
     counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
 }
 
@@ -331,6 +336,7 @@ impl NotCached {
             Self::Changed => "changed",
             Self::TooLarge => "too-large",
             Self::Undated => "undated",
+            Self::InvalidName => "invalid-name",
         }
     }
 }

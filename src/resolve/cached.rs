@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
+use crate::telemetry::{self, NotCached};
 #[cfg(feature = "daemon")]
 use crate::verdict::State;
 use crate::verdict::{Resolution, Stale, canonical_digest};
@@ -88,6 +89,7 @@ impl CachedWalker {
     }
 
     fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
+        telemetry::not_cached(input, NotCached::InvalidName);
         build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 

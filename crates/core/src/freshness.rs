@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::state::State;
 
-/// How long a trusted verdict is fresh; at most an hour (design of the cache).
+/// How long a trusted verdict is fresh; never more than an hour.
 pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
 /// How long an untrusted verdict, or proven absence, is fresh: shorter, so that a repaired binding is soon seen; at most
 /// five minutes.
