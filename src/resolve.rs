@@ -64,7 +64,7 @@ use crate::profile::Profiles;
 use crate::reason::Code;
 #[cfg(feature = "cards")]
 use crate::signature::Root;
-pub use crate::verdict::Resolution;
+pub use crate::verdict::{Resolution, Stale};
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
@@ -210,13 +210,17 @@ impl Resolver {
         Self::over(walker, self.0.registries.forgetful(), policy)
     }
 
-    /// The verdict on `input` under the configured profile and depth, from the cache or from a run.
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a run. Never a stale one.
     ///
     /// Never fails: what went wrong is in the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
+        self.0.cached.answer(input, self.configured_rules()).await
+    }
+
+    fn configured_rules(&self) -> RuleSet {
         let Walker { profiles, config, .. } = &*self.0.walker;
         let profile = profiles.get(&config.rules.profile).expect("checked when the resolver was built");
-        self.0.cached.answer(input, RuleSet { profile, policy: self.0.policy.clone() }).await
+        RuleSet { profile, policy: self.0.policy.clone() }
     }
 
     /// The verdict on a question with its own profile and depth.
@@ -241,6 +245,37 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
         Ok(self.0.cached.status(&question.input, &self.rules(question)?).await)
+    }
+
+    /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
+    /// failed and saw no change of the records. For faces that describe: nothing else gives one, and no gate takes it.
+    ///
+    /// [`STALE_FOR`]: clresolve_core::freshness::STALE_FOR
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
+        Ok(self.0.cached.stale(&question.input, &self.rules(question)?).await)
+    }
+
+    /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
+    /// `cache.refresh_runs` says, for as long as `may_start` says so. Ends with the last of them; to be called every few
+    /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
+    pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
+        self.0.cached.refresh_ahead(&self.0.policy, may_start).await;
+    }
+
+    /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
+    /// a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
+        self.0.cached.warm(names, &self.configured_rules(), decided).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn hot_names(&self, most: usize) -> Vec<EnsName> {
+        self.0.cached.hot(most)
     }
 
     /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier

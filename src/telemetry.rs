@@ -12,6 +12,7 @@ mod histogram;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
+use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
@@ -60,10 +61,13 @@ const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
 const CACHE_HITS: &str = "clresolve_cache_hits_total";
 const CACHE_MISSES: &str = "clresolve_cache_misses_total";
 const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
+const CACHE_REFRESHES: &str = "clresolve_cache_refreshes_total";
+const NOT_CACHED: &str = "clresolve_cache_not_stored_total";
+const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 
 /// Every family.
-pub const FAMILIES: [Family; 19] = [
+pub const FAMILIES: [Family; 22] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -104,12 +108,29 @@ pub const FAMILIES: [Family; 19] = [
     },
     Family { name: VERDICTS, kind: Kind::Counter, help: "Verdicts of runs, by state." },
     Family { name: RUNS_IN_FLIGHT, kind: Kind::Gauge, help: "Runs under way." },
-    Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool." },
+    Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool; stale are descriptions." },
     Family { name: CACHE_MISSES, kind: Kind::Counter, help: "Questions that the cache could not answer, by cache." },
     Family {
         name: CACHE_EVICTIONS,
         kind: Kind::Counter,
         help: "Entries that the cache dropped, by pool and cause: expired, or size (no room left).",
+    },
+    Family {
+        name: CACHE_REFRESHES,
+        kind: Kind::Counter,
+        help: "Runs that refreshed a trusted verdict ahead of its end, by the state that they found.",
+    },
+    Family {
+        name: NOT_CACHED,
+        kind: Kind::Counter,
+        help: "Verdicts that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
+               and the trusted verdict was dropped because the records changed), too-large, undated, \
+               invalid-name.",
+    },
+    Family {
+        name: HOT_NAMES_IGNORED,
+        kind: Kind::Counter,
+        help: "Lines of the file of hot names that were passed over.",
     },
     Family {
         name: UPSTREAM_REQUESTS,
@@ -138,6 +159,8 @@ pub enum Pool {
     Untrusted,
     /// Failures.
     Failures,
+    /// Trusted verdicts past their freshness.
+    Stale,
     /// Content that was proven under its CID.
     Content,
 }
@@ -158,6 +181,21 @@ pub enum Eviction {
     Expired,
     /// The pool had no room left.
     Size,
+}
+
+/// Why a verdict is not put into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCached {
+    /// It could not be decided. The failure is remembered, and an earlier verdict stays.
+    Undecided,
+    /// It could not be decided, and the run saw that the records have changed: an earlier trusted verdict was dropped.
+    Changed,
+    /// The pool has less room in all.
+    TooLarge,
+    /// Its date cannot be read.
+    Undated,
+    /// It is on an input that is no name, which is judged each time.
+    InvalidName,
 }
 
 /// The counter of requests to a route that were answered with this class of status (`2xx`).
@@ -235,6 +273,22 @@ pub fn cache_evicted(pool: Pool, cause: Eviction) {
     counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
 }
 
+/// A trusted verdict was refreshed, and the run ended in this state.
+pub fn cache_refreshed(state: &'static str) {
+    counter!(CACHE_REFRESHES, "state" => state).increment(1);
+}
+
+/// A verdict on `name` was not put into the cache.
+pub fn not_cached(name: &str, why: NotCached) {
+    tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
+    counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
+}
+
+/// So many lines of the file of hot names were passed over.
+pub fn hot_names_ignored(lines: usize) {
+    counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
+}
+
 /// A run begins; it ends with what is returned.
 pub fn run_begins() -> Held {
     Held::new(gauge!(RUNS_IN_FLIGHT))
@@ -268,7 +322,21 @@ impl Pool {
             Self::Trusted => "trusted",
             Self::Untrusted => "untrusted",
             Self::Failures => "failures",
+            Self::Stale => "stale",
             Self::Content => "content",
+        }
+    }
+}
+
+impl NotCached {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Changed => "changed",
+            Self::TooLarge => "too-large",
+            Self::Undated => "undated",
+            Self::InvalidName => "invalid-name",
         }
     }
 }

@@ -1,20 +1,27 @@
 //! The cache in front of the walk: a fresh verdict at once, else that of a run that all callers share.
 
+use std::iter;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::{StreamExt as _, stream};
 
 use super::question::RuleSet;
 use super::walk::Walker;
 use crate::build;
-use crate::cache::{CacheKey, CacheStatus, VerdictCache};
+use crate::cache::{Before, CacheKey, CacheStatus, Finished, VerdictCache};
+use crate::check::Policy;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
-use crate::verdict::{Resolution, canonical_digest};
+use crate::telemetry::{self, NotCached};
+#[cfg(feature = "daemon")]
+use crate::verdict::State;
+use crate::verdict::{Resolution, Stale, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
 pub(super) struct CachedWalker {
@@ -25,7 +32,7 @@ pub(super) struct CachedWalker {
 impl CachedWalker {
     /// An empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
-        let cache = Arc::new(VerdictCache::new(walker.config.cache));
+        let cache = Arc::new(VerdictCache::new(&walker.config.cache));
         Self { walker, cache }
     }
 
@@ -82,6 +89,7 @@ impl CachedWalker {
     }
 
     fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
+        telemetry::not_cached(input, NotCached::InvalidName);
         build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
@@ -95,15 +103,83 @@ impl CachedWalker {
         }
     }
 
-    /// The run for `name`, as the cache starts it: with the number of failures in a row before it. Its verdict is one
-    /// on the normal form of the name, which most callers type.
+    /// The run for `name`, as the cache starts it. It fetches everything. Its verdict is one on the normal form of the
+    /// name, which most callers type.
     fn run(
         &self,
         name: EnsName,
         rules: RuleSet,
-    ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
+    ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
         let walker = Arc::clone(&self.walker);
-        move |failures| async move { walker.run(name, &rules, failures).await }.boxed()
+        move |before| async move { walker.run(name, &rules, before.failures, None).await }.boxed()
+    }
+
+    /// The trusted verdict that has just ceased to be fresh, where the latest run for the question failed.
+    pub(super) async fn stale(&self, input: &str, rules: &RuleSet) -> Option<Stale> {
+        let key = self.key(EnsName::parse(input).ok()?, rules);
+        self.cache.stale(&key, input, self.walker.now()).await
+    }
+
+    /// Refreshes what is due, as many entries at once as are configured, for as long as `may_start` says so.
+    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn() -> bool) {
+        let mut due = self.cache.due(self.walker.now()).into_iter();
+        let due = iter::from_fn(|| if may_start() { due.next() } else { None });
+        self.in_background(due, |key| self.refresh(key, policy)).await;
+    }
+
+    async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
+        let Some(rules) = self.rules(&key, policy) else { return };
+        let (walker, name) = (Arc::clone(&self.walker), key.name.clone());
+        let run = |before: Before| async move {
+            walker.run(name, &rules, before.failures, before.content.as_deref()).await
+        };
+        self.cache.refresh(&key, self.walker.now(), run).await;
+    }
+
+    /// Asks for these names on the budget of refreshes; `decided` gets each that then has a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(super) async fn warm(
+        &self,
+        names: impl Iterator<Item = EnsName>,
+        rules: &RuleSet,
+        decided: impl Fn(&EnsName),
+    ) {
+        let decided = &decided;
+        let ask = |name: EnsName| async move {
+            let answer = self.answer(name.as_str(), rules.clone()).await;
+            if answer.verdict().state != State::Indeterminate {
+                decided(&name);
+            }
+        };
+        self.in_background(names, ask).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first.
+    #[cfg(feature = "daemon")]
+    pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
+        self.cache.hot(most)
+    }
+
+    /// The rules of a key; `None` for one of an earlier configuration.
+    fn rules(&self, key: &CacheKey, policy: &Policy) -> Option<RuleSet> {
+        let Walker { world, config, profiles, .. } = &*self.walker;
+        if key.world != *world || key.block != config.chain.block {
+            return None;
+        }
+        let profile = profiles.iter().find(|profile| Profile::digest(profile) == key.rules)?;
+        Some(RuleSet { profile: Arc::clone(profile), policy: Policy { depth: key.depth, ..policy.clone() } })
+    }
+
+    /// Does the work for all items, on the budget of refreshes.
+    async fn in_background<T, Work: Future<Output = ()>>(
+        &self,
+        items: impl Iterator<Item = T>,
+        work: impl Fn(T) -> Work,
+    ) {
+        // To `for_each_concurrent` zero would mean no limit.
+        if let Some(at_once) = NonZeroUsize::new(self.walker.config.cache.refresh_runs) {
+            stream::iter(items).for_each_concurrent(at_once.get(), work).await;
+        }
     }
 }
 

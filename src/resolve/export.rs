@@ -25,7 +25,7 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         history: None,
         ..walker.clone()
     };
-    let run = walker.gather(name, &rules.policy).await;
+    let run = walker.gather(name, &rules.policy, None).await;
     let header = match &run.evidence.reading {
         Ok(reading) => {
             let header = walker.chain.header(&reading.block, &reading.endpoints);

@@ -11,10 +11,12 @@ use futures_util::future::OptionFuture;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::continuity::{History, MemoryError};
 use super::question::RuleSet;
-use super::sources::{ContentSources, elapsed, timed};
+use super::content::Liars;
+use super::continuity::{History, MemoryError};
+use super::sources::{ContentSources, Sources, elapsed, timed};
 use crate::build::{self, Run};
+use crate::cache::{Finished, ProvenContent};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
@@ -29,7 +31,7 @@ use crate::reason::Step;
 use crate::records::Key;
 use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
-use crate::verdict::{Depth, Incident, Resolution, Verdict};
+use crate::verdict::{Depth, Incident, Resolution, State, Verdict};
 
 /// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
 /// stalling source ends in a verdict and not in a time-out.
@@ -60,19 +62,28 @@ impl Walker {
         self.clock.now()
     }
 
-    /// The verdict of a run, after `failures` failures in a row.
-    pub(super) async fn run(self: &Arc<Self>, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
+    /// The verdict of a run, after `failures` failures in a row. The content is that of an earlier run, where one is given
+    /// and the chain still says the same.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        name: EnsName,
+        rules: &RuleSet,
+        failures: u32,
+        earlier: Option<&ProvenContent>,
+    ) -> Finished {
         let _running = telemetry::run_begins();
-        let run = self.gather(name, &rules.policy).await;
+        let run = self.gather(name, &rules.policy, earlier).await;
         let (mut run, mut resolution) = self.judged(run, rules, failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
-            (_, resolution) = self.judged(run, rules, failures).await;
+            (run, resolution) = self.judged(run, rules, failures).await;
         }
-        telemetry::verdict(resolution.verdict().state.as_str());
-        log(resolution.verdict());
-        report(resolution.verdict());
-        resolution
+        let verdict = resolution.verdict();
+        telemetry::verdict(verdict.state.as_str());
+        log(verdict);
+        report(verdict);
+        let content = ProvenContent::of(&run).filter(|_| verdict.state == State::Trusted).map(Arc::new);
+        Finished { resolution, content }
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.
@@ -98,8 +109,8 @@ impl Walker {
         }
     }
 
-    /// Gathers all evidence about a name.
-    pub(super) async fn gather(&self, name: EnsName, policy: &Policy) -> Run {
+    /// Gathers all evidence about a name. The content is that of an earlier run, where one is given that still holds.
+    pub(super) async fn gather(&self, name: EnsName, policy: &Policy, earlier: Option<&ProvenContent>) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
         let reading = self.read(&name, deadline).await;
@@ -120,8 +131,9 @@ impl Walker {
         };
         evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
-            return Run { evidence, milliseconds };
+            return Run { evidence, milliseconds, content_of: None };
         };
+        let earlier = earlier.filter(|earlier| earlier.holds(reading, evidence.now));
 
         let limit = content_time(deadline);
         let binding = async {
@@ -130,8 +142,13 @@ impl Walker {
                 OptionFuture::from(self.reads_links().then(|| self.links(&evidence.name, found, reading, limit))),
             )
         };
-        let (((owner, links), binding_ms), sources) =
-            tokio::join!(timed(binding), self.sources.of_card(found, policy.require_all_sources, limit));
+        let content = async {
+            match earlier {
+                Some(earlier) => Sources::again(earlier),
+                None => self.sources.of_card(found, policy.require_all_sources, limit).await,
+            }
+        };
+        let (((owner, links), binding_ms), sources) = tokio::join!(timed(binding), content);
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;
@@ -143,13 +160,17 @@ impl Walker {
 
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
-            if let Some((schemas, liars)) = self.sources.of_schemas(&evidence, content_time(deadline)).await {
+            let schemas = match earlier {
+                Some(earlier) => earlier.schemas().cloned().map(|schemas| (schemas, Liars::new())),
+                None => self.sources.of_schemas(&evidence, content_time(deadline)).await,
+            };
+            if let Some((schemas, liars)) = schemas {
                 evidence.schemas = Some(schemas);
                 evidence.liars.extend(liars);
             }
             milliseconds.insert(Step::Schemas, elapsed(started));
         }
-        Run { evidence, milliseconds }
+        Run { evidence, milliseconds, content_of: earlier.map(ProvenContent::fetched_at) }
     }
 
     /// The records of a name, before `deadline`.

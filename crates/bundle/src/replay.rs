@@ -66,7 +66,7 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
     }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    let run = Run { evidence, milliseconds };
+    let run = Run { evidence, milliseconds, content_of: None };
     let reporter = Reporter {
         world: &document.run.world,
         chain_id: document.run.chain_id,
