@@ -125,6 +125,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     let reading = Reading {
         block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
         latest: Some(Ok(answer.clone())),
+        newest: None,
         answer,
         holder: Some([3; 20].into()),
         expiry: None,
