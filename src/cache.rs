@@ -4,6 +4,8 @@
 //! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
 //! so a caller that gives up cancels nothing.
 
+mod changes;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
@@ -25,6 +27,8 @@ use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, Pool};
 use crate::verdict::{Depth, Published, Resolution, State};
 use clresolve_core::freshness::*;
+
+pub(crate) use self::changes::{Changes, Unread};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.
@@ -73,6 +77,8 @@ pub struct VerdictCache {
     other: Cache<CacheKey, Arc<Entry>>,
     failures: Cache<CacheKey, Arc<Entry>>,
     flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
+    /// What may have changed on chain.
+    pub(crate) changes: Arc<Changes>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
@@ -89,13 +95,20 @@ struct Entry {
     keep: Duration,
     /// An estimate of what it takes in memory, in bytes.
     bytes: usize,
+    /// By which [`Changes`] knows it.
+    ticket: u64,
 }
 
 impl VerdictCache {
     /// A cache with pools of the configured sizes, in entries and in bytes.
     pub fn new(config: CacheConfig) -> Self {
+        let changes = Arc::new(Changes::new());
         let pool = |pool, entries: u64| {
-            let count = move |_, _, cause| count_eviction(pool, cause);
+            let followed = Arc::clone(&changes);
+            let leave = move |_, entry: Arc<Entry>, cause| {
+                followed.remove(entry.ticket);
+                count_eviction(pool, cause);
+            };
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
@@ -107,7 +120,7 @@ impl VerdictCache {
                 .max_capacity(capacity)
                 .weigher(weigh)
                 .expire_after(EntryExpiry)
-                .eviction_listener(count)
+                .eviction_listener(leave)
                 .build()
         };
         Self {
@@ -115,6 +128,7 @@ impl VerdictCache {
             other: pool(Pool::Untrusted, config.untrusted),
             failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
+            changes: Arc::clone(&changes),
             hits: Default::default(),
         }
     }
@@ -194,10 +208,11 @@ impl VerdictCache {
         let guard = FlightGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
         let task = tokio::spawn(async move {
-            let key = guard.key.clone();
+            let (key, began) = (guard.key.clone(), cache.changes.begin());
             let failures = cache.failures.get(&key).await.map_or(0, |entry| entry.failures);
             let resolution = run(failures).await;
-            cache.insert(key, &resolution, failures).await;
+            cache.insert(key.clone(), &resolution, failures).await;
+            cache.settle(&key, began, &resolution).await;
             drop(guard);
             resolution
         });
@@ -212,8 +227,9 @@ impl VerdictCache {
         let Ok(fresh_until) = resolution.verdict().freshness.fresh_until.parse() else { return };
         let fresh = fresh_for(state, failures_before);
         let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
+        let ticket = self.changes.add(&key, resolution);
         let (bytes, resolution) = (weight(resolution), resolution.from_cache());
-        let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes });
+        let entry = Arc::new(Entry { resolution, fresh_until, failures, keep, bytes, ticket });
         match state {
             State::Trusted => {
                 self.other.invalidate(&key).await;

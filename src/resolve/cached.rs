@@ -18,8 +18,8 @@ use crate::verdict::{Resolution, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
 pub(super) struct CachedWalker {
-    walker: Arc<Walker>,
-    cache: Arc<VerdictCache>,
+    pub(super) walker: Arc<Walker>,
+    pub(super) cache: Arc<VerdictCache>,
 }
 
 impl CachedWalker {
@@ -102,8 +102,8 @@ impl CachedWalker {
         name: EnsName,
         rules: RuleSet,
     ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
-        let walker = Arc::clone(&self.walker);
-        move |failures| async move { walker.run(name, &rules, failures).await }.boxed()
+        let (walker, changes) = (Arc::clone(&self.walker), Arc::clone(&self.cache.changes));
+        move |failures| async move { walker.run(name, &rules, failures, &changes).await }.boxed()
     }
 }
 

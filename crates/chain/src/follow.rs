@@ -61,6 +61,8 @@ pub struct Follower {
     contracts: Contracts,
     topics: Topics,
     seen: Window,
+    /// The resolvers whose logs were asked for.
+    asked: BTreeSet<Address>,
 }
 
 /// What is new at an endpoint.
@@ -99,6 +101,7 @@ impl Follower {
             contracts: config.contracts,
             topics: Topics::new(),
             seen: Window::default(),
+            asked: BTreeSet::new(),
         };
         config.endpoints.iter().map(follower).collect()
     }
@@ -114,7 +117,7 @@ impl Follower {
     }
 
     /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
-    /// are taken.
+    /// are taken. Where one of them is new, the last blocks are read once more.
     ///
     /// # Errors
     /// [`FollowError`]. The next call begins where this one did.
@@ -125,7 +128,9 @@ impl Follower {
     async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
         self.identify().await?;
         let (header, head) = self.header(BlockSelector::Latest).await?;
-        match self.beginning(&header, &head).await? {
+        let again = || Beginning { first: (head.number + 1).saturating_sub(OVERLAP), replaced: None, missed: None };
+        let is_asked = resolvers.is_subset(&self.asked);
+        match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
             Some(beginning) => self.gather(head, resolvers, beginning).await.map(Some),
             None => Ok(None),
         }
@@ -192,7 +197,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// The logs from where it begins to `head`, which is the newest block seen from now on.
+    /// The logs from where it begins to `head`, which is a block seen from now on.
     async fn gather(
         &mut self,
         head: Block,
@@ -211,7 +216,10 @@ impl Follower {
             // What was undone is to be read in the chain that ends with this head.
             changes.extend(self.seen.cut(lowest).map(|change| Change { block: head.number, ..change }));
         }
-        self.seen.push(head, fresh);
+        if !self.seen.has(&head) {
+            self.seen.push(head, fresh);
+        }
+        self.asked.clone_from(resolvers);
         Ok(News { head, changes, replaced, missed, unasked })
     }
 

@@ -166,6 +166,11 @@ pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
 }
 
+/// Any verdict as that of a live run that has read the chain up to this height.
+pub fn read_to(verdict: Verdict, newest: u64) -> Resolution {
+    live(verdict, None).read_to(Some(newest))
+}
+
 /// Any verdict as that of a live run, of a name that publishes this about payments.
 pub fn paid(verdict: Verdict, payment: Published) -> Resolution {
     Resolution::new(verdict, None, Some(payment))

@@ -16,18 +16,18 @@ const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a
 const MAX_BATCH: usize = 64;
 
 /// That something about a name may have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Change {
+    /// Height of the block with the log.
+    pub block: u64,
     /// Who says so.
     pub source: Source,
     /// The name's node (EIP-137).
     pub node: B256,
-    /// Height of the block with the log.
-    pub block: u64,
 }
 
 /// The contract that a change comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The registry, the registrar of `.eth` or the NameWrapper: it concerns the name and all names below it.
     Registration,

@@ -133,6 +133,20 @@ async fn a_change_is_told_with_its_block_and_the_next_round_is_silent() {
 }
 
 #[tokio::test]
+async fn the_last_blocks_are_read_again_for_a_resolver_that_is_new() {
+    let mut stage = Stage::new().await;
+    let resolvers = std::mem::take(&mut stage.resolvers);
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("the first block is new");
+    assert_eq!(stage.of("one.eth", &news), [] as [u64; 0]);
+    stage.resolvers = resolvers;
+    let news = stage.news().await.expect("a new resolver");
+    assert_eq!((news.head, stage.of("one.eth", &news)), (block, vec![block.number]));
+    assert_eq!(stage.news().await, None);
+}
+
+#[tokio::test]
 async fn a_change_of_the_registration_is_told_for_its_node() {
     let mut stage = Stage::new().await;
     stage.news().await;

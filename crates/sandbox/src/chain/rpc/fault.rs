@@ -22,8 +22,6 @@ const ALIASED_ELEMENTS: usize = 4096;
 const ALIASED_BYTES: usize = 16 << 10;
 /// How often each log comes under [`RpcFault::FloodOfLogs`].
 const FLOOD: usize = 1000;
-/// How far ahead the newest block is under [`RpcFault::FarFuture`].
-const FAR: u64 = 1_000_000;
 
 /// What is wrong with the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -84,8 +82,8 @@ pub enum RpcFault {
     RestampedLogs,
     /// The same, each of them a thousand times.
     FloodOfLogs,
-    /// The same as [`RpcFault::RestampedLogs`], and the newest block is a million blocks ahead.
-    FarFuture,
+    /// The same as [`RpcFault::RestampedLogs`], and the newest block is so many blocks ahead.
+    BlocksToCome(u64),
 }
 
 /// The client shall see the connection close.
@@ -137,7 +135,7 @@ impl RpcFault {
             | Self::EveryLog
             | Self::RestampedLogs
             | Self::FloodOfLogs
-            | Self::FarFuture => Ok(Transport::Sound),
+            | Self::BlocksToCome(_) => Ok(Transport::Sound),
         }
     }
 
@@ -185,7 +183,7 @@ impl RpcFault {
 
     /// Whether logs are given as those of the last block of the range.
     pub(super) const fn restamps(self) -> bool {
-        matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::FarFuture)
+        matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_))
     }
 
     /// How often each log is given.
@@ -199,7 +197,10 @@ impl RpcFault {
 
     /// What the fault makes of the header of the newest block.
     pub(super) fn newest(self, header: &Header) -> Header {
-        let ahead = if self == Self::FarFuture { FAR } else { 0 };
+        let ahead = match self {
+            Self::BlocksToCome(ahead) => ahead,
+            _ => 0,
+        };
         Header { number: header.number + ahead, ..self.header(header) }
     }
 
