@@ -289,7 +289,8 @@ impl Ledger {
                 outcome.too_far += 1;
                 continue;
             }
-            let Some(of) = self.endpoints.get_mut(endpoint) else { continue };
+            let payer = if clresolve_core::mutant!("one-budget-for-all") { 0 } else { endpoint };
+            let Some(of) = self.endpoints.get_mut(payer) else { continue };
             if !of.budget.take(now) && !clresolve_core::mutant!("hints-without-end") {
                 outcome.over_budget += 1;
                 continue;
