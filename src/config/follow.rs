@@ -14,8 +14,9 @@ table! {
 
     /// Whether the endpoints are asked for new blocks, so that a change on chain evicts.
     enabled: bool = true;
-    /// Time between two questions to an endpoint of the operator's own. A change is known within about this time.
-    poll: Duration = Duration::from_secs(1), [with = "One::<Time>"];
+    /// Time between two questions to an endpoint of the operator's own. A change is known within about this time: short
+    /// enough that the gate is closed within a second of the block.
+    poll: Duration = Duration::from_millis(500), [with = "One::<Time>"];
     /// The same for any other endpoint: three times a block of mainnet, so that a public one is not burdened.
     poll_public: Duration = Duration::from_secs(4), [with = "One::<Time>"];
 }
