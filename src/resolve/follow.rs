@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
+use super::setup::Upstream;
 use super::{Question, Resolver};
 use crate::cache::Changes;
 use crate::chain::{Follower, News};
@@ -50,13 +51,16 @@ impl Drop for Following {
 impl Resolver {
     /// Follows the configured endpoints, if the configuration says so.
     pub(crate) fn follow(&self) -> Following {
-        let followers = match &self.0.walker.upstream {
-            Some(upstream) if self.0.walker.config.follow.enabled => upstream.followers(),
-            _ => return Following(Vec::new()),
-        };
+        let walker = &self.0.walker;
+        let upstream = walker.upstream.as_ref().filter(|_| walker.config.follow.enabled);
+        let followers = upstream.map(Upstream::followers).unwrap_or_default();
         let changes = Arc::clone(&self.0.cached.cache.changes);
         let own: Vec<bool> = followers.iter().map(Follower::is_own).collect();
         changes.follow(&own);
+        telemetry::followed(0);
+        if followers.is_empty() {
+            return Following(Vec::new());
+        }
         let wake = Arc::new(Notify::new());
         let watch = |(index, follower): (usize, Follower)| {
             let watch = Watch { resolver: self.clone(), changes: Arc::clone(&changes), wake: Arc::clone(&wake), index };
