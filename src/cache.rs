@@ -7,6 +7,7 @@
 //! A trusted verdict that was asked for is refreshed in the last tenth of its freshness, and kept beyond it: where the
 //! run after it failed, it may be described, marked as stale.
 
+mod changes;
 mod content;
 mod proven;
 
@@ -34,6 +35,8 @@ use crate::reason::Code;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
 use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
+
+pub(crate) use self::changes::{Changes, Unread};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.
@@ -82,6 +85,8 @@ pub struct VerdictCache {
     other: Cache<CacheKey, Arc<Entry>>,
     failures: Cache<CacheKey, Arc<Entry>>,
     flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
+    /// What may have changed on chain.
+    pub(crate) changes: Arc<Changes>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
@@ -131,6 +136,8 @@ struct Entry {
     keep: Duration,
     /// An estimate of what it takes in memory, in bytes.
     bytes: usize,
+    /// By which [`Changes`] knows it, from when it is in a pool.
+    ticket: Option<u64>,
 }
 
 /// How an entry is served.
@@ -166,6 +173,7 @@ impl Entry {
                 State::Indeterminate => fresh + LONGEST_BACKOFF,
             },
             bytes: weight(&found.resolution) + content,
+            ticket: None,
         })
     }
 
@@ -206,8 +214,15 @@ fn before(moment: Timestamp, time: Duration) -> Timestamp {
 impl VerdictCache {
     /// A cache with pools of the configured sizes, in entries and in bytes.
     pub fn new(config: &CacheConfig) -> Self {
+        let changes = Arc::new(Changes::new());
         let pool = |pool, entries: u64| {
-            let count = move |_, _, cause| count_eviction(pool, cause);
+            let followed = Arc::clone(&changes);
+            let leave = move |_, entry: Arc<Entry>, cause| {
+                if let Some(ticket) = entry.ticket {
+                    followed.remove(ticket);
+                }
+                count_eviction(pool, cause);
+            };
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
@@ -219,7 +234,7 @@ impl VerdictCache {
                 .max_capacity(capacity)
                 .weigher(weigh)
                 .expire_after(EntryExpiry)
-                .eviction_listener(count)
+                .eviction_listener(leave)
                 .build()
         };
         Self {
@@ -227,6 +242,7 @@ impl VerdictCache {
             other: pool(Pool::Untrusted, config.untrusted),
             failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
+            changes: Arc::clone(&changes),
             hits: Default::default(),
         }
     }
@@ -357,13 +373,14 @@ impl VerdictCache {
         let guard = FlightGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
         let task = tokio::spawn(async move {
-            let key = guard.key.clone();
+            let (key, began) = (guard.key.clone(), cache.changes.begin());
             let before = cache.before(&key).await;
             let failures = before.failures;
             let found = run(before).await.into();
-            if let Err(why) = cache.insert(key, &found, failures).await {
-                telemetry::not_cached(guard.key.name.as_str(), why);
+            if let Err(why) = cache.insert(key.clone(), &found, failures).await {
+                telemetry::not_cached(key.name.as_str(), why);
             }
+            cache.settle(&key, began, &found.resolution).await;
             drop(guard);
             found.resolution
         });
@@ -394,8 +411,13 @@ impl VerdictCache {
             return Err(NotCached::TooLarge);
         }
         entry.asked_before = earlier.map_or(0, |earlier| earlier.demand() / 2);
-        pool.insert(key, Arc::new(entry)).await;
+        self.put(pool, key, entry).await;
         Ok(())
+    }
+
+    async fn put(&self, pool: &Cache<CacheKey, Arc<Entry>>, key: CacheKey, mut entry: Entry) {
+        entry.ticket = Some(self.changes.add(&key, &entry.resolution));
+        pool.insert(key, Arc::new(entry)).await;
     }
 
     /// Remembers a failure. A trusted verdict stays, unless the run saw that the records have changed.
@@ -410,7 +432,7 @@ impl VerdictCache {
         if is_change && !clresolve_core::mutant!("stale-across-a-change") {
             self.trusted.invalidate(&key).await;
         }
-        self.failures.insert(key, Arc::new(failure)).await;
+        self.put(&self.failures, key, failure).await;
         Err(if is_change { NotCached::Changed } else { NotCached::Undecided })
     }
 }

@@ -22,6 +22,7 @@ pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 mod chains;
 mod endpoint;
 mod file;
+mod follow;
 mod forms;
 mod keys;
 mod layer;
@@ -35,6 +36,7 @@ mod value;
 
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
+pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
@@ -99,6 +101,8 @@ pub struct Config {
     pub cache: CacheConfig,
     /// What is remembered of names.
     pub memory: MemoryConfig,
+    /// How the daemon follows the chain.
+    pub follow: FollowConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
     /// The daemon's gate.
@@ -240,6 +244,7 @@ impl Default for Config {
             timeout: DEFAULT_TIMEOUT,
             cache: CacheConfig::default(),
             memory: MemoryConfig::default(),
+            follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),

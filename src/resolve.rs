@@ -14,6 +14,8 @@ mod decide;
 #[cfg(feature = "cli")]
 pub mod doctor;
 mod export;
+#[cfg(feature = "daemon")]
+mod follow;
 mod network;
 mod question;
 mod registration;
@@ -38,11 +40,14 @@ pub use self::content::{Content, Walk};
 #[cfg(feature = "daemon")]
 pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
+#[cfg(feature = "daemon")]
+pub(crate) use self::follow::Following;
 pub use self::question::Question;
 use self::question::RuleSet;
 use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
+use self::setup::Upstream;
 pub use self::setup::{SetupError, local_profiles};
 use self::sources::ContentSources;
 use self::walk::Walker;
@@ -81,6 +86,7 @@ struct Inner {
 /// What a resolver reads.
 struct Reads {
     chain: Arc<dyn Chain>,
+    upstream: Option<Upstream>,
     content: Arc<dyn Content>,
     registries: Registries,
 }
@@ -114,11 +120,13 @@ impl Resolver {
     async fn build(config: &Config, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
         let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
-        let chain = setup::chain(config, &egress, &clock)?;
+        let upstream = setup::upstream(config, &egress)?;
+        let chain = setup::chain(&upstream, config, &egress, &clock)?;
         let content = Arc::new(setup::content(config, &egress, &clock)?);
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
-        Self::assemble(config.clone(), world, profiles, Reads { chain, content, registries }, clock)
+        let reads = Reads { chain, upstream: Some(upstream), content, registries };
+        Self::assemble(config.clone(), world, profiles, reads, clock)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -134,8 +142,10 @@ impl Resolver {
         let profiles = setup::profiles(config, &egress).await?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
+        let upstream = setup::upstream(config, &egress)?;
         let walker = Arc::new(Walker {
-            chain: setup::chain(config, &egress, &old.clock)?,
+            chain: setup::chain(&upstream, config, &egress, &old.clock)?,
+            upstream: Some(upstream),
             sources: ContentSources {
                 content: Arc::new(setup::content(config, &egress, &old.clock)?),
                 ..old.sources.clone()
@@ -160,7 +170,7 @@ impl Resolver {
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
-        let reads = Reads { chain, content, registries: Registries::new([]) };
+        let reads = Reads { chain, upstream: None, content, registries: Registries::new([]) };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock))
     }
 
@@ -168,7 +178,7 @@ impl Resolver {
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        Reads { chain, content, registries }: Reads,
+        Reads { chain, upstream, content, registries }: Reads,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
@@ -180,7 +190,7 @@ impl Resolver {
             detail: error.to_string(),
         })?;
         let pool = Arc::new(pool);
-        let walker = Walker { chain, sources, clock, profiles, history, config, world, pool };
+        let walker = Walker { chain, upstream, sources, clock, profiles, history, config, world, pool };
         Ok(Self::over(walker, registries, policy))
     }
 

@@ -9,6 +9,7 @@
 mod exposition;
 mod histogram;
 
+use jiff::SignedDuration;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
@@ -65,9 +66,14 @@ const CACHE_REFRESHES: &str = "clresolve_cache_refreshes_total";
 const NOT_CACHED: &str = "clresolve_cache_not_stored_total";
 const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
+const FOLLOW_HINTS: &str = "clresolve_follow_hints_total";
+const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
+const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
+const FOLLOW_HEAD_AGE: &str = "clresolve_follow_head_age_seconds";
+const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
 
 /// Every family.
-pub const FAMILIES: [Family; 22] = [
+pub const FAMILIES: [Family; 27] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -113,7 +119,7 @@ pub const FAMILIES: [Family; 22] = [
     Family {
         name: CACHE_EVICTIONS,
         kind: Kind::Counter,
-        help: "Entries that the cache dropped, by pool and cause: expired, or size (no room left).",
+        help: "Entries that the cache dropped, by pool and cause: expired, size (no room left), or changed (on chain).",
     },
     Family {
         name: CACHE_REFRESHES,
@@ -143,6 +149,31 @@ pub const FAMILIES: [Family; 22] = [
         help: "Whether the latest request to an upstream of the configuration was answered, by kind and label.",
     },
     Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
+    Family {
+        name: FOLLOW_HINTS,
+        kind: Kind::Counter,
+        help: "Names that an endpoint's logs put out of the cache, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_HINTS_IGNORED,
+        kind: Kind::Counter,
+        help: "Hints that were not taken, by endpoint and cause: budget, too-far (a block to come) or unasked.",
+    },
+    Family {
+        name: FOLLOW_GAPS,
+        kind: Kind::Counter,
+        help: "Times that an endpoint left out logs of new blocks, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_HEAD_AGE,
+        kind: Kind::Gauge,
+        help: "Age of an endpoint's newest block when it was first seen, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_ENDPOINTS,
+        kind: Kind::Gauge,
+        help: "Endpoints that are followed; at 0 only the times of the verdicts hold.",
+    },
     Family {
         name: RPC_LIES,
         kind: Kind::Counter,
@@ -181,6 +212,8 @@ pub enum Eviction {
     Expired,
     /// The pool had no room left.
     Size,
+    /// An endpoint hinted at a change on chain.
+    Changed,
 }
 
 /// Why a verdict is not put into the cache.
@@ -246,6 +279,33 @@ pub fn payment_decision(outcome: &'static str) {
 /// A gateway sent a wrong block.
 pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
+}
+
+/// Logs of an endpoint put so many names out of the cache.
+pub fn hints(label: &str, count: u64) {
+    counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
+}
+
+/// So many hints of an endpoint were not taken, for this cause.
+pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
+    if count > 0 {
+        counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);
+    }
+}
+
+/// An endpoint left out logs of new blocks.
+pub fn gap(label: &str) {
+    counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
+}
+
+/// A new block of an endpoint has this age.
+pub fn head_age(label: &str, age: SignedDuration) {
+    gauge!(FOLLOW_HEAD_AGE, "endpoint" => label.to_owned()).set(age.as_secs_f64());
+}
+
+/// So many endpoints are followed.
+pub fn followed(count: usize) {
+    gauge!(FOLLOW_ENDPOINTS).set(count as f64);
 }
 
 /// A run ended in a verdict of this state.
@@ -355,6 +415,7 @@ impl Eviction {
         match self {
             Self::Expired => "expired",
             Self::Size => "size",
+            Self::Changed => "changed",
         }
     }
 }

@@ -594,6 +594,8 @@ async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        // Only the run may ask the node here.
+        config.follow.enabled = false;
         config.http.cold_runs = 1;
         config.http.requests = 1;
     })
@@ -848,6 +850,8 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        // Only the run may ask the node here.
+        config.follow.enabled = false;
         (config.http.cold_runs, config.http.cold_runs_per_client) = (2, 1);
     })
     .await;

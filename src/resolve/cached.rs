@@ -25,8 +25,8 @@ use crate::verdict::{Resolution, Stale, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
 pub(super) struct CachedWalker {
-    walker: Arc<Walker>,
-    cache: Arc<VerdictCache>,
+    pub(super) walker: Arc<Walker>,
+    pub(super) cache: Arc<VerdictCache>,
 }
 
 impl CachedWalker {
@@ -110,8 +110,8 @@ impl CachedWalker {
         name: EnsName,
         rules: RuleSet,
     ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
-        let walker = Arc::clone(&self.walker);
-        move |before| async move { walker.run(name, &rules, before.failures, None).await }.boxed()
+        let (walker, changes) = (Arc::clone(&self.walker), Arc::clone(&self.cache.changes));
+        move |before| async move { walker.run(name, &rules, before.failures, None, &changes).await }.boxed()
     }
 
     /// The trusted verdict that has just ceased to be fresh, where the latest run for the question failed.
@@ -129,9 +129,9 @@ impl CachedWalker {
 
     async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
         let Some(rules) = self.rules(&key, policy) else { return };
-        let (walker, name) = (Arc::clone(&self.walker), key.name.clone());
+        let (walker, changes, name) = (Arc::clone(&self.walker), Arc::clone(&self.cache.changes), key.name.clone());
         let run = |before: Before| async move {
-            walker.run(name, &rules, before.failures, before.content.as_deref()).await
+            walker.run(name, &rules, before.failures, before.content.as_deref(), &changes).await
         };
         self.cache.refresh(&key, self.walker.now(), run).await;
     }

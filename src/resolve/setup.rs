@@ -15,7 +15,7 @@ use super::continuity::History;
 use super::network::Network;
 use super::registration::{Registries, Registry};
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
+use crate::chain::{self, AgentRegistry, Chain, Demand, Follower, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
@@ -93,9 +93,22 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// limit as shipped half a second, which an honest public endpoint seldom takes.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
-/// failure is seen as its own.
-pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Chain>, SetupError> {
+/// What is read of the chain, and the way to its endpoints.
+#[derive(Clone)]
+pub(super) struct Upstream {
+    settings: chain::ChainConfig,
+    http: Arc<dyn HttpPost>,
+}
+
+impl Upstream {
+    /// A follower for each endpoint.
+    pub(super) fn followers(&self) -> Vec<Follower> {
+        Follower::all(&self.settings, &self.http)
+    }
+}
+
+/// The endpoints of the configuration, through the operator's door.
+pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
@@ -111,7 +124,18 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
         ccip: config.chain.ccip_read,
         coins: config.coins(),
     };
-    let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
+    Ok(Upstream { settings, http: Arc::new(OperatorDoor(egress.clone())) })
+}
+
+/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
+/// failure is seen as its own.
+pub(super) fn chain(
+    upstream: &Upstream,
+    config: &Config,
+    egress: &Egress,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Chain>, SetupError> {
+    let Upstream { settings, http } = upstream.clone();
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());

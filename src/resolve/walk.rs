@@ -14,9 +14,10 @@ use tokio::time::Instant;
 use super::question::RuleSet;
 use super::content::Liars;
 use super::continuity::{History, MemoryError};
+use super::setup::Upstream;
 use super::sources::{ContentSources, Sources, elapsed, timed};
 use crate::build::{self, Run};
-use crate::cache::{Finished, ProvenContent};
+use crate::cache::{Changes, Finished, ProvenContent, Unread};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
@@ -44,6 +45,8 @@ const CHAIN_SHARE: f64 = 0.6;
 #[derive(Clone)]
 pub(super) struct Walker {
     pub(super) chain: Arc<dyn Chain>,
+    /// The endpoints behind `chain`, where it has any that can be followed.
+    pub(super) upstream: Option<Upstream>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) profiles: Profiles,
@@ -63,16 +66,23 @@ impl Walker {
     }
 
     /// The verdict of a run, after `failures` failures in a row. The content is that of an earlier run, where one is given
-    /// and the chain still says the same.
+    /// and the chain still says the same. It knows of every hint in `changes`, or is none that could be relied on.
     pub(super) async fn run(
         self: &Arc<Self>,
         name: EnsName,
         rules: &RuleSet,
         failures: u32,
         earlier: Option<&ProvenContent>,
+        changes: &Changes,
     ) -> Finished {
         let _running = telemetry::run_begins();
-        let run = self.gather(name, &rules.policy, earlier).await;
+        let began = changes.begin();
+        let mut run = self.gather(name, &rules.policy, earlier).await;
+        if let Ok(reading) = &mut run.evidence.reading
+            && let Some(unread) = changes.unread(&run.evidence.name, began, reading.newest, self.now())
+        {
+            reading.latest = Some(Err(unseen(unread)));
+        }
         let (mut run, mut resolution) = self.judged(run, rules, failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
@@ -239,6 +249,15 @@ impl Walker {
             None => Ok(()),
         }
     }
+}
+
+/// Why a reading says nothing about the newest block: a change is announced that it has not seen.
+fn unseen(Unread(block): Unread) -> ChainError {
+    let detail = match block {
+        Some(block) => format!("an endpoint announced a change in block {block}, which too few have reached"),
+        None => "an endpoint announced a change while the records were read".to_owned(),
+    };
+    ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }
 
 /// The time that the sources of content have until `deadline`.

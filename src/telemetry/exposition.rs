@@ -186,7 +186,7 @@ mod tests {
                      # HELP clresolve_cache_misses_total Questions that the cache could not answer, by cache.\n\
                      # TYPE clresolve_cache_misses_total counter\n\
                      clresolve_cache_misses_total{cache=\"content\"} 1\n\
-                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, or size (no room left).\n\
+                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, size (no room left), or changed (on chain).\n\
                      # TYPE clresolve_cache_evictions_total counter\n\
                      clresolve_cache_evictions_total{pool=\"failures\",cause=\"size\"} 1\n\
                      # HELP clresolve_upstream_requests_total Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.\n\

@@ -67,7 +67,9 @@ pub struct Reporter<'a> {
 /// goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
-    Resolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
+    let reading = run.evidence.reading.as_ref().ok();
+    let newest = reading.and_then(|reading| reading.newest);
+    Resolution::new(verdict, card, reading.and_then(Published::of)).read_to(newest)
 }
 
 /// The verdict that the evidence of an earlier run leads to. It may open no gate.

@@ -21,7 +21,7 @@
 //! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
 //!
 //! fn claim(verdict: Verdict) -> Resolution {
-//!     Resolution { verdict: verdict.into(), card: None, payment: None }
+//!     Resolution { verdict: verdict.into(), card: None, payment: None, newest: None }
 //! }
 //! ```
 //!
@@ -68,11 +68,17 @@ pub struct Resolution {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
     payment: Option<Arc<Published>>,
+    newest: Option<u64>,
 }
 
 impl Resolution {
     pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
-        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new) }
+        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new), newest: None }
+    }
+
+    pub(crate) const fn read_to(mut self, newest: Option<u64>) -> Self {
+        self.newest = newest;
+        self
     }
 
     /// The verdict.
@@ -89,6 +95,12 @@ impl Resolution {
     /// the chain could not be read.
     pub fn payment(&self) -> Option<&Published> {
         self.payment.as_deref()
+    }
+
+    /// Height up to which the chain was read for it: what was changed in a later block it does not know. `None` where
+    /// the chain could not be read.
+    pub const fn newest(&self) -> Option<u64> {
+        self.newest
     }
 
     /// The agent, if the verdict is trusted.
@@ -119,8 +131,7 @@ impl Resolution {
     /// The same answer as the cache serves it.
     #[must_use]
     pub fn from_cache(&self) -> Self {
-        let verdict = Arc::new(served(&self.verdict, Served::Cached));
-        Self { verdict, card: self.card.clone(), payment: self.payment.clone() }
+        Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), ..self.clone() }
     }
 
     /// The same answer as something to describe, past its freshness.
