@@ -180,7 +180,7 @@ mod tests {
                      # HELP clresolve_runs_in_flight Runs under way.\n\
                      # TYPE clresolve_runs_in_flight gauge\n\
                      clresolve_runs_in_flight 1\n\
-                     # HELP clresolve_cache_hits_total Answers from the cache, by pool.\n\
+                     # HELP clresolve_cache_hits_total Answers from the cache, by pool; stale are descriptions.\n\
                      # TYPE clresolve_cache_hits_total counter\n\
                      clresolve_cache_hits_total{pool=\"trusted\"} 1\n\
                      # HELP clresolve_cache_misses_total Questions that the cache could not answer, by cache.\n\
