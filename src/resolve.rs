@@ -24,6 +24,7 @@ mod roots;
 mod setup;
 mod signer;
 mod sources;
+mod upstream;
 mod walk;
 
 use std::sync::Arc;
@@ -47,9 +48,9 @@ use self::question::RuleSet;
 use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
-use self::setup::Upstream;
 pub use self::setup::{SetupError, local_profiles};
 use self::sources::ContentSources;
+use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;

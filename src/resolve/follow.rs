@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::setup::Upstream;
+use super::upstream::Upstream;
 use super::{Question, Resolver};
 use crate::cache::Changes;
 use crate::chain::{Follower, News};

@@ -14,8 +14,9 @@ use url::Url;
 use super::continuity::History;
 use super::network::Network;
 use super::registration::{Registries, Registry};
+use super::upstream::Upstream;
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, AgentRegistry, Chain, Demand, Follower, RpcChain};
+use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
@@ -92,20 +93,6 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// The part of the time for one request after which the next endpoint is asked beside those that stall: with the time
 /// limit as shipped half a second, which an honest public endpoint seldom takes.
 const HEDGE_SHARE: f64 = 0.2;
-
-/// What is read of the chain, and the way to its endpoints.
-#[derive(Clone)]
-pub(super) struct Upstream {
-    settings: chain::ChainConfig,
-    http: Arc<dyn HttpPost>,
-}
-
-impl Upstream {
-    /// A follower for each endpoint.
-    pub(super) fn followers(&self) -> Vec<Follower> {
-        Follower::all(&self.settings, &self.http)
-    }
-}
 
 /// The endpoints of the configuration, through the operator's door.
 pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
