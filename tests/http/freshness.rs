@@ -69,6 +69,8 @@ impl Scene {
         config.gate.deadline = PATIENCE;
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = 100_000;
+        // The requests of runs are counted.
+        config.follow.enabled = false;
         change(&mut config);
         let (manner, manners) = watch::channel(Manner::Honest);
         let (count, asked) = watch::channel(0);
