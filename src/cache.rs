@@ -1,33 +1,47 @@
 //! Finished verdicts, kept for as long as they are fresh.
 //!
 //! Trusted verdicts, other verdicts and failures have a pool each: unknown names cannot push good ones out, and a
-//! failure never evicts a verdict. There is one flight per key. A run belongs to the cache and not to its first caller,
-//! so a caller that gives up cancels nothing.
+//! failure evicts no verdict, unless it shows that the records have changed. There is one flight per key. A run belongs
+//! to the cache and not to its first caller, so a caller that gives up cancels nothing.
+//!
+//! A trusted verdict that was asked for is refreshed in the last tenth of its freshness, and kept beyond it: where the
+//! run after it failed, it may be described, marked as stale.
+//!
+//! A name is evicted by a hint at a change on chain ([`Changes`]), or by the word of somebody who saw one: what was asked
+//! before is not served in any way, and whoever asks after it joins no run that began before it.
 
+mod changes;
+mod content;
 mod evicted;
+mod proven;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
+pub use self::content::ContentCache;
 use self::evicted::{Evicted, Mark};
+pub use self::proven::ProvenContent;
 use crate::chain::BlockSelector;
-use crate::cid::{ContentId, ContentPath};
 use crate::config::CacheConfig;
 use crate::digest::Digest;
 use crate::name::EnsName;
-use crate::telemetry::{self, Eviction, Pool};
-use crate::verdict::{Depth, Published, Resolution, State};
+use crate::reason::Code;
+use crate::telemetry::{self, Eviction, NotCached, Pool};
+use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
+
+pub(crate) use self::changes::{Changes, Unread};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.
@@ -35,6 +49,9 @@ const MEMORY_PER_JSON_BYTE: usize = 3;
 /// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
 /// own.
 const ENTRY_BYTES: usize = 1024;
+
+/// The pools, in the order in which they are looked into.
+const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
 
 /// Everything that an answer depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,33 +92,167 @@ pub struct VerdictCache {
     trusted: Cache<CacheKey, Arc<Entry>>,
     other: Cache<CacheKey, Arc<Entry>>,
     failures: Cache<CacheKey, Arc<Entry>>,
-    flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
+    flights: Flights,
     evicted: Evicted,
+    /// What may have changed on chain.
+    pub(crate) changes: Arc<Changes>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
 
-type Flight = Shared<BoxFuture<'static, Option<Resolution>>>;
+/// What a run ended with.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Its answer.
+    pub resolution: Resolution,
+    /// What it proved of the content, where a refresh may use that again.
+    pub content: Option<Arc<ProvenContent>>,
+}
+
+impl From<Resolution> for Finished {
+    fn from(resolution: Resolution) -> Self {
+        Self { resolution, content: None }
+    }
+}
+
+/// What earlier runs for a key left to the next one.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// Failures in a row.
+    pub failures: u32,
+    /// What the last trusted run proved of the content.
+    pub content: Option<Arc<ProvenContent>>,
+}
+
+type Flights = Arc<Mutex<HashMap<CacheKey, Flight>>>;
+
+/// What a run will have found; `None` where it panicked.
+type Answer = Shared<BoxFuture<'static, Option<Resolution>>>;
+
+/// A run that is under way.
+struct Flight {
+    began: Began,
+    answer: Answer,
+}
+
+/// When a run began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Began {
+    /// The evictions before it.
+    evictions: Mark,
+    /// By which [`Changes`] knows it. Each run has another one.
+    ticket: u64,
+}
 
 /// A finished verdict, as it is served from the cache.
 struct Entry {
     resolution: Resolution,
-    fresh_until: Timestamp,
+    content: Option<Arc<ProvenContent>>,
     /// The evictions before its run.
     began: Mark,
+    /// From when on it may be refreshed.
+    refresh_from: Timestamp,
+    fresh_until: Timestamp,
+    /// Until when it may be described as stale.
+    stale_until: Timestamp,
+    /// How often it was served.
+    asked: AtomicU32,
+    /// How often its predecessors were, each of them half as much as the one after it.
+    asked_before: u32,
     /// Failures in a row, this one included; 0 for a verdict.
     failures: u32,
     /// How long the entry is kept at all.
     keep: Duration,
     /// An estimate of what it takes in memory, in bytes.
     bytes: usize,
+    /// By which [`Changes`] knows it, from when it is in a pool.
+    ticket: Option<u64>,
+}
+
+/// How an entry is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    /// As an answer, which may open a gate.
+    Answer,
+    /// As a description of what was true a moment ago.
+    Stale,
+}
+
+impl Entry {
+    /// The entry for what a run found, after so many failures in a row. `None` where the verdict has no readable date.
+    fn new(found: &Finished, failures_before: u32, began: Mark) -> Option<Self> {
+        let verdict = found.resolution.verdict();
+        let state = verdict.state;
+        let fresh_until: Timestamp = verdict.freshness.fresh_until.parse().ok()?;
+        let fresh = fresh_for(state, failures_before);
+        let card = found.resolution.card();
+        let content = found.content.as_ref().map_or(0, |content| content.bytes(card));
+        Some(Self {
+            resolution: found.resolution.from_cache(),
+            content: found.content.clone(),
+            began,
+            refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
+            fresh_until,
+            stale_until: after(fresh_until, STALE_FOR),
+            asked: AtomicU32::new(0),
+            asked_before: 0,
+            failures: if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 },
+            keep: match state {
+                State::Trusted => fresh + STALE_FOR,
+                State::Untrusted => fresh,
+                State::Indeterminate => fresh + LONGEST_BACKOFF,
+            },
+            bytes: weight(&found.resolution) + content,
+            ticket: None,
+        })
+    }
+
+    /// Whether it is young enough to be served in this way at `now`.
+    fn is_young(&self, now: Timestamp, how: Serving) -> bool {
+        match how {
+            Serving::Answer => {
+                now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
+            }
+            Serving::Stale => now < self.stale_until,
+        }
+    }
+
+    /// Whether it is to be refreshed at `now`, as long as it may be served.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0 && now >= self.refresh_from
+    }
+
+    /// Counts an answer. Two at once may count as one: an exact count would cost each answer more than it is worth.
+    fn was_asked(&self) {
+        self.asked.store(self.asked.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// How much its key is asked for.
+    fn demand(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed).saturating_add(self.asked_before)
+    }
+}
+
+fn after(moment: Timestamp, time: Duration) -> Timestamp {
+    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_add(time).ok()).unwrap_or(moment)
+}
+
+fn before(moment: Timestamp, time: Duration) -> Timestamp {
+    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
 }
 
 impl VerdictCache {
     /// A cache with pools of the configured sizes, in entries and in bytes.
-    pub fn new(config: CacheConfig) -> Self {
+    pub fn new(config: &CacheConfig) -> Self {
+        let changes = Arc::new(Changes::new());
         let pool = |pool, entries: u64| {
-            let count = move |_, _, cause| count_eviction(pool, cause);
+            let followed = Arc::clone(&changes);
+            let leave = move |_, entry: Arc<Entry>, cause| {
+                if let Some(ticket) = entry.ticket {
+                    followed.remove(ticket);
+                }
+                count_eviction(pool, cause);
+            };
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
@@ -113,7 +264,7 @@ impl VerdictCache {
                 .max_capacity(capacity)
                 .weigher(weigh)
                 .expire_after(EntryExpiry)
-                .eviction_listener(count)
+                .eviction_listener(leave)
                 .build()
         };
         Self {
@@ -122,19 +273,19 @@ impl VerdictCache {
             failures: pool(Pool::Failures, config.untrusted),
             flights: Arc::default(),
             evicted: Evicted::default(),
+            changes: Arc::clone(&changes),
             hits: Default::default(),
         }
     }
 
-    /// The verdict under `key` that is fresh at `now`, else that of a run. `run` gets the number of
-    /// failures in a row before it.
+    /// The verdict under `key` that is fresh at `now`, else that of a run, which gets what earlier runs left.
     ///
     /// # Panics
     /// When the run panicked.
     pub async fn get_or_run<F, Run>(self: &Arc<Self>, key: CacheKey, now: Timestamp, run: F) -> Resolution
     where
-        F: FnOnce(u32) -> Run + Send + 'static,
-        Run: Future<Output = Resolution> + Send + 'static,
+        F: FnOnce(Before) -> Run + Send + 'static,
+        Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         if let Some(resolution) = self.fresh(&key, now).await {
             return resolution;
@@ -149,10 +300,62 @@ impl VerdictCache {
     /// When the run panicked.
     pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Resolution
     where
-        F: FnOnce(u32) -> Run + Send + 'static,
-        Run: Future<Output = Resolution> + Send + 'static,
+        F: FnOnce(Before) -> Run + Send + 'static,
+        Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         self.flight(key, run).await.expect("a run of the walk does not panic")
+    }
+
+    /// The keys of trusted verdicts that were asked for and are in the last tenth of their freshness at `now`; what ends
+    /// first stands first. As many as the pool holds at most.
+    pub fn due(&self, now: Timestamp) -> Vec<Arc<CacheKey>> {
+        let due = self.trusted.iter().filter(|(key, entry)| self.is_due(key, entry, now));
+        let mut due: Vec<_> = due.map(|(key, entry)| (entry.fresh_until, key)).collect();
+        due.sort_by_key(|(until, _)| *until);
+        due.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// Makes the run for a key that is still due at `now`, or waits for the one that is under way. After a failure its
+    /// pause is kept. `None` where no run was made.
+    pub async fn refresh<F, Run>(self: &Arc<Self>, key: &CacheKey, now: Timestamp, run: F) -> Option<Resolution>
+    where
+        F: FnOnce(Before) -> Run + Send + 'static,
+        Run: Future<Output: Into<Finished>> + Send + 'static,
+    {
+        let is_due = self.trusted.get(key).await.is_some_and(|entry| self.is_due(key, &entry, now));
+        let failure = self.failures.get(key).await;
+        let failed = failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer));
+        let is_backed_off = failed && !clresolve_core::mutant!("refreshes-without-a-pause");
+        if !is_due || is_backed_off {
+            return None;
+        }
+        let resolution = self.flight(key.clone(), run).await?;
+        telemetry::cache_refreshed(resolution.verdict().state.as_str());
+        Some(resolution)
+    }
+
+    /// The trusted verdict under `key` that has ceased to be fresh less than [`STALE_FOR`] ago, where the run after it
+    /// failed and showed no change. It answers a question that was typed as `input`.
+    pub async fn stale(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<Stale> {
+        self.failures.get(key).await?;
+        let entry = self.trusted.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Stale))?;
+        telemetry::cache_hit(Pool::Stale);
+        Some(entry.resolution.clone().asked_as(input).stale())
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    #[cfg(feature = "daemon")]
+    pub fn hot(&self, most: usize) -> Vec<EnsName> {
+        let mut demand: HashMap<EnsName, u32> = HashMap::new();
+        for (key, entry) in self.trusted.iter().filter(|(_, entry)| entry.demand() > 0) {
+            let of_name = demand.entry(key.name.clone()).or_default();
+            *of_name = of_name.saturating_add(entry.demand());
+        }
+        let mut names: Vec<(EnsName, u32)> = demand.into_iter().collect();
+        names.sort_by(|(one, of_one), (other, of_other)| {
+            of_other.cmp(of_one).then_with(|| one.as_str().cmp(other.as_str()))
+        });
+        names.into_iter().take(most).map(|(name, _)| name).collect()
     }
 
     /// What the cache holds under `key` at `now`.
@@ -178,15 +381,35 @@ impl VerdictCache {
 
     /// The verdict under `key` that is fresh at `now`, if there is one.
     pub async fn fresh(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
-        let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
-        for ((pool, entries), hits) in pools.into_iter().zip(&self.hits) {
-            let is_usable = |entry: &Arc<Entry>| now < entry.fresh_until && self.evicted.permits(&key.name, entry.began);
-            if let Some(entry) = entries.get(key).await.filter(is_usable) {
-                hits.get_or_init(|| telemetry::cache_hits(pool)).increment(1);
-                return Some(entry.resolution.clone());
+        let (pool, entry) = self.find(key, now).await?;
+        entry.was_asked();
+        self.hits[pool].get_or_init(|| telemetry::cache_hits(POOLS[pool])).increment(1);
+        Some(entry.resolution.clone())
+    }
+
+    /// As [`VerdictCache::fresh`], for somebody who is no client: it does not count.
+    pub async fn held(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
+        self.find(key, now).await.map(|(_, entry)| entry.resolution.clone())
+    }
+
+    /// The entry that answers at `now`, and the place of its pool in [`POOLS`].
+    async fn find(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<Entry>)> {
+        for (pool, entries) in [&self.trusted, &self.other, &self.failures].into_iter().enumerate() {
+            if let Some(entry) = entries.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Answer))
+            {
+                return Some((pool, entry));
             }
         }
         None
+    }
+
+    /// Whether an entry may be served in this way at `now`. Every way of serving asks here.
+    fn servable(&self, key: &CacheKey, entry: &Entry, now: Timestamp, how: Serving) -> bool {
+        entry.is_young(now, how) && self.evicted.permits(&key.name, entry.began)
+    }
+
+    fn is_due(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> bool {
+        entry.is_due(now) && self.servable(key, entry, now, Serving::Answer)
     }
 
     /// Refuses what was answered about `name` until `now`, and what runs under way will say of it.
@@ -202,82 +425,116 @@ impl VerdictCache {
     }
 
     /// Joins the run that is under way for `key`, or starts one.
-    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Flight
+    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Answer
     where
-        F: FnOnce(u32) -> Run + Send + 'static,
-        Run: Future<Output = Resolution> + Send + 'static,
+        F: FnOnce(Before) -> Run + Send + 'static,
+        Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flight) = flights.get(&key) {
-            return flight.clone();
+            return flight.answer.clone();
         }
-        let guard = FlightGuard { key: key.clone(), flights: Arc::clone(&self.flights) };
-        let (cache, began) = (Arc::clone(self), self.evicted.mark());
+        let began = Began { evictions: self.evicted.mark(), ticket: self.changes.begin() };
+        let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
+        let cache = Arc::clone(self);
         let task = tokio::spawn(async move {
-            let key = guard.key.clone();
-            let failures = cache.failures.get(&key).await.map_or(0, |entry| entry.failures);
-            let resolution = run(failures).await;
-            if cache.evicted.permits(&key.name, began) {
-                cache.insert(key, &resolution, failures, began).await;
-            }
+            let before = cache.before(&guard.key).await;
+            let failures = before.failures;
+            let found = run(before).await.into();
+            cache.keep(&guard.key, &found, failures, began).await;
             drop(guard);
-            resolution
+            found.resolution
         });
-        let flight = task.map(Result::ok).boxed().shared();
-        flights.insert(key, flight.clone());
-        flight
+        let answer = task.map(Result::ok).boxed().shared();
+        flights.insert(key, Flight { began, answer: answer.clone() });
+        answer
     }
 
-    async fn insert(&self, key: CacheKey, resolution: &Resolution, failures_before: u32, began: Mark) {
-        let state = resolution.verdict().state;
-        let failures = if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 };
-        let Ok(fresh_until) = resolution.verdict().freshness.fresh_until.parse() else { return };
-        let fresh = fresh_for(state, failures_before);
-        let keep = if state == State::Indeterminate { fresh + LONGEST_BACKOFF } else { fresh };
-        let (bytes, resolution) = (weight(resolution), resolution.from_cache());
-        let entry = Arc::new(Entry { resolution, fresh_until, began, failures, keep, bytes });
-        match state {
-            State::Trusted => {
-                self.other.invalidate(&key).await;
-                self.failures.invalidate(&key).await;
-                self.trusted.insert(key, entry).await;
-            }
-            State::Untrusted => {
-                self.trusted.invalidate(&key).await;
-                self.failures.invalidate(&key).await;
-                self.other.insert(key, entry).await;
-            }
-            State::Indeterminate => self.failures.insert(key, entry).await,
+    /// Keeps what a run found, unless its name was evicted meanwhile.
+    async fn keep(&self, key: &CacheKey, found: &Finished, failures_before: u32, began: Began) {
+        if !self.evicted.permits(&key.name, began.evictions) {
+            return;
         }
+        if let Err(why) = self.insert(key.clone(), found, failures_before, began.evictions).await {
+            telemetry::not_cached(key.name.as_str(), why);
+        }
+        self.settle(key, began.ticket, &found.resolution).await;
+    }
+
+    async fn before(&self, key: &CacheKey) -> Before {
+        let content = self.trusted.get(key).await.and_then(|entry| entry.content.clone());
+        Before { failures: self.failures.get(key).await.map_or(0, |entry| entry.failures), content }
+    }
+
+    /// Keeps what a run found, or says why it is not an answer to the next question. A failure is remembered as one.
+    async fn insert(
+        &self,
+        key: CacheKey,
+        found: &Finished,
+        failures_before: u32,
+        began: Mark,
+    ) -> Result<(), NotCached> {
+        let mut entry = Entry::new(found, failures_before, began).ok_or(NotCached::Undated)?;
+        let earlier = self.trusted.get(&key).await;
+        let (pool, others) = match found.resolution.verdict().state {
+            State::Trusted => (&self.trusted, [&self.other, &self.failures]),
+            State::Untrusted => (&self.other, [&self.trusted, &self.failures]),
+            State::Indeterminate => return self.insert_failure(key, entry, earlier).await,
+        };
+        for other in others {
+            other.invalidate(&key).await;
+        }
+        if pool
+            .policy()
+            .max_capacity()
+            .is_some_and(|most| u64::try_from(entry.bytes).map_or(true, |bytes| bytes > most))
+        {
+            pool.invalidate(&key).await;
+            return Err(NotCached::TooLarge);
+        }
+        entry.asked_before = earlier.map_or(0, |earlier| earlier.demand() / 2);
+        self.put(pool, key, entry).await;
+        Ok(())
+    }
+
+    async fn put(&self, pool: &Cache<CacheKey, Arc<Entry>>, key: CacheKey, mut entry: Entry) {
+        entry.ticket = Some(self.changes.add(&key, &entry.resolution));
+        pool.insert(key, Arc::new(entry)).await;
+    }
+
+    /// Remembers a failure. A trusted verdict stays, unless the run saw that the records have changed.
+    async fn insert_failure(
+        &self,
+        key: CacheKey,
+        failure: Entry,
+        trusted: Option<Arc<Entry>>,
+    ) -> Result<(), NotCached> {
+        let seen = failure.resolution.verdict();
+        let is_change = trusted.is_some_and(|trusted| shows_change(trusted.resolution.verdict(), seen));
+        if is_change && !clresolve_core::mutant!("stale-across-a-change") {
+            self.trusted.invalidate(&key).await;
+        }
+        self.put(&self.failures, key, failure).await;
+        Err(if is_change { NotCached::Changed } else { NotCached::Undecided })
     }
 }
 
-/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
-#[derive(Clone)]
-pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
+/// Whether a later run saw what makes an earlier verdict wrong: another state, other records, or others to come. What a
+/// failure did not see is no change.
+pub(crate) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
+    let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == Code::RecordPending);
+    let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != State::Indeterminate);
+    let source = |verdict: &Verdict| {
+        verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
+    };
+    (is_pending(after) && !is_pending(before))
+        || differ(decided(before), decided(after))
+        || differ(source(before), source(after))
+}
 
-impl ContentCache {
-    /// A cache of at most this many bytes.
-    pub fn new(bytes: u64) -> Self {
-        let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
-        let count = |_, _, cause| count_eviction(Pool::Content, cause);
-        Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
-    }
-
-    /// What was proven under `cid` and `path`.
-    pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
-        let content = self.0.get(&(*cid, path.clone())).await;
-        match content {
-            Some(_) => telemetry::cache_hit(Pool::Content),
-            None => telemetry::cache_miss(telemetry::Cache::Content),
-        }
-        content
-    }
-
-    /// Keeps what was proven.
-    pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
-        self.0.insert((*cid, path.clone()), content).await;
-    }
+/// Whether both are there, and not the same.
+fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 /// Counts the entries that a pool dropped by itself, but not those that were removed on purpose.
@@ -299,12 +556,17 @@ fn weight(resolution: &Resolution) -> usize {
 /// Removes the flight when its task ends, also by a panic.
 struct FlightGuard {
     key: CacheKey,
-    flights: Arc<Mutex<HashMap<CacheKey, Flight>>>,
+    began: Began,
+    flights: Flights,
 }
 
 impl Drop for FlightGuard {
     fn drop(&mut self) {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        // After an eviction another one may have taken its place.
+        if flights.get(&self.key).is_some_and(|flight| flight.began == self.began) {
+            flights.remove(&self.key);
+        }
     }
 }
 
@@ -329,14 +591,16 @@ impl moka::Expiry<CacheKey, Arc<Entry>> for EntryExpiry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use jiff::ToSpan as _;
 
     use super::*;
+    use crate::reason::Reason;
     use crate::records::Record;
-    use crate::verdict::{Served, Verdict};
+    use crate::verdict::{Anchor, AnchorBlock, Served};
     use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+    use clresolve_core::reading::{Grade, Proof};
     use clresolve_verdict::sample::{empty as resolution, live, paid, published};
 
     fn key(name: &str) -> CacheKey {
@@ -350,10 +614,35 @@ mod tests {
     }
 
     fn cache() -> Arc<VerdictCache> {
-        Arc::new(VerdictCache::new(CacheConfig::default()))
+        Arc::new(VerdictCache::new(&CacheConfig::default()))
     }
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// Keeps the verdict of a run that ended at that time; gives why it is not in the cache.
+    async fn keep(cache: &VerdictCache, name: &str, state: State, at: Timestamp) -> Option<NotCached> {
+        cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.evicted.mark()).await.err()
+    }
+
+    /// A verdict on a name whose records have this digest.
+    fn anchored(state: State, records: &str) -> Verdict {
+        let anchor = Anchor {
+            world: "mainnet".to_owned(),
+            chain: "eip155:1".to_owned(),
+            block: AnchorBlock {
+                number: 1,
+                hash: String::new(),
+                timestamp: START.to_string(),
+                tag: "finalized".to_owned(),
+            },
+            resolver: Some("0x1".to_owned()),
+            wildcard: None,
+            offchain: false,
+            proof: Proof { grade: Grade::Quorum, asked: 3, agreed: 2, own: false },
+            records_digest: Some(records.to_owned()),
+        };
+        Verdict { anchor: Some(anchor), ..Verdict::clone(resolution(state, START, 0).verdict()) }
+    }
 
     #[test]
     fn failures_back_off_from_one_second_to_five_minutes() {
@@ -404,19 +693,19 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_backed_off_counted_and_never_hides_a_fresh_trusted_verdict() {
         let cache = cache();
-        let fail = |failures| async move { resolution(State::Indeterminate, START, failures) };
+        let fail = |before: Before| async move { resolution(State::Indeterminate, START, before.failures) };
         let first = cache.get_or_run(key("a.eth"), START, fail).await;
         assert_eq!(first.verdict().freshness.retry_after, Some(1));
         let later = START + 1.second();
         let second = cache
-            .get_or_run(key("a.eth"), later, move |failures| async move {
-                resolution(State::Indeterminate, later, failures)
+            .get_or_run(key("a.eth"), later, move |before: Before| async move {
+                resolution(State::Indeterminate, later, before.failures)
             })
             .await;
         assert_eq!(second.verdict().freshness.retry_after, Some(2));
 
-        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
-        cache.insert(key("b.eth"), &resolution(State::Indeterminate, START, 0), 0, cache.evicted.mark()).await;
+        keep(&cache, "b.eth", State::Trusted, START).await;
+        keep(&cache, "b.eth", State::Indeterminate, START).await;
         let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
         assert_eq!((served.verdict().state, served.verdict().freshness.served), (State::Trusted, Served::Cached));
     }
@@ -430,18 +719,18 @@ mod tests {
         assert!(futures_util::poll!(&mut asked).is_pending());
         assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::UnderWay));
 
-        cache.insert(key("b.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
+        keep(&cache, "b.eth", State::Trusted, START).await;
         let later = START + 9.seconds();
         assert!(matches!(cache.status(&key("b.eth"), later).await, CacheStatus::Fresh(_)));
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
-        cache.insert(key("b.eth"), &resolution(State::Indeterminate, later, 0), 0, cache.evicted.mark()).await;
+        keep(&cache, "b.eth", State::Indeterminate, later).await;
         assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
     }
 
     #[tokio::test]
     async fn a_new_run_is_made_although_a_verdict_is_fresh() {
         let cache = cache();
-        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
+        keep(&cache, "a.eth", State::Trusted, START).await;
         let run = |_| async { resolution(State::Untrusted, START, 0) };
         assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict().state, State::Untrusted);
         assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
@@ -449,11 +738,11 @@ mod tests {
 
     /// How many of twenty trusted verdicts with cards of this size are kept, and what they weigh.
     async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
-        let cache = VerdictCache::new(config);
+        let cache = VerdictCache::new(&config);
         for number in 0..20 {
             let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
             let resolution = live(verdict, Some(vec![b' '; card_bytes].into()));
-            cache.insert(key(&format!("a{number}.eth")), &resolution, 0, cache.evicted.mark()).await;
+            let _ = cache.insert(key(&format!("a{number}.eth")), &resolution.into(), 0, cache.evicted.mark()).await;
             cache.trusted.run_pending_tasks().await;
         }
         (cache.trusted.entry_count(), cache.trusted.weighted_size())
@@ -462,13 +751,13 @@ mod tests {
     #[tokio::test]
     async fn verdicts_are_bounded_in_number_and_in_bytes() {
         let config = CacheConfig { verdict_bytes: 1 << 20, ..CacheConfig::default() };
-        let (entries, bytes) = kept(config, 256 << 10).await;
+        let (entries, bytes) = kept(config.clone(), 256 << 10).await;
         assert!(
             (1..=3).contains(&entries) && bytes <= 1 << 20,
             "{entries} entries of the largest cards, {bytes} bytes"
         );
-        assert_eq!(kept(config, 2 << 10).await.0, 20, "small ones have room");
-        assert_eq!(kept(CacheConfig { trusted: 7, ..config }, 2 << 10).await.0, 7);
+        assert_eq!(kept(config.clone(), 2 << 10).await.0, 20, "small ones have room");
+        assert_eq!(kept(CacheConfig { trusted: 7, ..config.clone() }, 2 << 10).await.0, 7);
         assert_eq!(kept(CacheConfig { trusted: 0, ..config }, 0).await.0, 0);
     }
 
@@ -487,8 +776,209 @@ mod tests {
     #[tokio::test]
     async fn an_untrusted_verdict_replaces_a_trusted_one() {
         let cache = cache();
-        cache.insert(key("a.eth"), &resolution(State::Trusted, START, 0), 0, cache.evicted.mark()).await;
-        cache.insert(key("a.eth"), &resolution(State::Untrusted, START, 0), 0, cache.evicted.mark()).await;
+        keep(&cache, "a.eth", State::Trusted, START).await;
+        keep(&cache, "a.eth", State::Untrusted, START).await;
         assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
+    }
+
+    #[tokio::test]
+    async fn what_was_asked_for_is_due_in_its_last_tenth() {
+        let cache = cache();
+        for (name, at) in [("later.eth", START + 5.seconds()), ("a.eth", START), ("unasked.eth", START)] {
+            keep(&cache, name, State::Trusted, at).await;
+        }
+        keep(&cache, "bad.eth", State::Untrusted, START + 240.seconds()).await;
+        assert!(cache.due(START + 280.seconds()).is_empty(), "nobody has asked");
+        for name in ["a.eth", "later.eth", "bad.eth"] {
+            assert!(cache.fresh(&key(name), START + 6.seconds()).await.is_some());
+        }
+        let due = |seconds: i64| -> Vec<String> {
+            cache.due(START + seconds.seconds()).iter().map(|key| key.name.as_str().to_owned()).collect()
+        };
+        assert!(due(269).is_empty());
+        assert_eq!(due(270), ["a.eth"]);
+        assert_eq!(due(280), ["a.eth", "later.eth"], "what ends first stands first");
+        assert_eq!(due(300), ["later.eth"], "what has ended is not refreshed");
+        keep(&cache, "a.eth", State::Trusted, START + 280.seconds()).await;
+        assert!(!due(579).contains(&"a.eth".to_owned()), "nobody has asked since the run");
+    }
+
+    #[tokio::test]
+    async fn a_refresh_that_fails_is_backed_off_and_leaves_what_is_fresh() {
+        let (cache, runs) = (cache(), Arc::new(AtomicUsize::new(0)));
+        keep(&cache, "a.eth", State::Trusted, START).await;
+        cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+        for (seconds, expected_runs) in [(200, 0), (270, 1), (270, 1), (271, 2), (272, 2), (273, 3), (300, 3)] {
+            let (now, counter) = (START + seconds.seconds(), Arc::clone(&runs));
+            let run = move |before: Before| async move {
+                counter.fetch_add(1, Ordering::SeqCst);
+                resolution(State::Indeterminate, now, before.failures)
+            };
+            cache.refresh(&key("a.eth"), now, run).await;
+            assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
+            let served = cache.fresh(&key("a.eth"), now).await.map(|served| served.verdict().state);
+            assert_eq!(served, (seconds < 300).then_some(State::Trusted), "after {seconds} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_joins_the_refresh() {
+        let cache = cache();
+        keep(&cache, "a.eth", State::Trusted, START).await;
+        cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+        let (release, gate) = tokio::sync::oneshot::channel::<()>();
+        let now = START + 299.seconds();
+        let run = move |_| async move {
+            let _ = gate.await;
+            resolution(State::Untrusted, now, 0)
+        };
+        let key = key("a.eth");
+        let mut refresh = Box::pin(cache.refresh(&key, now, run));
+        assert!(futures_util::poll!(&mut refresh).is_pending());
+        assert!(matches!(cache.status(&key, now + 1.second()).await, CacheStatus::UnderWay));
+        let asked =
+            cache.get_or_run(key.clone(), now + 1.second(), move |_| async move { resolution(State::Trusted, now, 0) });
+        release.send(()).expect("the run waits");
+        assert_eq!(asked.await.verdict().state, State::Untrusted);
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_is_stale_for_ten_minutes_after_a_failure_alone() {
+        let cache = cache();
+        keep(&cache, "a.eth", State::Trusted, START).await;
+        let stale = async |name: &str, seconds: i64| {
+            let stale = cache.stale(&key(name), "A.eth", START + seconds.seconds()).await;
+            stale.map(|stale| (stale.verdict().freshness.served, stale.verdict().name.input.clone()))
+        };
+        assert_eq!(stale("a.eth", 300).await, None, "no run has failed");
+        keep(&cache, "a.eth", State::Indeterminate, START + 300.seconds()).await;
+        let described = Some((Served::Stale, "A.eth".to_owned()));
+        assert_eq!((stale("a.eth", 300).await, stale("a.eth", 899).await), (described.clone(), described));
+        assert_eq!(stale("a.eth", 900).await, None);
+        let answer = cache.fresh(&key("a.eth"), START + 300.seconds()).await.expect("the failure is remembered");
+        assert_eq!(answer.verdict().state, State::Indeterminate, "an answer is never stale");
+        let stored = cache.trusted.get(&key("a.eth")).await.expect("it is kept");
+        let id = |resolution: &Resolution| Verdict::clone(resolution.verdict()).with_digests().id;
+        assert_eq!(stored.resolution.stale().verdict().as_ref().clone().with_digests().id, id(&stored.resolution));
+
+        keep(&cache, "b.eth", State::Untrusted, START).await;
+        keep(&cache, "b.eth", State::Indeterminate, START + 60.seconds()).await;
+        assert_eq!(stale("b.eth", 60).await, None, "what was not trusted is never stale");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_served_across_a_change() {
+        let pending =
+            Verdict { reasons: vec![Reason::new(Code::RecordPending)], ..anchored(State::Indeterminate, "sha256:1") };
+        let other_resolver = {
+            let mut verdict = anchored(State::Indeterminate, "sha256:1");
+            verdict.anchor.as_mut().expect("it has one").resolver = None;
+            verdict
+        };
+        let unread = Verdict { anchor: None, ..anchored(State::Indeterminate, "") };
+        for (seen, is_change) in [
+            (anchored(State::Indeterminate, "sha256:1"), false),
+            (unread, false),
+            (anchored(State::Indeterminate, "sha256:2"), true),
+            (other_resolver, true),
+            (pending, true),
+        ] {
+            let cache = cache();
+            let trusted = live(anchored(State::Trusted, "sha256:1"), None);
+            let began = cache.evicted.mark();
+            cache.insert(key("a.eth"), &trusted.into(), 0, began).await.expect("it is cached");
+            let why =
+                cache.insert(key("a.eth"), &live(seen, None).into(), 0, began).await.expect_err("it is a failure");
+            assert_eq!(why == NotCached::Changed, is_change, "{why:?}");
+            let state = cache.fresh(&key("a.eth"), START).await.expect("the failure at least").verdict().state;
+            assert_eq!(state == State::Trusted, !is_change);
+            assert_eq!(cache.stale(&key("a.eth"), "a.eth", START + 300.seconds()).await.is_some(), !is_change);
+        }
+    }
+
+    #[test]
+    fn another_state_is_a_change_and_a_failure_is_none() {
+        let of = |state| anchored(state, "sha256:1");
+        let change = |before, after| shows_change(&of(before), &of(after));
+        assert!(change(State::Trusted, State::Untrusted) && change(State::Untrusted, State::Trusted));
+        assert!(!change(State::Trusted, State::Trusted) && !change(State::Trusted, State::Indeterminate));
+        assert!(!change(State::Indeterminate, State::Trusted), "nothing was wrong");
+        let pending =
+            Verdict { reasons: vec![Reason::new(Code::RecordPending)], ..anchored(State::Indeterminate, "sha256:1") };
+        assert!(shows_change(&of(State::Trusted), &pending) && !shows_change(&pending, &pending));
+        let unread = Verdict { anchor: None, ..of(State::Indeterminate) };
+        assert!(!shows_change(&unread, &of(State::Trusted)));
+    }
+
+    #[tokio::test]
+    async fn an_evicted_name_is_neither_served_nor_stale_nor_refreshed() {
+        let cache = cache();
+        keep(&cache, "a.eth", State::Trusted, START).await;
+        keep(&cache, "a.eth", State::Indeterminate, START + 299.seconds()).await;
+        cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+        let (last, after) = (START + 299.seconds(), START + 301.seconds());
+        let stale = async || cache.stale(&key("a.eth"), "a.eth", after).await.is_some();
+        assert!(cache.due(last).len() == 1 && stale().await);
+        cache.evict(&key("a.eth").name, last);
+        assert!(cache.fresh(&key("a.eth"), last).await.is_none());
+        assert!(cache.held(&key("a.eth"), last).await.is_none());
+        assert!(cache.due(last).is_empty() && !stale().await);
+        let refreshed = cache.refresh(&key("a.eth"), last, |_| async { resolution(State::Trusted, START, 0) }).await;
+        assert!(refreshed.is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_after_an_eviction_joins_no_run_from_before_it() {
+        let cache = cache();
+        let (release, gate) = tokio::sync::oneshot::channel::<()>();
+        let overtaken = |_| async move {
+            let _ = gate.await;
+            resolution(State::Trusted, START, 0)
+        };
+        let mut first = Box::pin(cache.get_or_run(key("a.eth"), START, overtaken));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        cache.evict(&key("a.eth").name, START);
+        let (go_on, wait) = tokio::sync::oneshot::channel::<()>();
+        let after = |_| async move {
+            let _ = wait.await;
+            resolution(State::Untrusted, START, 0)
+        };
+        let mut second = Box::pin(cache.get_or_run(key("a.eth"), START, after));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        release.send(()).expect("the run waits");
+        assert_eq!(first.await.verdict().state, State::Trusted, "to those who asked before");
+        let status = cache.status(&key("a.eth"), START).await;
+        assert!(matches!(status, CacheStatus::UnderWay), "it left nothing, and not the place of the other: {status:?}");
+        go_on.send(()).expect("the run waits");
+        assert_eq!(second.await.verdict().state, State::Untrusted);
+        assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
+    }
+
+    #[tokio::test]
+    async fn why_a_verdict_is_not_cached_is_a_value() {
+        let cache = VerdictCache::new(&CacheConfig { trusted: 0, ..CacheConfig::default() });
+        assert_eq!(keep(&cache, "a.eth", State::Trusted, START).await, Some(NotCached::TooLarge));
+        assert_eq!(keep(&cache, "a.eth", State::Indeterminate, START).await, Some(NotCached::Undecided));
+        assert_eq!(keep(&cache, "a.eth", State::Untrusted, START).await, None);
+        let mut undated = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
+        undated.freshness.fresh_until = "soon".to_owned();
+        let undated = cache.insert(key("a.eth"), &live(undated, None).into(), 0, cache.evicted.mark()).await;
+        assert_eq!(undated, Err(NotCached::Undated));
+    }
+
+    #[tokio::test]
+    async fn the_most_asked_for_is_the_hottest_and_its_past_counts_half() {
+        let cache = cache();
+        for (name, times) in [("b.eth", 4), ("a.eth", 4), ("once.eth", 0), ("c.eth", 6)] {
+            keep(&cache, name, State::Trusted, START).await;
+            for _ in 0..times {
+                cache.fresh(&key(name), START).await.expect("it is fresh");
+            }
+        }
+        let hot = |most| -> Vec<String> { cache.hot(most).iter().map(|name| name.as_str().to_owned()).collect() };
+        assert_eq!(hot(9), ["c.eth", "a.eth", "b.eth"]);
+        assert_eq!(hot(1), ["c.eth"]);
+        keep(&cache, "c.eth", State::Trusted, START).await;
+        assert_eq!(hot(9), ["a.eth", "b.eth", "c.eth"]);
     }
 }

@@ -22,6 +22,7 @@ pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 mod chains;
 mod endpoint;
 mod file;
+mod follow;
 mod forms;
 mod keys;
 mod layer;
@@ -36,7 +37,8 @@ mod value;
 
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
-use keys::table;
+pub use follow::{FollowConfig, FollowLayer};
+use keys::{OrNone, table};
 pub use layer::Layer;
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
@@ -44,6 +46,7 @@ pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, 
 pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
+use value::FilePath;
 pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
 
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
@@ -105,6 +108,8 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// The server through which many daemons share evidence.
     pub redis: RedisConfig,
+    /// How the daemon follows the chain.
+    pub follow: FollowConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
     /// The daemon's gate.
@@ -213,8 +218,8 @@ pub enum ManifestSource {
 }
 
 table! {
-    /// Sizes of the caches, in entries and in bytes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    /// Sizes of the caches, in entries and in bytes, and what keeps them warm.
+    #[derive(Clone, Debug, PartialEq, Eq)]
     config CacheConfig;
     /// `[cache]`, as one source names its keys.
     layer CacheLayer;
@@ -227,6 +232,12 @@ table! {
     verdict_bytes: u64 = 128 * 1024 * 1024;
     /// Bytes of proven content kept.
     content_bytes: u64 = 64 * 1024 * 1024;
+    /// Most runs at once that refresh trusted verdicts before they end; 0 refreshes none. They stand behind the runs of
+    /// clients, and each takes little: a few follow a thousand names.
+    refresh_runs: usize = 4;
+    /// The file that keeps the names that are asked for most from one run of the daemon to the next; an empty path means
+    /// none.
+    hot_names: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
 }
 
 impl Default for Config {
@@ -241,6 +252,7 @@ impl Default for Config {
             cache: CacheConfig::default(),
             memory: MemoryConfig::default(),
             redis: RedisConfig::default(),
+            follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),

@@ -11,6 +11,7 @@
 mod activity;
 mod admission;
 mod agents;
+mod background;
 mod body;
 mod caching;
 mod cards;
@@ -26,6 +27,7 @@ mod gate;
 mod gate_path;
 mod gate_response;
 mod head_scan;
+mod hot_names;
 mod in_force;
 mod keys;
 mod lint;
@@ -60,6 +62,7 @@ use crate::resolve::{Resolver, SetupError};
 use crate::sign::{self, KeyFileError};
 
 use self::face::Door;
+use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::{InForce, Serving};
 pub use self::reload::{ReloadError, Reloader, Restart};
 use self::signatures::Signatures;
@@ -75,6 +78,8 @@ pub struct Server {
     gate: Option<(TcpListener, SocketAddr)>,
     config: Config,
     in_force: Arc<InForce>,
+    /// The names that the run before was asked for most, where a file is configured for them.
+    hot_names: Option<HotNames>,
 }
 
 /// Why the daemon does not start.
@@ -170,7 +175,8 @@ impl Server {
         let systems = Systems::open(&config.orloj, resolver.now())?;
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
         let Listeners { all: (listener, address), gate } = listeners;
-        Ok(Self { listener, address, gate, config, in_force })
+        let hot_names = config.cache.hot_names.as_deref().map(HotNames::open);
+        Ok(Self { listener, address, gate, config, in_force, hot_names })
     }
 
     /// The address it listens on. Where port 0 is configured it has the port that the system chose.
@@ -193,7 +199,15 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let gate = self.gate.map(|(listener, _)| (listener, Door::Gate));
         let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
-        listen::run(listeners, self.in_force, stop).await;
+        tokio::select! {
+            () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
+            never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
+        }
+        if let Some(hot_names) = self.hot_names {
+            let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);
+            // The last work of this process: it has nobody to hold up.
+            hot_names.save(hot);
+        }
     }
 }
 

@@ -323,6 +323,7 @@ fn evidence(
         block: Block { number: 0, hash: B256::ZERO, timestamp: now },
         answer: Answer::Records(found),
         latest: None,
+        newest: None,
         holder: Some(holder),
         expiry: None,
         // How far a chain is vouched for is a matter of who asks it, not of what is published.

@@ -19,6 +19,8 @@ mod fleet;
 #[cfg(not(feature = "redis"))]
 #[path = "resolve/fleet/absent.rs"]
 mod fleet;
+#[cfg(feature = "daemon")]
+mod follow;
 mod network;
 mod question;
 mod registration;
@@ -27,6 +29,7 @@ mod roots;
 mod setup;
 mod signer;
 mod sources;
+mod upstream;
 mod walk;
 
 use std::sync::Arc;
@@ -43,6 +46,8 @@ pub use self::content::{Content, Walk};
 #[cfg(feature = "daemon")]
 pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
+#[cfg(feature = "daemon")]
+pub(crate) use self::follow::Following;
 pub use self::question::Question;
 use self::question::RuleSet;
 use self::registration::Registries;
@@ -50,6 +55,7 @@ use self::registration::Registries;
 pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
 use self::sources::ContentSources;
+use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;
@@ -69,7 +75,7 @@ use crate::profile::Profiles;
 use crate::reason::Code;
 #[cfg(feature = "cards")]
 use crate::signature::Root;
-pub use crate::verdict::Resolution;
+pub use crate::verdict::{Resolution, Stale};
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
@@ -86,6 +92,7 @@ struct Inner {
 /// What a resolver reads.
 struct Reads {
     chain: Arc<dyn Chain>,
+    upstream: Option<Upstream>,
     content: Arc<dyn Content>,
     registries: Registries,
 }
@@ -119,14 +126,16 @@ impl Resolver {
     async fn build(config: &Config, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
         let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
-        let chain = setup::chain(config, &egress, &clock)?;
+        let upstream = setup::upstream(config, &egress)?;
+        let chain = setup::chain(&upstream, config, &egress, &clock)?;
         let content = Arc::new(setup::content(config, &egress, &clock)?);
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
-        let cache = Arc::new(VerdictCache::new(config.cache));
+        let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
-        Self::assemble(config.clone(), world, profiles, Reads { chain, content, registries }, clock, cached)
+        let reads = Reads { chain, upstream: Some(upstream), content, registries };
+        Self::assemble(config.clone(), world, profiles, reads, clock, cached)
     }
 
     /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
@@ -142,8 +151,10 @@ impl Resolver {
         let profiles = setup::profiles(config, &egress).await?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
+        let upstream = setup::upstream(config, &egress)?;
         let walker = Arc::new(Walker {
-            chain: setup::chain(config, &egress, &old.clock)?,
+            chain: setup::chain(&upstream, config, &egress, &old.clock)?,
+            upstream: Some(upstream),
             sources: ContentSources {
                 content: Arc::new(setup::content(config, &egress, &old.clock)?),
                 ..old.sources.clone()
@@ -168,7 +179,7 @@ impl Resolver {
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
-        let reads = Reads { chain, content, registries: Registries::new([]) };
+        let reads = Reads { chain, upstream: None, content, registries: Registries::new([]) };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
@@ -176,7 +187,7 @@ impl Resolver {
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        Reads { chain, content, registries }: Reads,
+        Reads { chain, upstream, content, registries }: Reads,
         clock: Arc<dyn Clock>,
         cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
     ) -> Result<Self, SetupError> {
@@ -189,7 +200,7 @@ impl Resolver {
             detail: error.to_string(),
         })?;
         let pool = Arc::new(pool);
-        let walker = Arc::new(Walker { chain, sources, clock, profiles, history, config, world, pool });
+        let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool });
         Ok(Self(Arc::new(Inner { cached: cached(Arc::clone(&walker)), walker, registries, policy })))
     }
 
@@ -219,13 +230,17 @@ impl Resolver {
         Self::over(walker, self.0.registries.forgetful(), policy)
     }
 
-    /// The verdict on `input` under the configured profile and depth, from the cache or from a run.
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a run. Never a stale one.
     ///
     /// Never fails: what went wrong is in the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
+        self.0.cached.answer(input, self.configured_rules()).await
+    }
+
+    fn configured_rules(&self) -> RuleSet {
         let Walker { profiles, config, .. } = &*self.0.walker;
         let profile = profiles.get(&config.rules.profile).expect("checked when the resolver was built");
-        self.0.cached.answer(input, RuleSet { profile, policy: self.0.policy.clone() }).await
+        RuleSet { profile, policy: self.0.policy.clone() }
     }
 
     /// The verdict on a question with its own profile and depth.
@@ -252,6 +267,37 @@ impl Resolver {
         Ok(self.0.cached.status(&question.input, &self.rules(question)?).await)
     }
 
+    /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
+    /// failed and saw no change of the records. For faces that describe: nothing else gives one, and no gate takes it.
+    ///
+    /// [`STALE_FOR`]: clresolve_core::freshness::STALE_FOR
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
+        Ok(self.0.cached.stale(&question.input, &self.rules(question)?).await)
+    }
+
+    /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
+    /// `cache.refresh_runs` says, for as long as `may_start` says so. Ends with the last of them; to be called every few
+    /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
+    pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
+        self.0.cached.refresh_ahead(&self.0.policy, may_start).await;
+    }
+
+    /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
+    /// a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
+        self.0.cached.warm(names, &self.configured_rules(), decided).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn hot_names(&self, most: usize) -> Vec<EnsName> {
+        self.0.cached.hot(most)
+    }
+
     /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier
     /// verdict in place. [`Duration::MAX`] where none is remembered; zero for an invalid name, which is judged each
     /// time.
@@ -265,13 +311,13 @@ impl Resolver {
     /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,
     /// where one is configured.
     pub fn evict(&self, name: &EnsName) {
-        self.0.cached.evict(name);
+        self.0.cached.evict([name]);
     }
 
     /// What a question is asked under. `None` for an invalid name and an unknown profile.
     #[cfg(feature = "unstable")]
     pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
-        Some(self.0.cached.key_of(EnsName::parse(&question.input).ok()?, &self.rules(question).ok()?))
+        Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &self.rules(question).ok()?))
     }
 
     /// Ends once the fleet was told all that it is to be told by now.

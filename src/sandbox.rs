@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256, address};
+use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::agents;
@@ -17,6 +18,7 @@ use crate::config::{
     AssetConfig, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource,
     NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
+use crate::name::EnsName;
 use crate::profile::Profiles;
 use chain::RpcFault;
 
@@ -60,6 +62,14 @@ impl World {
     /// Requests received so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
+    }
+
+    /// Writes a text record, as the holder of the name does, in a new block that is not final.
+    ///
+    /// # Errors
+    /// When the name has no resolver with records.
+    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
+        self.0.write_text(name, key, value)
     }
 }
 

@@ -9,9 +9,11 @@
 mod exposition;
 mod histogram;
 
+use jiff::SignedDuration;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
+use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
@@ -60,14 +62,22 @@ const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
 const CACHE_HITS: &str = "clresolve_cache_hits_total";
 const CACHE_MISSES: &str = "clresolve_cache_misses_total";
 const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
+const CACHE_REFRESHES: &str = "clresolve_cache_refreshes_total";
+const NOT_CACHED: &str = "clresolve_cache_not_stored_total";
+const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
 const REDIS_UP: &str = "clresolve_redis_up";
 const SHARED_READS: &str = "clresolve_shared_reads_total";
 const SHARED_WRITES: &str = "clresolve_shared_writes_total";
 const BUS_MESSAGES: &str = "clresolve_bus_messages_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
+const FOLLOW_HINTS: &str = "clresolve_follow_hints_total";
+const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
+const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
+const FOLLOW_HEAD_AGE: &str = "clresolve_follow_head_age_seconds";
+const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
 
 /// Every family.
-pub const FAMILIES: [Family; 23] = [
+pub const FAMILIES: [Family; 31] = [
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -108,12 +118,29 @@ pub const FAMILIES: [Family; 23] = [
     },
     Family { name: VERDICTS, kind: Kind::Counter, help: "Verdicts of runs, by state." },
     Family { name: RUNS_IN_FLIGHT, kind: Kind::Gauge, help: "Runs under way." },
-    Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool." },
+    Family { name: CACHE_HITS, kind: Kind::Counter, help: "Answers from the cache, by pool; stale are descriptions." },
     Family { name: CACHE_MISSES, kind: Kind::Counter, help: "Questions that the cache could not answer, by cache." },
     Family {
         name: CACHE_EVICTIONS,
         kind: Kind::Counter,
-        help: "Entries that the cache dropped, by pool and cause: expired, or size (no room left).",
+        help: "Entries that the cache dropped, by pool and cause: expired, size (no room left), or changed (on chain).",
+    },
+    Family {
+        name: CACHE_REFRESHES,
+        kind: Kind::Counter,
+        help: "Runs that refreshed a trusted verdict ahead of its end, by the state that they found.",
+    },
+    Family {
+        name: NOT_CACHED,
+        kind: Kind::Counter,
+        help: "Verdicts that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
+               and the trusted verdict was dropped because the records changed), too-large, undated, \
+               invalid-name.",
+    },
+    Family {
+        name: HOT_NAMES_IGNORED,
+        kind: Kind::Counter,
+        help: "Lines of the file of hot names that were passed over.",
     },
     Family {
         name: UPSTREAM_REQUESTS,
@@ -139,6 +166,31 @@ pub const FAMILIES: [Family; 23] = [
     Family { name: BUS_MESSAGES, kind: Kind::Counter, help: "Messages of the fleet's bus, by what became of them." },
     Family { name: GATEWAY_LIES, kind: Kind::Counter, help: "Wrong blocks, by the gateway that sent them." },
     Family {
+        name: FOLLOW_HINTS,
+        kind: Kind::Counter,
+        help: "Names that an endpoint's logs put out of the cache, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_HINTS_IGNORED,
+        kind: Kind::Counter,
+        help: "Hints that were not taken, by endpoint and cause: budget, too-far (a block to come) or unasked.",
+    },
+    Family {
+        name: FOLLOW_GAPS,
+        kind: Kind::Counter,
+        help: "Times that an endpoint left out logs of new blocks, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_HEAD_AGE,
+        kind: Kind::Gauge,
+        help: "Age of an endpoint's newest block when it was first seen, by endpoint.",
+    },
+    Family {
+        name: FOLLOW_ENDPOINTS,
+        kind: Kind::Gauge,
+        help: "Endpoints that are followed; at 0 only the times of the verdicts hold.",
+    },
+    Family {
         name: RPC_LIES,
         kind: Kind::Counter,
         help: "Answers that proof or the other endpoints contradict, by endpoint.",
@@ -154,6 +206,8 @@ pub enum Pool {
     Untrusted,
     /// Failures.
     Failures,
+    /// Trusted verdicts past their freshness.
+    Stale,
     /// Content that was proven under its CID.
     Content,
 }
@@ -174,6 +228,23 @@ pub enum Eviction {
     Expired,
     /// The pool had no room left.
     Size,
+    /// An endpoint hinted at a change on chain.
+    Changed,
+}
+
+/// Why a verdict is not put into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCached {
+    /// It could not be decided. The failure is remembered, and an earlier verdict stays.
+    Undecided,
+    /// It could not be decided, and the run saw that the records have changed: an earlier trusted verdict was dropped.
+    Changed,
+    /// The pool has less room in all.
+    TooLarge,
+    /// Its date cannot be read.
+    Undated,
+    /// It is on an input that is no name, which is judged each time.
+    InvalidName,
 }
 
 /// Outcomes, each with its label.
@@ -339,6 +410,33 @@ pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
+/// Logs of an endpoint put so many names out of the cache.
+pub fn hints(label: &str, count: u64) {
+    counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
+}
+
+/// So many hints of an endpoint were not taken, for this cause.
+pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
+    if count > 0 {
+        counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);
+    }
+}
+
+/// An endpoint left out logs of new blocks.
+pub fn gap(label: &str) {
+    counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
+}
+
+/// A new block of an endpoint has this age.
+pub fn head_age(label: &str, age: SignedDuration) {
+    gauge!(FOLLOW_HEAD_AGE, "endpoint" => label.to_owned()).set(age.as_secs_f64());
+}
+
+/// So many endpoints are followed.
+pub fn followed(count: usize) {
+    gauge!(FOLLOW_ENDPOINTS).set(count as f64);
+}
+
 /// A run ended in a verdict of this state.
 pub fn verdict(state: &'static str) {
     counter!(VERDICTS, "state" => state).increment(1);
@@ -362,6 +460,22 @@ pub fn cache_miss(cache: Cache) {
 /// The cache dropped an entry by itself.
 pub fn cache_evicted(pool: Pool, cause: Eviction) {
     counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
+}
+
+/// A trusted verdict was refreshed, and the run ended in this state.
+pub fn cache_refreshed(state: &'static str) {
+    counter!(CACHE_REFRESHES, "state" => state).increment(1);
+}
+
+/// A verdict on `name` was not put into the cache.
+pub fn not_cached(name: &str, why: NotCached) {
+    tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
+    counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
+}
+
+/// So many lines of the file of hot names were passed over.
+pub fn hot_names_ignored(lines: usize) {
+    counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
 }
 
 /// A run begins; it ends with what is returned.
@@ -397,7 +511,21 @@ impl Pool {
             Self::Trusted => "trusted",
             Self::Untrusted => "untrusted",
             Self::Failures => "failures",
+            Self::Stale => "stale",
             Self::Content => "content",
+        }
+    }
+}
+
+impl NotCached {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Changed => "changed",
+            Self::TooLarge => "too-large",
+            Self::Undated => "undated",
+            Self::InvalidName => "invalid-name",
         }
     }
 }
@@ -416,6 +544,7 @@ impl Eviction {
         match self {
             Self::Expired => "expired",
             Self::Size => "size",
+            Self::Changed => "changed",
         }
     }
 }

@@ -10,6 +10,8 @@ mod agents;
 mod binary;
 #[path = "e2e/cards.rs"]
 mod cards;
+#[path = "e2e/follow.rs"]
+mod follow;
 #[path = "e2e/registry.rs"]
 mod registry;
 #[path = "e2e/service.rs"]

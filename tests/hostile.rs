@@ -15,6 +15,8 @@ mod egress;
 #[path = "support/faults.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod faults;
+#[path = "hostile/follow.rs"]
+mod follow;
 #[path = "hostile/gate.rs"]
 mod gate;
 #[path = "hostile/gateways.rs"]

@@ -2,10 +2,13 @@
 
 #[path = "http/decisions.rs"]
 mod decisions;
+#[path = "http/freshness.rs"]
+mod freshness;
 #[cfg(unix)]
 #[path = "http/reload.rs"]
 mod reload;
 
+use std::any::Any;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -51,7 +54,7 @@ struct Daemon {
     client: Client,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
-    _sandbox: Sandbox,
+    _world: Box<dyn Any>,
 }
 
 /// What came back.
@@ -70,12 +73,12 @@ impl Daemon {
         Self::run(server, sandbox)
     }
 
-    fn run(server: Server, sandbox: Sandbox) -> Self {
+    fn run(server: Server, world: impl Any) -> Self {
         let (stop, stopped) = oneshot::channel();
         let authority = server.address().to_string();
         let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
         let client = Client::builder().no_proxy().build().expect("a client");
-        Self { authority, client, stop, ended, _sandbox: sandbox }
+        Self { authority, client, stop, ended, _world: Box::new(world) }
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -591,6 +594,8 @@ async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        // Only the run may ask the node here.
+        config.follow.enabled = false;
         config.http.cold_runs = 1;
         config.http.requests = 1;
     })
@@ -845,6 +850,8 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        // Only the run may ask the node here.
+        config.follow.enabled = false;
         (config.http.cold_runs, config.http.cold_runs_per_client) = (2, 1);
     })
     .await;

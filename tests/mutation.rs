@@ -258,6 +258,7 @@ fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<R
         },
         answer,
         latest: Some(Ok(latest)),
+        newest: None,
         holder,
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },

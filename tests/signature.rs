@@ -672,6 +672,7 @@ impl Chain for OneName {
             block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
             answer: self.answer.clone(),
             latest: self.latest.clone().map(Ok),
+            newest: None,
             holder: None,
             expiry: None,
             proof: self.proof,

@@ -40,7 +40,8 @@ impl Evicted {
     pub(super) fn record(&self, name: &EnsName, now: Timestamp) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let mark = Mark(self.count.load(Ordering::Relaxed) + 1);
-        names.latest.insert(name.clone(), (mark, now));
+        let at = names.latest.get(name).map_or(now, |(_, before)| now.max(*before));
+        names.latest.insert(name.clone(), (mark, at));
         names.order.push_back((mark, name.clone()));
         // Ends: each turn takes one out.
         while names.order.len() > MAX_NAMES {

@@ -228,6 +228,7 @@ mod tests {
             block: Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
             answer,
             latest: None,
+            newest: None,
             holder: None,
             expiry: None,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },

@@ -22,8 +22,8 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, Gateway, Grade, Hedging, MAINNET, ManifestSource,
-    NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
+    CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, FollowLayer, Gateway, Grade, Hedging, MAINNET,
+    ManifestSource, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -151,6 +151,8 @@ layer! {
     tables {
         /// Sizes of the caches.
         cache: CacheLayer;
+        /// How the daemon follows the chain.
+        follow: FollowLayer;
         /// What is remembered of names.
         memory: MemoryLayer;
         /// The server through which many daemons share evidence.

@@ -58,6 +58,8 @@ pub(super) enum CacheUse {
     Miss,
     /// The client demanded a run.
     Forced,
+    /// The answer in the cache was no longer fresh, and the run that should have replaced it failed.
+    Stale,
     /// The client demanded a run, but the limits forbade it: the answer was in the cache.
     ForceRefused,
 }
@@ -114,6 +116,11 @@ impl Admission {
         let resolver = self.resolver.clone();
         let run = async move { resolver.ask_anew(&question).await };
         Ok(Answered { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
+    }
+
+    /// Whether a run of one more client could begin, so that none waits.
+    pub(super) fn has_room(&self) -> bool {
+        self.runs.available_permits() > 0
     }
 
     /// The result of `work`, which needs a permit and counts as a run. A caller that gives up does not end it.

@@ -33,12 +33,14 @@ impl Lease {
         let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
         let age = u64::try_from(age).unwrap_or(0);
         let ttl = self.lifetime.saturating_sub(age);
+        let overdue = age.saturating_sub(self.lifetime);
         let status = match cache_use {
             // An invalid name is judged each time and never kept.
             CacheUse::Hit | CacheUse::ForceRefused if self.lifetime == 0 => {
                 HeaderValue::from_static("clresolve; fwd=bypass")
             }
             CacheUse::Hit => header(&format!("clresolve; hit; ttl={ttl}")),
+            CacheUse::Stale => header(&format!("clresolve; hit; ttl=-{overdue}; detail=refresh-failed")),
             CacheUse::Miss => HeaderValue::from_static("clresolve; fwd=miss; stored"),
             CacheUse::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
             CacheUse::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),

@@ -14,7 +14,7 @@ use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
 use crate::config::{Config, GateConfig, HttpConfig};
-use crate::resolve::Resolver;
+use crate::resolve::{Following, Resolver};
 
 /// The state that the handlers of all routes share.
 pub(super) struct AppState {
@@ -40,6 +40,8 @@ pub(super) struct AppState {
     pub(super) counters: Counters,
     /// Labels of the endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
+    /// Keeps the cache up with the chain.
+    following: Following,
     draining: Arc<AtomicBool>,
 }
 
@@ -52,6 +54,7 @@ impl AppState {
     ) -> Self {
         Self {
             admission: Admission::new(resolver.clone(), config),
+            following: resolver.follow(),
             resolver,
             http: config.http,
             gate: config.gate.clone(),
@@ -69,9 +72,10 @@ impl AppState {
         }
     }
 
-    /// What follows on `earlier` after a reload. A drain that was announced stays announced.
+    /// What follows on `earlier` after a reload. A drain that was announced stays announced; one state follows the chain.
     #[must_use]
     pub(super) fn after(self, earlier: &Self) -> Self {
+        earlier.following.stop();
         Self { draining: Arc::clone(&earlier.draining), ..self }
     }
 

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::admission::Answered;
+use super::admission::{Answered, CacheUse};
 use super::body::{self, RequestError};
 use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
@@ -26,10 +26,10 @@ use super::rendered::Rendered;
 use super::request::RequestPermit;
 use super::state::AppState;
 use crate::reason::Refusal;
-use crate::resolve::{Question, Resolution};
+use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
 use crate::text::Foreign;
-use crate::verdict::{Depth, Verdict};
+use crate::verdict::{self, Depth, Verdict};
 
 /// Most names in one request: enough for a runtime that starts, too few for an audit.
 const MAX_NAMES: usize = 100;
@@ -54,16 +54,15 @@ pub(super) async fn one(
         Ok(question) => question,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
-    let profile = question.profile.clone();
     let answer = if demands_run(&headers) {
-        state.admission.ask_anew(client, question).await
+        state.admission.ask_anew(client, question.clone()).await
     } else {
-        state.admission.ask(client, question).await
+        state.admission.ask(client, question.clone()).await
     };
     let mut response = match answer {
-        Ok(answered) => described(&state, &answered, &headers).await,
+        Ok(answered) => described(&state, &question, &answered, &headers).await,
         Err(refusal) => {
-            problem::refused(refusal, profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
+            problem::refused(refusal, question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
         }
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
@@ -108,8 +107,12 @@ pub(super) async fn batch(
 /// A verdict in one line. For a name that was refused it is a problem with the additional member `name`.
 async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
-    let mut line = match state.admission.ask_patiently(client, question).await {
-        Ok(answered) => serde_json::to_vec(&**answered.resolution.verdict()).unwrap_or_default(),
+    let mut line = match state.admission.ask_patiently(client, question.clone()).await {
+        Ok(answered) => {
+            let stale = stale(state, &question, &answered).await;
+            let verdict = stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict);
+            serde_json::to_vec(&**verdict).unwrap_or_default()
+        }
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
             let mut problem = problem::document(refusal, None);
@@ -177,10 +180,36 @@ fn demands_run(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
+/// What was true a moment ago, where the answer is a failure. A client that demanded a run gets what the run found.
+async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Option<Stale> {
+    let failed = answered.resolution.verdict().state == verdict::State::Indeterminate;
+    if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
+        return None;
+    }
+    state.resolver.stale(question).await.ok().flatten()
+}
+
+/// What was true a moment ago, marked as such. It has no tag, so that no client takes it for the copy that it keeps.
+fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Response {
+    let Rendered { body, lease, .. } = Rendered::json(stale.verdict());
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    lease.declare(headers, CacheUse::Stale, state.resolver.now());
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.extend(failure.freshness.retry_after.map(|pause| (RETRY_AFTER, HeaderValue::from(pause))));
+    response.extensions_mut().insert(LogEntry::of_verdict(stale.verdict()));
+    response
+}
+
 /// The verdict, with all that a cache needs to know.
-async fn described(state: &AppState, answered: &Answered, request: &HeaderMap) -> Response {
-    let verdict = answered.resolution.verdict();
+async fn described(state: &AppState, question: &Question, answered: &Answered, request: &HeaderMap) -> Response {
     let form = Form::asked(request);
+    // What is signed was found by a run.
+    if let (Form::Plain, Some(stale)) = (form, stale(state, question, answered).await) {
+        return described_as_stale(state, &stale, answered.resolution.verdict());
+    }
+    let verdict = answered.resolution.verdict();
     let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, &answered.resolution, form).await {
         Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
         Ok(None) => (json(state, verdict).await, "application/json"),

@@ -1,36 +1,53 @@
 //! The cache in front of the walk: a fresh verdict at once, else that of a run that all callers share.
 
+use std::collections::BTreeSet;
+use std::iter;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::{StreamExt as _, stream};
 
 use super::fleet::Fleet;
 use super::question::RuleSet;
-use super::walk::Walker;
+use super::walk::{Order, Walker};
 use crate::build;
-use crate::cache::{CacheKey, CacheStatus, VerdictCache};
+use crate::cache::{Before, CacheKey, CacheStatus, Finished, VerdictCache, shows_change};
 use crate::check::Policy;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::name::{EnsName, NameError};
 use crate::profile::Profile;
-use crate::reason::Code;
-use crate::verdict::{Depth, Resolution, State, canonical_digest};
+use crate::telemetry::{self, NotCached};
+#[cfg(feature = "daemon")]
+use crate::verdict::State;
+use crate::verdict::{Depth, Resolution, Stale, canonical_digest};
 
 /// A walker, and the verdicts of its runs.
 pub(super) struct CachedWalker {
     walker: Arc<Walker>,
-    cache: Arc<VerdictCache>,
+    pub(super) cache: Arc<VerdictCache>,
     /// The daemons that share evidence, where they are configured.
     fleet: Option<Fleet>,
+}
+
+/// What a run may use that it did not gather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Using {
+    /// Nothing.
+    Nothing,
+    /// What an earlier run of this process proved of the content.
+    Content,
+    /// The evidence of another daemon of the fleet.
+    Fleet,
 }
 
 impl CachedWalker {
     /// An empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
-        let cache = Arc::new(VerdictCache::new(walker.config.cache));
+        let cache = Arc::new(VerdictCache::new(&walker.config.cache));
         Self { walker, cache, fleet: None }
     }
 
@@ -56,7 +73,7 @@ impl CachedWalker {
         if let Some(fresh) = self.cache.fresh(&key, now).await {
             return fresh.asked_as(input);
         }
-        let run = self.run(key.clone(), rules);
+        let run = self.run(key.clone(), rules, Using::Fleet);
         self.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
@@ -67,25 +84,46 @@ impl CachedWalker {
             Err(error) => return self.invalid_name(input, &error, &rules),
         };
         let key = self.key(name, &rules);
-        // What a fleet must be told of.
-        let before = match &self.fleet {
-            Some(_) => self.cache.fresh(&key, self.walker.now()).await,
-            None => None,
-        };
-        let run = self.run_anew(key.clone(), rules);
+        let before = self.shared(&key).await;
+        let run = self.run(key.clone(), rules, Using::Nothing);
         let found = self.cache.run_anew(key.clone(), run).await;
-        if before.is_some_and(|before| shows_change(&before, &found)) {
-            self.evict(&key.name);
-        }
+        self.tell_change(&key.name, before, &found);
         found.asked_as(input)
     }
 
-    /// Refuses what was answered about `name` until now, here and on every daemon of the fleet.
-    pub(super) fn evict(&self, name: &EnsName) {
-        self.cache.evict(name, self.walker.now());
-        if let Some(fleet) = &self.fleet {
-            fleet.tell_evicted(name, self.keys(name));
+    /// What is held under a key, and may be held on other daemons too.
+    async fn shared(&self, key: &CacheKey) -> Option<Resolution> {
+        match &self.fleet {
+            Some(_) => self.cache.held(key, self.walker.now()).await,
+            None => None,
         }
+    }
+
+    /// Evicts a name, here and on every daemon of the fleet, where a run showed that what was held before is wrong.
+    fn tell_change(&self, name: &EnsName, before: Option<Resolution>, found: &Resolution) {
+        if before.is_some_and(|before| shows_change(before.verdict(), found.verdict())) {
+            self.evict([name]);
+        }
+    }
+
+    /// Refuses what was answered about these names until now, here and on every daemon of the fleet.
+    pub(super) fn evict<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
+        let (now, mut evicted) = (self.walker.now(), Vec::new());
+        for name in names {
+            self.cache.evict(name, now);
+            evicted.push(name.clone());
+        }
+        if let Some(fleet) = self.fleet.as_ref().filter(|_| !evicted.is_empty()) {
+            let with_keys = |name| (self.keys(&name), name);
+            fleet.tell_evicted(evicted.into_iter().map(with_keys).collect());
+        }
+    }
+
+    /// Evicts the names of these keys, for a hint at a change on chain.
+    #[cfg(feature = "daemon")]
+    pub(super) async fn evict_changed(&self, keys: &[CacheKey]) {
+        self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
+        self.cache.drop_changed(keys).await;
     }
 
     /// Ends once the fleet was told all that it is to be told by now.
@@ -94,12 +132,6 @@ impl CachedWalker {
         if let Some(fleet) = &self.fleet {
             fleet.settled().await;
         }
-    }
-
-    /// The key of a question about `name`.
-    #[cfg(feature = "unstable")]
-    pub(super) fn key_of(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
-        self.key(name, rules)
     }
 
     /// Every key under which this process answers about `name`.
@@ -135,10 +167,12 @@ impl CachedWalker {
     }
 
     fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
+        telemetry::not_cached(input, NotCached::InvalidName);
         build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
+    /// The key of a question about `name`.
+    pub(super) fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
         CacheKey {
             name,
             block: self.walker.config.chain.block,
@@ -148,49 +182,91 @@ impl CachedWalker {
         }
     }
 
-    /// The run for a question, as the cache starts it: with the number of failures in a row before it. Its verdict is
-    /// one on the normal form of the name, which most callers type. The evidence may be that of another daemon.
-    fn run(&self, key: CacheKey, rules: RuleSet) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
-        let (walker, fleet) = (Arc::clone(&self.walker), self.fleet.clone());
-        move |failures| {
-            async move {
-                match fleet {
-                    Some(fleet) => fleet.run(&walker, key, rules, failures).await,
-                    None => walker.run(key.name, &rules, failures).await,
-                }
-            }
-            .boxed()
-        }
-    }
-
-    /// As [`CachedWalker::run`], with evidence of this process alone.
-    fn run_anew(
+    /// The run for a question, as the cache starts it. Its verdict is one on the normal form of the name, which most
+    /// callers type.
+    fn run(
         &self,
         key: CacheKey,
         rules: RuleSet,
-    ) -> impl FnOnce(u32) -> BoxFuture<'static, Resolution> + Send + 'static {
-        let (walker, fleet) = (Arc::clone(&self.walker), self.fleet.clone());
-        move |failures| {
+        using: Using,
+    ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
+        let (walker, fleet, changes) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache.changes));
+        move |before| {
+            let content = before.content.filter(|_| using == Using::Content);
+            let order = Order { key, rules, before: Before { content, ..before }, changes };
             async move {
                 match fleet {
-                    Some(fleet) => fleet.run_anew(&walker, key, rules, failures).await,
-                    None => walker.run(key.name, &rules, failures).await,
+                    Some(fleet) if using == Using::Fleet => fleet.run(&walker, order).await,
+                    Some(fleet) => fleet.run_anew(&walker, order).await,
+                    None => walker.run(&order).await,
                 }
             }
             .boxed()
         }
     }
-}
 
-/// Whether the later answer saw what makes the earlier one wrong: other records, or others to come.
-fn shows_change(before: &Resolution, after: &Resolution) -> bool {
-    let records = |resolution: &Resolution| {
-        resolution.verdict().anchor.as_ref().map(|anchor| anchor.records_digest.clone())
-    };
-    let pends = after.verdict().reasons.iter().any(|reason| reason.code == Code::RecordPending);
-    let is_other = |after| records(before) != Some(after);
-    pends || (after.verdict().state != State::Indeterminate && before.verdict().state != after.verdict().state)
-        || records(after).is_some_and(is_other)
+    /// The trusted verdict that has just ceased to be fresh, where the latest run for the question failed.
+    pub(super) async fn stale(&self, input: &str, rules: &RuleSet) -> Option<Stale> {
+        let key = self.key(EnsName::parse(input).ok()?, rules);
+        self.cache.stale(&key, input, self.walker.now()).await
+    }
+
+    /// Refreshes what is due, as many entries at once as are configured, for as long as `may_start` says so.
+    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn() -> bool) {
+        let mut due = self.cache.due(self.walker.now()).into_iter();
+        let due = iter::from_fn(|| if may_start() { due.next() } else { None });
+        self.in_background(due, |key| self.refresh(key, policy)).await;
+    }
+
+    async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
+        let Some(rules) = self.rules(&key, policy) else { return };
+        let before = self.shared(&key).await;
+        let run = self.run(CacheKey::clone(&key), rules, Using::Content);
+        if let Some(found) = self.cache.refresh(&key, self.walker.now(), run).await {
+            self.tell_change(&key.name, before, &found);
+        }
+    }
+
+    /// Asks for these names on the budget of refreshes; `decided` gets each that then has a verdict, and not a failure.
+    #[cfg(feature = "daemon")]
+    pub(super) async fn warm(&self, names: impl Iterator<Item = EnsName>, rules: &RuleSet, decided: impl Fn(&EnsName)) {
+        let decided = &decided;
+        let ask = |name: EnsName| async move {
+            let answer = self.answer(name.as_str(), rules.clone()).await;
+            if answer.verdict().state != State::Indeterminate {
+                decided(&name);
+            }
+        };
+        self.in_background(names, ask).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first.
+    #[cfg(feature = "daemon")]
+    pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
+        self.cache.hot(most)
+    }
+
+    /// The rules of a key; `None` for one of an earlier configuration.
+    fn rules(&self, key: &CacheKey, policy: &Policy) -> Option<RuleSet> {
+        let Walker { world, config, profiles, .. } = &*self.walker;
+        if key.world != *world || key.block != config.chain.block {
+            return None;
+        }
+        let profile = profiles.iter().find(|profile| Profile::digest(profile) == key.rules)?;
+        Some(RuleSet { profile: Arc::clone(profile), policy: Policy { depth: key.depth, ..policy.clone() } })
+    }
+
+    /// Does the work for all items, on the budget of refreshes.
+    async fn in_background<T, Work: Future<Output = ()>>(
+        &self,
+        items: impl Iterator<Item = T>,
+        work: impl Fn(T) -> Work,
+    ) {
+        // To `for_each_concurrent` zero would mean no limit.
+        if let Some(at_once) = NonZeroUsize::new(self.walker.config.cache.refresh_runs) {
+            stream::iter(items).for_each_concurrent(at_once.get(), work).await;
+        }
+    }
 }
 
 fn texts(permits: &[impl ToString]) -> Vec<String> {
@@ -228,17 +304,6 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::config::AssetConfig;
-
-    #[test]
-    fn another_state_is_a_change_and_a_failure_is_none() {
-        let of = |state| clresolve_verdict::sample::empty(state, jiff::Timestamp::UNIX_EPOCH, 0);
-        let change = |before, after| shows_change(&of(before), &of(after));
-        assert!(change(State::Trusted, State::Untrusted) && change(State::Untrusted, State::Trusted));
-        assert!(!change(State::Trusted, State::Trusted) && !change(State::Trusted, State::Indeterminate));
-        let mut pending = crate::verdict::Verdict::clone(of(State::Indeterminate).verdict());
-        pending.reasons = vec![crate::reason::Reason::new(Code::RecordPending)];
-        assert!(shows_change(&of(State::Trusted), &clresolve_verdict::sample::live(pending, None)));
-    }
 
     #[test]
     fn other_coin_types_are_another_world() {

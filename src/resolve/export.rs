@@ -29,7 +29,7 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         config,
         ..walker.clone()
     };
-    let run = walker.gather(name, &rules.policy).await;
+    let run = walker.gather(name, &rules.policy, None).await;
     let header = match &run.evidence.reading {
         Ok(reading) => {
             let header = walker.chain.header(&reading.block, &reading.endpoints);

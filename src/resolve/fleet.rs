@@ -1,9 +1,9 @@
 //! Runs of a fleet: one daemon gathers the evidence, and each of the others judges it by itself.
 //!
 //! What comes from the fleet is evidence under its MAC, unexpired, from no block before the first that this process read,
-//! and gathered after the last eviction of the name here. Blocks of IPFS and proofs of state in it are proven again; its
-//! readings at other grades are the word of a daemon that has the same key, endpoints and rules. Under all of these the
-//! verdict that this process makes of it is a live one.
+//! and gathered after the last eviction of the name here, in knowledge of every hint at a change. Blocks of IPFS and
+//! proofs of state in it are proven again; its readings at other grades are the word of a daemon that has the same key,
+//! endpoints and rules. Under all of these the verdict that this process makes of it is a live one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep};
 
 use super::question::RuleSet;
 use super::sources::ContentSources;
-use super::walk::Walker;
+use super::walk::{Order, Walker};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
-use crate::cache::{CacheKey, VerdictCache};
+use crate::cache::{CacheKey, Finished, VerdictCache};
 use crate::chain::{BlockSelector, Recording};
 use crate::cid::{ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
@@ -73,27 +73,26 @@ impl Fleet {
         cache: &Arc<VerdictCache>,
     ) -> Result<Option<Self>, MacKeyError> {
         let Some(tier) = Tier::join(config, egress, clock, cache).await? else { return Ok(None) };
-        let weigh = |_: &(ContentId, ContentPath), walk: &Arc<KeptWalk>| {
-            u32::try_from(walk.blocks.bytes()).unwrap_or(u32::MAX)
-        };
+        let weigh =
+            |_: &(ContentId, ContentPath), walk: &Arc<KeptWalk>| u32::try_from(walk.blocks.bytes()).unwrap_or(u32::MAX);
         let walks = Cache::builder().max_capacity(config.cache.content_bytes).weigher(weigh).build();
         Ok(Some(Self { tier: Arc::new(tier), walks }))
     }
 
-    /// The verdict of the fleet's evidence, else that of a run, for which this daemon has the lease, or the server did not
-    /// say who has it, or nothing came from the one who had it.
-    pub(super) async fn run(&self, walker: &Arc<Walker>, key: CacheKey, rules: RuleSet, failures: u32) -> Resolution {
-        if !is_shared(&key) {
-            return walker.run(key.name, &rules, failures).await;
+    /// What the fleet's evidence leads to, else what a run finds, for which this daemon has the lease, or the server did
+    /// not say who has it, or nothing came from the one who had it.
+    pub(super) async fn run(&self, walker: &Arc<Walker>, order: Order) -> Finished {
+        if !is_shared(&order.key) {
+            return walker.run(&order).await;
         }
         let given_up = Instant::now() + self.tier.wait();
         // Ends with the time, at the latest.
         loop {
-            if let Some(resolution) = self.taken(walker, &key, &rules).await {
-                return resolution;
+            if let Some(resolution) = self.taken(walker, &order).await {
+                return resolution.into();
             }
-            match self.tier.lease(&key, walker.config.timeout.min(MAX_LEASE)).await {
-                Leased::Ours(lease) => return self.run_own(walker, key, rules, failures, Some(lease)).await,
+            match self.tier.lease(&order.key, walker.config.timeout.min(MAX_LEASE)).await {
+                Leased::Ours(lease) => return self.run_own(walker, order, Some(lease)).await,
                 Leased::Unknown => break,
                 Leased::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
                     self.tier.waited_in_vain();
@@ -102,21 +101,25 @@ impl Fleet {
                 Leased::Others => sleep(LOOK_AGAIN).await,
             }
         }
-        self.run_own(walker, key, rules, failures, None).await
+        self.run_own(walker, order, None).await
     }
 
-    /// The verdict of a run of this process, whose evidence is shared.
-    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, key: CacheKey, rules: RuleSet, failures: u32) -> Resolution {
-        if !is_shared(&key) {
-            return walker.run(key.name, &rules, failures).await;
+    /// What a run of this process finds. Its evidence is shared.
+    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, order: Order) -> Finished {
+        if !is_shared(&order.key) {
+            return walker.run(&order).await;
         }
-        self.run_own(walker, key, rules, failures, None).await
+        self.run_own(walker, order, None).await
     }
 
-    /// Tells the fleet, after what waits to be written, that `name` was evicted here.
-    pub(super) fn tell_evicted(&self, name: &EnsName, keys: Vec<CacheKey>) {
-        let (tier, name) = (Arc::clone(&self.tier), name.clone());
-        self.tier.later(async move { tier.tell_evicted(&name, &keys).await });
+    /// Tells the fleet, after what waits to be written, that names were evicted here, each behind the questions about it.
+    pub(super) fn tell_evicted(&self, evicted: Vec<(Vec<CacheKey>, EnsName)>) {
+        let tier = Arc::clone(&self.tier);
+        self.tier.later(async move {
+            for (keys, name) in evicted {
+                tier.tell_evicted(&name, &keys).await;
+            }
+        });
     }
 
     /// As [`Tier::settled`].
@@ -125,59 +128,58 @@ impl Fleet {
         self.tier.settled().await;
     }
 
-    async fn taken(&self, walker: &Arc<Walker>, key: &CacheKey, rules: &RuleSet) -> Option<Resolution> {
-        let value = self.tier.take(key).await?;
-        let judged = self.judged(walker, key, rules, value).await;
+    /// The verdict of the fleet's evidence, where there is some that counts here. The next run fetches the content by
+    /// itself: only so can it show to others how it is proven.
+    async fn taken(&self, walker: &Arc<Walker>, order: &Order) -> Option<Resolution> {
+        let began = order.changes.begin();
+        let value = self.tier.take(&order.key).await?;
+        let judged = self.judged(walker, order, value, began).await;
         if judged.is_none() {
             telemetry::shared_read(SharedRead::Unfit);
         }
         judged
     }
 
-    /// The verdict that shared evidence leads to here. Proving it again takes the processor, so it is done where evidence
-    /// is judged.
-    async fn judged(&self, walker: &Arc<Walker>, key: &CacheKey, rules: &RuleSet, value: Value) -> Option<Resolution> {
-        let (block, fresh_until) = (value.block, value.fresh_until);
-        let (prover, of_rules, of_key) = (Arc::clone(walker), rules.clone(), key.clone());
+    /// The verdict that shared evidence leads to here, for a run that began with this ticket. Proving the evidence again
+    /// takes the processor, so it is done where evidence is judged.
+    async fn judged(&self, walker: &Arc<Walker>, order: &Order, value: Value, began: u64) -> Option<Resolution> {
+        let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
+        let (prover, rules, key) = (Arc::clone(walker), order.rules.clone(), order.key.clone());
         let open = move || {
-            let reporter = prover.reporter(&of_rules.profile, &of_rules.policy);
-            Bundle::read(&value.evidence)?.run(&reporter, &of_key.name, of_key.block)
+            let reporter = prover.reporter(&rules.profile, &rules.policy);
+            let run = Bundle::read(&value.evidence)?.run(&reporter, &key.name, key.block)?;
+            Ok::<_, BundleError>(Run { content_of: value.content_of, ..run })
         };
-        let mut run: Run = walker.pool.run(open).await.ok()?;
-        if block_of(&run.evidence) != Some(block) {
+        let mut run = walker.pool.run(open).await.ok()?;
+        let reading = run.evidence.reading.as_mut().ok()?;
+        reading.newest = newest;
+        if (reading.block.number, reading.block.hash) != block || is_unread(order, began, newest, walker.now()) {
             return None;
         }
         walker.complete(&mut run.evidence).await;
-        let (_, resolution) = walker.conclude(run, rules, 0).await;
+        let (_, Finished { resolution, .. }) = walker.conclude(run, &order.rules, 0).await;
         let verdict = resolution.verdict();
         let until = verdict.freshness.fresh_until.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
         let is_same = until == Some(fresh_until.as_millisecond());
         (is_same && verdict.state != State::Indeterminate).then(|| resolution.from_cache())
     }
 
-    async fn run_own(
-        &self,
-        walker: &Arc<Walker>,
-        key: CacheKey,
-        rules: RuleSet,
-        failures: u32,
-        lease: Option<Lease>,
-    ) -> Resolution {
+    async fn run_own(&self, walker: &Arc<Walker>, order: Order, lease: Option<Lease>) -> Finished {
         let (keeper, keeping) = self.keeper(walker);
         let _running = telemetry::run_begins();
-        let run = keeper.gather(key.name.clone(), &rules.policy).await;
-        let (run, resolution) = walker.conclude(run, &rules, failures).await;
+        let run = keeper.gather_for(&order).await;
+        let (run, found) = walker.conclude(run, &order.rules, order.before.failures).await;
         if let Some((block, _)) = block_of(&run.evidence) {
-            self.tier.saw(&key.world, block);
+            self.tier.saw(&order.key.world, block);
         }
-        let (fleet, walker, found) = (self.clone(), Arc::clone(walker), resolution.clone());
+        let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
         self.tier.later(async move {
-            fleet.share(&walker, &key, &rules, run, &found, keeping).await;
+            fleet.share(&walker, &order, run, &resolution, keeping).await;
             if let Some(lease) = lease {
                 fleet.tier.release(lease).await;
             }
         });
-        resolution
+        found
     }
 
     /// A walker that keeps what proves its evidence.
@@ -193,23 +195,18 @@ impl Fleet {
     }
 
     /// Writes the evidence of a run for the others, if it decided something.
-    async fn share(
-        &self,
-        walker: &Arc<Walker>,
-        key: &CacheKey,
-        rules: &RuleSet,
-        run: Run,
-        found: &Resolution,
-        keeping: Keeping,
-    ) {
+    async fn share(&self, walker: &Arc<Walker>, order: &Order, run: Run, found: &Resolution, keeping: Keeping) {
         let freshness = &found.verdict().freshness;
         let (Some(block), Ok(fresh_until)) = (block_of(&run.evidence), freshness.fresh_until.parse()) else { return };
         if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
             return;
         }
-        let began = keeping.began;
-        match self.packed(walker, rules, run, keeping).await {
-            Ok(evidence) => self.tier.put(key, &Value { block, began, fresh_until, evidence }).await,
+        let (key, began, newest, content_of) = (&order.key, keeping.began, found.newest(), run.content_of);
+        match self.packed(walker, &order.rules, run, keeping).await {
+            Ok(evidence) => {
+                let value = Value { block, newest, began, fresh_until, content_of, evidence };
+                self.tier.put(key, &value).await;
+            }
             Err(error) => {
                 tracing::debug!(name = key.name.as_str(), %error, "the evidence is not shared");
                 telemetry::shared_write(SharedWrite::Unprovable);
@@ -229,6 +226,8 @@ impl Fleet {
         self.with_kept_walks(&mut run.evidence, &mut blocks);
         // What each daemon reads and remembers by itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
+        // A bundle has no room for it: it goes beside it.
+        run.content_of = None;
         let mut chain = OfChain { header: None, state_proof: keeping.proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;
@@ -263,6 +262,13 @@ impl Fleet {
 /// Blocks of the past are read by number and never evicted: they are not shared.
 const fn is_shared(key: &CacheKey) -> bool {
     !matches!(key.block, BlockSelector::Number(_))
+}
+
+/// Whether there was a hint at a change that evidence does not know: it came after this ticket, or the evidence was read
+/// up to `newest` only.
+fn is_unread(order: &Order, began: u64, newest: Option<u64>, now: Timestamp) -> bool {
+    order.changes.unread(&order.key.name, began, newest, now).is_some()
+        && !clresolve_core::mutant!("shared-evidence-ignores-hints")
 }
 
 fn block_of(evidence: &Evidence) -> Option<(u64, alloy_primitives::B256)> {

@@ -15,6 +15,7 @@ use super::continuity::History;
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{Registries, Registry};
+use super::upstream::Upstream;
 use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
 use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
@@ -109,9 +110,8 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// limit as shipped half a second, which an honest public endpoint seldom takes.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
-/// failure is seen as its own.
-pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Chain>, SetupError> {
+/// The endpoints of the configuration, through the operator's door.
+pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
     let settings = chain::ChainConfig {
         chain_id: config.chain.id,
@@ -127,7 +127,18 @@ pub(super) fn chain(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) ->
         ccip: config.chain.ccip_read,
         coins: config.coins(),
     };
-    let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
+    Ok(Upstream { settings, http: Arc::new(OperatorDoor(egress.clone())) })
+}
+
+/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
+/// failure is seen as its own.
+pub(super) fn chain(
+    upstream: &Upstream,
+    config: &Config,
+    egress: &Egress,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Chain>, SetupError> {
+    let Upstream { settings, http } = upstream.clone();
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());

@@ -11,7 +11,7 @@ use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use super::content::{Content, Liars, Walk};
-use crate::cache::ContentCache;
+use crate::cache::{ContentCache, ProvenContent};
 use crate::card::Card;
 use crate::chain::Found;
 use crate::check::verbs::holds_placeholder;
@@ -37,6 +37,19 @@ pub(super) struct Sources {
     pub(super) ipfs: Walk,
     pub(super) mirror: Walk,
     pub(super) milliseconds: BTreeMap<Step, u64>,
+}
+
+impl Sources {
+    /// What an earlier run fetched.
+    pub(super) fn again(earlier: &ProvenContent) -> Self {
+        let (ipfs, mirror) = earlier.walked();
+        Self {
+            https: earlier.https().clone(),
+            ipfs: ipfs.clone().into(),
+            mirror: mirror.clone().into(),
+            milliseconds: BTreeMap::new(),
+        }
+    }
 }
 
 impl ContentSources {

@@ -11,10 +11,13 @@ use futures_util::future::OptionFuture;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::content::Liars;
 use super::continuity::{History, MemoryError};
 use super::question::RuleSet;
-use super::sources::{ContentSources, elapsed, timed};
+use super::sources::{ContentSources, Sources, elapsed, timed};
+use super::upstream::Upstream;
 use crate::build::{self, Run};
+use crate::cache::{Before, CacheKey, Changes, Finished, ProvenContent, Unread};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
@@ -29,7 +32,7 @@ use crate::reason::Step;
 use crate::records::Key;
 use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
-use crate::verdict::{Depth, Incident, Resolution, Verdict};
+use crate::verdict::{Depth, Incident, Resolution, State, Verdict};
 
 /// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
 /// stalling source ends in a verdict and not in a time-out.
@@ -42,6 +45,8 @@ const CHAIN_SHARE: f64 = 0.6;
 #[derive(Clone)]
 pub(super) struct Walker {
     pub(super) chain: Arc<dyn Chain>,
+    /// The endpoints behind `chain`, where it has any that can be followed.
+    pub(super) upstream: Option<Upstream>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) profiles: Profiles,
@@ -54,30 +59,55 @@ pub(super) struct Walker {
     pub(super) pool: Arc<CpuPool>,
 }
 
+/// A run that is to be made for the cache.
+pub(super) struct Order {
+    pub(super) key: CacheKey,
+    pub(super) rules: RuleSet,
+    /// What earlier runs left. Content is used again where the chain still says the same.
+    pub(super) before: Before,
+    /// What may have changed on chain.
+    pub(super) changes: Arc<Changes>,
+}
+
 impl Walker {
     /// The time by the walk's clock.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The verdict of a run, after `failures` failures in a row.
-    pub(super) async fn run(self: &Arc<Self>, name: EnsName, rules: &RuleSet, failures: u32) -> Resolution {
+    /// What a run of this process finds.
+    pub(super) async fn run(self: &Arc<Self>, order: &Order) -> Finished {
         let _running = telemetry::run_begins();
-        let run = self.gather(name, &rules.policy).await;
-        self.conclude(run, rules, failures).await.1
+        let run = self.gather_for(order).await;
+        self.conclude(run, &order.rules, order.before.failures).await.1
     }
 
-    /// The verdict of a run that was gathered. It is remembered, counted and logged.
-    pub(super) async fn conclude(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
+    /// Gathers what an order asks for. It knows of every hint at a change, or says nothing about the newest block.
+    pub(super) async fn gather_for(&self, order: &Order) -> Run {
+        let Order { key, rules, before, changes } = order;
+        let began = changes.begin();
+        let mut run = self.gather(key.name.clone(), &rules.policy, before.content.as_deref()).await;
+        if let Ok(reading) = &mut run.evidence.reading
+            && let Some(unread) = changes.unread(&key.name, began, reading.newest, self.now())
+        {
+            reading.latest = Some(Err(unseen(unread)));
+        }
+        run
+    }
+
+    /// The verdict of a run that was gathered, after `failures` failures in a row. It is remembered, counted and logged.
+    pub(super) async fn conclude(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Finished) {
         let (mut run, mut resolution) = self.judged(run, rules, failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
             (run, resolution) = self.judged(run, rules, failures).await;
         }
-        telemetry::verdict(resolution.verdict().state.as_str());
-        log(resolution.verdict());
-        report(resolution.verdict());
-        (run, resolution)
+        let verdict = resolution.verdict();
+        telemetry::verdict(verdict.state.as_str());
+        log(verdict);
+        report(verdict);
+        let content = ProvenContent::of(&run).filter(|_| verdict.state == State::Trusted).map(Arc::new);
+        (run, Finished { resolution, content })
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.
@@ -103,8 +133,8 @@ impl Walker {
         }
     }
 
-    /// Gathers all evidence about a name.
-    pub(super) async fn gather(&self, name: EnsName, policy: &Policy) -> Run {
+    /// Gathers all evidence about a name. The content is that of an earlier run, where one is given that still holds.
+    pub(super) async fn gather(&self, name: EnsName, policy: &Policy, earlier: Option<&ProvenContent>) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
         let reading = self.read(&name, deadline).await;
@@ -125,8 +155,9 @@ impl Walker {
         };
         evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
-            return Run { evidence, milliseconds };
+            return Run { evidence, milliseconds, content_of: None };
         };
+        let earlier = earlier.filter(|earlier| earlier.holds(reading, evidence.now));
 
         let limit = content_time(deadline);
         let binding = async {
@@ -135,8 +166,13 @@ impl Walker {
                 OptionFuture::from(self.config.rules.links.then(|| self.links(&evidence.name, found, reading, limit))),
             )
         };
-        let (((owner, links), binding_ms), sources) =
-            tokio::join!(timed(binding), self.sources.of_card(found, policy.require_all_sources, limit));
+        let content = async {
+            match earlier {
+                Some(earlier) => Sources::again(earlier),
+                None => self.sources.of_card(found, policy.require_all_sources, limit).await,
+            }
+        };
+        let (((owner, links), binding_ms), sources) = tokio::join!(timed(binding), content);
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;
@@ -148,13 +184,17 @@ impl Walker {
 
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
-            if let Some((schemas, liars)) = self.sources.of_schemas(&evidence, content_time(deadline)).await {
+            let schemas = match earlier {
+                Some(earlier) => earlier.schemas().cloned().map(|schemas| (schemas, Liars::new())),
+                None => self.sources.of_schemas(&evidence, content_time(deadline)).await,
+            };
+            if let Some((schemas, liars)) = schemas {
                 evidence.schemas = Some(schemas);
                 evidence.liars.extend(liars);
             }
             milliseconds.insert(Step::Schemas, elapsed(started));
         }
-        Run { evidence, milliseconds }
+        Run { evidence, milliseconds, content_of: earlier.map(ProvenContent::fetched_at) }
     }
 
     /// The records of a name, before `deadline`.
@@ -227,6 +267,15 @@ impl Walker {
             None => Ok(()),
         }
     }
+}
+
+/// Why a reading says nothing about the newest block: a change is announced that it has not seen.
+fn unseen(Unread(block): Unread) -> ChainError {
+    let detail = match block {
+        Some(block) => format!("an endpoint announced a change in block {block}, which too few have reached"),
+        None => "an endpoint announced a change while the records were read".to_owned(),
+    };
+    ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }
 
 /// The time that the sources of content have until `deadline`.

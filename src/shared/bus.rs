@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn ear() -> (Ear, Arc<VerdictCache>, Arc<Set>) {
-        let cache = Arc::new(VerdictCache::new(CacheConfig::default()));
+        let cache = Arc::new(VerdictCache::new(&CacheConfig::default()));
         let clock = Arc::new(Set(Mutex::new(START)));
         let ear = Ear::new([1; 16], keys("11"), CHANNEL.into(), Arc::clone(&clock) as _, Arc::clone(&cache));
         (ear, cache, clock)

@@ -15,8 +15,11 @@ const WHAT: &str = "clresolve.shared/1";
 /// base64; the rest is for proofs of state. Evidence that is longer is not shared.
 pub const MAX_VALUE_BYTES: usize = 2 << 20;
 
-/// Bytes before the evidence: MAC, height, hash, begin of the run and end of freshness.
-const HEAD_BYTES: usize = MAC_BYTES + 8 + 32 + 8 + 8;
+/// Bytes before the evidence: MAC, height, hash, begin of the run, end of freshness, newest height and age of the content.
+const HEAD_BYTES: usize = MAC_BYTES + 8 + 32 + 4 * 8;
+
+/// The number that stands for a height or a time that is not there. Neither can be it.
+const NONE: i64 = i64::MIN;
 
 /// To what a value is bound beside what it holds: the same evidence under another question, or by another version of the
 /// program, is no value.
@@ -33,10 +36,14 @@ pub struct Binding<'a> {
 pub struct Value {
     /// Height and hash of the block that was read.
     pub block: (u64, B256),
+    /// Height up to which the chain was read: what was changed in a later block the evidence does not know.
+    pub newest: Option<u64>,
     /// When the run began.
     pub began: Timestamp,
     /// Until when its verdict is fresh.
     pub fresh_until: Timestamp,
+    /// When the content was fetched, where it is that of an earlier run for the same records.
+    pub content_of: Option<Timestamp>,
     /// The evidence, as a bundle.
     pub evidence: Vec<u8>,
 }
@@ -104,20 +111,32 @@ impl Value {
         {
             return Err(Unsealed::Mac);
         }
-        let number = |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map_err(|_| Unsealed::Form);
-        let time = |at| Timestamp::from_millisecond(i64::from_be_bytes(number(at)?)).map_err(|_| Unsealed::Form);
+        let number =
+            |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| Unsealed::Form);
+        let height = |number: i64| u64::try_from(number).map_err(|_| Unsealed::Form);
+        let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| Unsealed::Form);
+        let [newest, content_of] = [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
-            block: (u64::from_be_bytes(number(0)?), B256::from_slice(&head[8..40])),
-            began: time(40)?,
-            fresh_until: time(48)?,
+            block: (height(number(0)?)?, B256::from_slice(&head[8..40])),
+            began: time(number(40)?)?,
+            fresh_until: time(number(48)?)?,
+            newest: newest.map(height).transpose()?,
+            content_of: content_of.map(time).transpose()?,
             evidence: evidence.to_vec(),
         })
     }
 
     fn head(&self) -> Vec<u8> {
         let (number, hash) = self.block;
-        let times = [self.began, self.fresh_until].map(|time| time.as_millisecond().to_be_bytes());
-        [&number.to_be_bytes()[..], hash.as_slice(), &times[0], &times[1]].concat()
+        // No chain has a height beyond it, and one that says so has its evidence refused.
+        let height = |number: u64| i64::try_from(number).unwrap_or(NONE);
+        let rest = [
+            self.began.as_millisecond(),
+            self.fresh_until.as_millisecond(),
+            self.newest.map_or(NONE, height),
+            self.content_of.map_or(NONE, Timestamp::as_millisecond),
+        ];
+        [&height(number).to_be_bytes()[..], hash.as_slice(), rest.map(i64::to_be_bytes).as_flattened()].concat()
     }
 }
 
@@ -147,7 +166,14 @@ mod tests {
 
     fn value() -> Value {
         let time = |second| Timestamp::from_second(second).expect("a time");
-        Value { block: (7, B256::repeat_byte(7)), began: time(1), fresh_until: time(2), evidence: b"{}".to_vec() }
+        Value {
+            block: (7, B256::repeat_byte(7)),
+            newest: Some(9),
+            began: time(1),
+            fresh_until: time(2),
+            content_of: Some(time(0)),
+            evidence: b"{}".to_vec(),
+        }
     }
 
     fn open(sealed: &[u8], binding: Binding<'_>) -> Result<Value, Unsealed> {
@@ -160,6 +186,8 @@ mod tests {
         let binding = Binding { version: "1.0.0", key: &key };
         let sealed = value().seal(&keys(), binding).expect("it is short");
         assert_eq!(open(&sealed, binding), Ok(value()));
+        let without = Value { newest: None, content_of: None, ..value() };
+        assert_eq!(open(&without.seal(&keys(), binding).expect("it is short"), binding), Ok(without));
         assert_eq!(open(&sealed, Binding { version: "1.0.1", key: &key }), Err(Unsealed::Mac));
         let others = [
             CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },

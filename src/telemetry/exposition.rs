@@ -180,13 +180,13 @@ mod tests {
                      # HELP clresolve_runs_in_flight Runs under way.\n\
                      # TYPE clresolve_runs_in_flight gauge\n\
                      clresolve_runs_in_flight 1\n\
-                     # HELP clresolve_cache_hits_total Answers from the cache, by pool.\n\
+                     # HELP clresolve_cache_hits_total Answers from the cache, by pool; stale are descriptions.\n\
                      # TYPE clresolve_cache_hits_total counter\n\
                      clresolve_cache_hits_total{pool=\"trusted\"} 1\n\
                      # HELP clresolve_cache_misses_total Questions that the cache could not answer, by cache.\n\
                      # TYPE clresolve_cache_misses_total counter\n\
                      clresolve_cache_misses_total{cache=\"content\"} 1\n\
-                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, or size (no room left).\n\
+                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, size (no room left), or changed (on chain).\n\
                      # TYPE clresolve_cache_evictions_total counter\n\
                      clresolve_cache_evictions_total{pool=\"failures\",cause=\"size\"} 1\n\
                      # HELP clresolve_upstream_requests_total Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.\n\

@@ -22,7 +22,7 @@ const CCIP_HOST: &str = "ccip.example";
 const SCHEMA_HOST_1_1_0: &str = "github.com";
 
 /// Holder of `commandlayer.eth` and its agents.
-const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
+pub(crate) const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
 /// Holder of something else.
 const STRANGER: &str = "0x00000000000000000000000000000000000000f1";
 
@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub entry_v1: Net,
     /// The cards of the line 1.1.0 as hosted; `verifyagent.eth`, which has none, with its released one.
     pub(crate) hosted: Net,
+    /// One agent of the cards one commit earlier, on a chain of its own that a test may change.
+    pub(crate) changing: Net,
     /// Files that the gateway holds in directories of all shapes.
     pub(crate) contents: Vec<Content>,
     _gateway: Service,
@@ -102,7 +104,8 @@ impl World {
         let released = Release::read(corpus.join("agent-cards"), "1.0.0");
         let entry_v1 = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
         let hosted = Release::read(corpus.join("agent-cards-v1.1.0/website/agent-cards"), "1.1.0");
-        let model = find(&entry_v1.cards, "summarizeagent.eth");
+        let model_name = "summarizeagent.eth";
+        let model = find(&entry_v1.cards, model_name);
         let own = OwnFiles::write(scratch.path(), model);
 
         let folders = [&own.plain, &released.folder, &entry_v1.folder, &hosted.folder].map(|folder| text(folder));
@@ -136,10 +139,13 @@ impl World {
             let mounts = [(released_cards.0, &*released_cards.1), (prefix, &folder), ("/own", &own.origin)];
             Net::start(chain_id, release, zone, others, &[&mounts[..], &schemas].concat(), &tls, &gateway)
         };
+        let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
+        let alone_zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
+        let changing = start(1338, alone, alone_zone, Map::new());
         let hosted = start(2, hosted, hosted_zone, Map::new());
         let entry_v1 = start(1337, entry_v1, entry_v1_zone, agents);
         let released = start(1, released, released_zone, Map::new());
-        Self { released, entry_v1, hosted, contents, _gateway: gateway }
+        Self { released, entry_v1, hosted, changing, contents, _gateway: gateway }
     }
 }
 
@@ -210,21 +216,31 @@ impl Net {
 
     /// Runs the binary in this world.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let trust_root = self.trust_root();
+        let mut command = self.command(trust_root.path());
+        command.args(arguments).args(["--rpc", self.rpc()]).output().expect("the binary runs")
+    }
+
+    /// A file with the authority of this world.
+    pub(crate) fn trust_root(&self) -> NamedTempFile {
         let mut trust_root = NamedTempFile::new().expect("a temporary file");
         trust_root.write_all(self.trust_root.as_bytes()).expect("a temporary file takes bytes");
-        Command::new(env!("CARGO_BIN_EXE_clresolve"))
+        trust_root
+    }
+
+    /// The binary in this world, but for the chain's node and what it is to do. It reads the file of the authority.
+    pub(crate) fn command(&self, trust_root: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        command
             .env_clear()
-            .args(arguments)
-            .args(["--rpc", self.rpc()])
             .args(["--chain-id", &self.chain_id.to_string()])
             .args(["--gateway", &self.gateway])
             .args(["--connect-to", &detour(CARD_HOST, &self.origin.ready["port"])])
             .args(["--connect-to", &detour(SCHEMA_HOST_1_1_0, &self.origin.ready["port"])])
             .args(["--connect-to", &detour(CCIP_HOST, &self.chain.ready["ccip"]["port"])])
-            .args(["--ca", text(trust_root.path())])
-            .args(["--timeout", "60s"])
-            .output()
-            .expect("the binary runs")
+            .args(["--ca", text(trust_root)])
+            .args(["--timeout", "60s"]);
+        command
     }
 }
 

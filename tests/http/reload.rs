@@ -149,6 +149,8 @@ async fn a_tightened_gate_holds_for_questions_that_are_open() {
     let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", node.local_addr().expect("an address"));
     config.chain.endpoints[0].url = url.parse().expect("a URL");
+    // Only the run may ask the node here.
+    config.follow.enabled = false;
     let server = Server::bind(&config).await.expect("the daemon starts");
     let mut reloader = server.reloader();
     let daemon = crate::Daemon::run(server, sandbox);

@@ -234,6 +234,8 @@ impl Stage {
         config.http.listen.set_port(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.gate.deadline = PATIENCE;
+        // The requests to the world are counted.
+        config.follow.enabled = false;
         let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
         let address = server.address();
         tokio::spawn(server.run(std::future::pending()));

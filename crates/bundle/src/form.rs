@@ -138,6 +138,7 @@ impl From<ReadingForm> for Reading {
             block: form.block,
             answer: form.answer,
             latest: form.latest.map(ResultForm::into_result),
+            newest: None,
             holder: form.holder,
             expiry: form.expiry,
             proof: Proof { own: form.own, ..form.proof },

@@ -11,6 +11,7 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod fan_out;
+mod follow;
 pub mod gateway;
 mod header;
 mod header_only;
@@ -50,6 +51,7 @@ use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
+pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
 pub use self::pool::{ChainConfig, Clock};

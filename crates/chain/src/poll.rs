@@ -79,6 +79,8 @@ pub(crate) struct Consensus<V> {
     pub(crate) block: Block,
     pub(crate) pinned: V,
     pub(crate) latest: Option<Newest<V>>,
+    /// Height that enough endpoints have reached with the records at the newest block.
+    pub(crate) newest: Option<u64>,
     /// The endpoints that may be asked further: those that agreed, and those that have not contradicted.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     /// The endpoints that were not asked.
@@ -243,12 +245,14 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let label = |endpoint: usize| self.count.label(endpoint);
         let newest =
             |endpoint: usize| Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone() });
+        let reached = latest.and_then(|at| counter.reached(at.records));
         let latest = latest.and_then(|at| Some(Newest { records: newest(at.records)?, payment: newest(at.payment)? }));
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let consensus = Consensus {
             block: *block,
             pinned: pinned.expect("an endpoint that agrees has voted"),
             latest,
+            newest: reached,
             members: endpoints.iter().copied().chain(others).map(of).collect(),
             spares: spares.to_vec(),
             contradicted_by: contradictions.iter().map(|(index, words)| (label(*index), words.clone())).collect(),

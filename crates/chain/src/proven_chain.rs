@@ -29,7 +29,7 @@ use crate::proven_transport::ProvenTransport;
 use crate::prover::{Prover, Session};
 use crate::query::Query;
 use crate::quorum_headers::QuorumHeaders;
-use crate::request::{by_hash, is_compared_with_latest};
+use crate::request::{by_hash, is_compared_with_latest, newest};
 use crate::transport::HttpPost;
 use crate::unproven_hints::{NewestFindings, UnprovenHints};
 
@@ -171,13 +171,13 @@ impl ProvenChain {
         query: &Query,
         head: &Head,
         pinned: &Findings,
-    ) -> Result<Answer, ChainError> {
-        let Some(NewestFindings { newest, members, spares }) = hints.newest(head, pinned).await else {
+    ) -> Result<(Answer, Option<u64>), ChainError> {
+        let Some(NewestFindings { newest, reached, members, spares }) = hints.newest(head, pinned).await else {
             let few = "too few endpoints say what the newest block holds".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
         let client = self.pool.client(members, spares);
-        self.answers.newest(&client, query, newest, self.pool.chain_id).await
+        Ok((self.answers.newest(&client, query, newest, self.pool.chain_id).await?, reached))
     }
 
     async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
@@ -202,6 +202,7 @@ impl ProvenChain {
         let payment = self.answers.payment(&payment_client, &query, &pinned, block).map(Ok);
         let (answers, latest) = join(try_join(answer, payment), OptionFuture::from(latest)).await;
         let (answer, payment) = answers?;
+        let reached = latest.as_ref().and_then(|latest| latest.as_ref().ok()?.1);
         let mut complaints = transport.complaints().await;
         if let Some(apart) = &apart {
             complaints.extend(apart.complaints().await);
@@ -210,7 +211,8 @@ impl ProvenChain {
         Ok(Reading {
             block: head.block,
             answer: query.with_payment(answer, payment),
-            latest,
+            latest: latest.map(|latest| latest.map(|(answer, _)| answer)),
+            newest: newest(selector, &head.block, reached),
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: Proof { grade: Grade::StateProof, asked: head.asked, agreed: head.agreed, own: head.own },

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use clresolve_core::reading::Block;
@@ -28,6 +29,11 @@ const MAX_REPEATS: usize = 4;
 pub(crate) trait Vote: PartialEq {
     /// Whether the name's resolver and this part of its response are the same, whatever the block.
     fn same(&self, other: &Self, part: Part) -> bool;
+
+    /// Height of the block that it is about, where it says that itself.
+    fn height(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A part of a vote. At the newest block each counts for itself, so that a dispute about payments leaves the records as
@@ -46,6 +52,10 @@ impl Vote for Findings {
             Part::Records => self.same_records(other),
             Part::Payment => self.same_payment(other),
         }
+    }
+
+    fn height(&self) -> Option<u64> {
+        Some(self.block)
     }
 }
 
@@ -222,6 +232,25 @@ impl<V: Vote> QuorumCounter<V> {
         self.ballot(endpoint)?.latest.as_ref()
     }
 
+    /// The height that as many operators as must agree have reached with the vote on the newest block of `endpoint`, which
+    /// counts for the records; where that one is an objection, its own. One that is ahead does not vouch for those that are
+    /// behind.
+    pub(crate) fn reached(&self, endpoint: usize) -> Option<u64> {
+        let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
+        let same = self.ballots.iter().filter_map(|ballot| {
+            let latest = ballot.latest.as_ref()?.as_ref().ok()?;
+            latest.same(vote, Part::Records).then_some((latest.height()?, ballot.operator.as_str()))
+        });
+        let mut heights: Vec<(u64, &str)> = same.collect();
+        heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
+        let mut operators = BTreeSet::new();
+        let enough = heights.iter().find(|(_, operator)| {
+            operators.insert(*operator);
+            operators.len() >= self.agree || clresolve_core::mutant!("the-furthest-vouches")
+        });
+        enough.map(|(height, _)| *height).or_else(|| vote.height())
+    }
+
     /// The endpoints whose votes on the newest block count where too few endpoints answered: those that object to `vote`. An
     /// objection to one part alone is followed in both.
     #[cfg(feature = "state-proof")]
@@ -307,7 +336,7 @@ impl<V: Vote> QuorumCounter<V> {
     /// highest such block.
     fn repeats(&self, groups: &[AgreementGroup<'_, V>]) -> Vec<(usize, Block)> {
         let mut by_height: Vec<&AgreementGroup<'_, V>> = groups.iter().collect();
-        by_height.sort_by_key(|group| std::cmp::Reverse(group.block.number));
+        by_height.sort_by_key(|group| Reverse(group.block.number));
         let target = by_height.into_iter().find(|group| {
             let may_join = self.ballots.iter().filter(|ballot| ballot.may_join(&group.block)).map(|b| b.endpoint);
             self.operators(&group.endpoints.iter().copied().chain(may_join).collect::<Vec<_>>()) >= self.agree

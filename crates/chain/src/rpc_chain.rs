@@ -20,7 +20,7 @@ use crate::ccip::CcipReadGateway;
 use crate::poll::{Consensus, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::query::Query;
-use crate::request::by_hash;
+use crate::request::{by_hash, newest};
 use crate::transport::HttpPost;
 use crate::{Chain, TextReading};
 
@@ -50,12 +50,12 @@ impl RpcChain {
         Self { pool: self.pool.with_clock(clock), ..self }
     }
 
-    async fn reading(&self, query: Query, block: BlockSelector) -> Result<Reading, ChainError> {
+    async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
         let query = Arc::new(query);
-        let mut consensus = poll(&self.pool, Arc::clone(&query), block).await?;
+        let mut consensus = poll(&self.pool, Arc::clone(&query), selector).await?;
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
-        let newest = consensus.latest.take();
-        let at_latest = newest.map(|newest| self.answers.newest(&client, &query, newest, self.pool.chain_id));
+        let votes = consensus.latest.take();
+        let at_latest = votes.map(|votes| self.answers.newest(&client, &query, votes, self.pool.chain_id));
         let Consensus { block, pinned, .. } = &consensus;
         let answer = self.answers.both(&client, &query, pinned, Ok(pinned), by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
@@ -63,6 +63,7 @@ impl RpcChain {
             block: *block,
             answer: answer?,
             latest,
+            newest: newest(selector, block, consensus.newest),
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: consensus.proof(self.pool.demand),

@@ -45,6 +45,8 @@ type Reply = (usize, Result<Hint, Failure>);
 /// The findings at the newest block that count.
 pub(crate) struct NewestFindings {
     pub(crate) newest: Newest<Findings>,
+    /// Height that enough endpoints have reached with them.
+    pub(crate) reached: Option<u64>,
     /// The endpoints that were asked, without those that contradict the header.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     /// The same for the endpoints that were not asked.
@@ -113,6 +115,7 @@ impl UnprovenHints {
         let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
         let (asked, others) = self.order.split_at(self.fan_out.asked());
         Some(NewestFindings {
+            reached: counter.reached(at.records),
             newest,
             members: asked.iter().filter(counts).cloned().collect(),
             spares: others.iter().filter(counts).cloned().collect(),

@@ -75,6 +75,9 @@ pub struct Reading {
     pub answer: Answer,
     /// What it says at the newest block. `None` where the block was chosen by number or is itself the newest.
     pub latest: Option<Result<Answer, ChainError>>,
+    /// Height up to which the endpoints that count had read the chain for it: what was changed in a later block is not in
+    /// this reading. `None` where the block was chosen by number, and in what was read from a bundle.
+    pub newest: Option<u64>,
     /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
     /// `None` for a name without a holder (a wildcard or off-chain subname), and where the registry cannot be asked.
     pub holder: Option<Address>,

@@ -15,7 +15,7 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::{Address, B256, Bytes, U256, address};
+use alloy_primitives::{Address, B256, Bytes, Log, U256, address};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
 use jiff::Timestamp;
 use revm::context::BlockEnv;
@@ -111,13 +111,14 @@ struct Sealed {
     header: alloy_consensus::Header,
     hash: B256,
     state: Accounts,
+    logs: Vec<Log>,
     /// Made when the first proof is asked for.
     tries: OnceLock<Tries>,
 }
 
 impl Sealed {
-    fn new(header: alloy_consensus::Header, state: Accounts) -> Self {
-        Self { hash: header.hash_slow(), header, state, tries: OnceLock::new() }
+    fn new(header: alloy_consensus::Header, state: Accounts, logs: Vec<Log>) -> Self {
+        Self { hash: header.hash_slow(), header, state, logs, tries: OnceLock::new() }
     }
 
     fn summary(&self) -> Block {

@@ -29,6 +29,7 @@ use super::spec::{Agent, Entry, Resolver, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_core::reading::Block;
 
 /// Host of the gateway without faults; those with faults are below it.
 const GATEWAY_HOST: &str = "gateway.sandbox.example";
@@ -57,13 +58,16 @@ const STOPPED: SignedDuration = SignedDuration::from_hours(3);
 /// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
 const SEAL_EVERY: Duration = Duration::from_secs(300);
 
+/// Time between the blocks of records that are written later: the least that a chain knows.
+const BETWEEN_WRITES: SignedDuration = SignedDuration::from_secs(1);
+
 /// A running world. It stops when this is dropped.
 pub struct World {
     ca_pem: String,
     server: Server,
     rpc: RpcServer,
     /// Endpoints that were asked for with a fault, kept alive.
-    faulty: Mutex<Vec<RpcServer>>,
+    faulty: Mutex<Vec<(ChainState, RpcServer)>>,
     draft: Draft,
     /// The chain with a newest block that is hours old.
     stopped: Arc<SandboxChain>,
@@ -202,8 +206,31 @@ impl World {
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoint = At { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
-        faulty.push(server);
+        faulty.push((state, server));
         Ok(endpoint)
+    }
+
+    /// Writes a text record, as the holder of the name does, in a new block that is not final. Every endpoint that reads a
+    /// growing chain serves it from the next request on.
+    ///
+    /// # Errors
+    /// If the name has no resolver with records.
+    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
+        let newest = &mut self.draft.newest;
+        newest.set_text(name, key, value)?;
+        let block = newest.seal(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
+        let chain = Arc::new(newest.build()?);
+        self.publish(&chain);
+        Ok(block)
+    }
+
+    fn publish(&self, chain: &Arc<SandboxChain>) {
+        self.site.publish(Arc::clone(chain));
+        self.rpc.publish(Arc::clone(chain));
+        let faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, server) in faulty.iter().filter(|(state, _)| *state == ChainState::Growing) {
+            server.publish(Arc::clone(chain));
+        }
     }
 
     /// A gateway with these manners.
@@ -248,9 +275,7 @@ impl World {
             tokio::time::sleep(SEAL_EVERY).await;
             // A clock that was set back gives no new block; the next round may.
             if let Ok(chain) = self.draft.grow(Timestamp::now()) {
-                let chain = Arc::new(chain);
-                self.site.publish(Arc::clone(&chain));
-                self.rpc.publish(chain);
+                self.publish(&Arc::new(chain));
             }
         }
     }
@@ -296,6 +321,8 @@ fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)
 #[derive(Clone)]
 struct Draft {
     builder: ChainBuilder,
+    /// The same chain with the blocks that are not final.
+    newest: ChainBuilder,
     /// Records that the newest block has, and the finalized one has not.
     pending: Vec<(EnsName, String, String)>,
     /// The same of address records.
@@ -306,12 +333,10 @@ struct Draft {
 
 impl Draft {
     fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
-        let mut draft = Self {
-            builder: ChainBuilder::new()?,
-            pending: Vec::new(),
-            pending_addresses: Vec::new(),
-            pending_wallets: Vec::new(),
-        };
+        let builder = ChainBuilder::new()?;
+        let newest = builder.clone();
+        let mut draft =
+            Self { builder, newest, pending: Vec::new(), pending_addresses: Vec::new(), pending_wallets: Vec::new() };
         for plain in &spec.names {
             let name = parse(&plain.name)?;
             let mut registration = Registration::new(name, account(&plain.holder));
@@ -433,7 +458,9 @@ impl Draft {
             newest.unset_agent_wallet(*account, *number)?;
         }
         newest.seal(now - NEWEST)?;
-        Ok(newest.build()?)
+        let chain = newest.build()?;
+        self.newest = newest;
+        Ok(chain)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The environment of calls in a header's block, and the rules that apply there.
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, U256};
 use revm::context::{BlockEnv, CfgEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::primitives::hardfork::SpecId;
@@ -16,11 +16,6 @@ impl HashedHeader {
     /// The block's gas limit.
     pub(crate) const fn gas_limit(&self) -> u64 {
         self.header.gas_limit
-    }
-
-    /// Hash of the parent block.
-    pub(crate) const fn parent_hash(&self) -> B256 {
-        self.header.parent_hash
     }
 
     /// Whether the chain keeps the hashes of its blocks in its state (EIP-2935).

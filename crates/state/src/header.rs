@@ -48,6 +48,11 @@ impl HashedHeader {
         Some(Self { hash: keccak256(rlp), header })
     }
 
+    /// Hash of the parent block.
+    pub const fn parent_hash(&self) -> B256 {
+        self.header.parent_hash
+    }
+
     /// Its RLP, whose hash is the header's.
     pub fn rlp(&self) -> Bytes {
         alloy_rlp::encode(&self.header).into()

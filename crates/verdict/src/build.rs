@@ -43,6 +43,8 @@ pub struct Run {
     pub evidence: Evidence,
     /// How long each step took, in milliseconds.
     pub milliseconds: BTreeMap<Step, u64>,
+    /// When the content was fetched, where it is that of an earlier run for the same records.
+    pub content_of: Option<Timestamp>,
 }
 
 /// What a report needs to know beside the evidence.
@@ -66,7 +68,9 @@ pub struct Reporter<'a> {
 /// evidence of an earlier run goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
-    Resolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
+    let reading = run.evidence.reading.as_ref().ok();
+    let newest = reading.and_then(|reading| reading.newest);
+    Resolution::new(verdict, card, reading.and_then(Published::of)).read_to(newest)
 }
 
 /// The verdict that the evidence of an earlier run leads to. It may open no gate.
@@ -94,7 +98,7 @@ fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Optio
         identity: judgement.card.as_ref().map(|card| identity(evidence, card, &judgement.digests)),
         anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
-        steps: steps(evidence, &judgement, run, reporter.policy),
+        steps: steps(&judgement, run, reporter.policy),
         freshness: freshness(judgement.state, evidence.now, failures),
         tool: Tool::default(),
         reasons: judgement.reasons,
@@ -215,8 +219,13 @@ fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> An
         wildcard: found.and_then(|found| found.wildcard.as_ref()).map(|name| name.as_str().to_owned()),
         offchain: found.is_some_and(|found| found.offchain),
         proof: reading.proof,
-        records_digest: found.map(|found| canonical_digest(&record_values(&found.records, usize::MAX))),
+        records_digest: found.map(|found| records_digest(&found.records)),
     }
+}
+
+/// SHA-256 over the RFC 8785 form of records, as [`Anchor::records_digest`] has it.
+pub fn records_digest(records: &RecordSet) -> String {
+    canonical_digest(&record_values(records, usize::MAX))
 }
 
 /// The records as JSON.
@@ -288,12 +297,12 @@ pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshnes
     }
 }
 
-fn steps(evidence: &Evidence, judgement: &Judgement, run: &Run, policy: &Policy) -> Vec<StepReport> {
-    let parallel = in_parallel(evidence, policy);
+fn steps(judgement: &Judgement, run: &Run, policy: &Policy) -> Vec<StepReport> {
+    let parallel = in_parallel(run, policy);
     let report = |(step, status): (&Step, &Status)| StepReport {
         step: *step,
         status: *status,
-        evidence: beside(step_evidence(*step, evidence, judgement), *step, &parallel),
+        evidence: beside(step_evidence(*step, run, judgement), *step, &parallel),
         ms: run.milliseconds.get(step).copied().unwrap_or(0),
     };
     judgement.steps.iter().map(report).collect()
@@ -304,12 +313,14 @@ pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
 
 /// The steps whose questions were asked at the same time, if there are several. A raw CID waits for the bytes of the URL,
 /// unless all sources must answer.
-fn in_parallel(evidence: &Evidence, policy: &Policy) -> Vec<Step> {
+fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
+    let evidence = &run.evidence;
     let Some(found) = evidence.found() else { return Vec::new() };
     let waits = Targets::of(&found.records).waits_for_url(policy.require_all_sources);
+    let fetched = run.content_of.is_none();
     let asked = [
-        (Step::FetchHttps, !matches!(evidence.https, Source::NotAsked)),
-        (Step::FetchIpfs, !waits && !matches!(evidence.ipfs, Walked::NotAsked)),
+        (Step::FetchHttps, fetched && !matches!(evidence.https, Source::NotAsked)),
+        (Step::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, Walked::NotAsked)),
         (
             Step::Binding,
             evidence.links.is_some() || matches!(evidence.owner, OwnerEvidence::Failed(_) | OwnerEvidence::Read(_)),
@@ -327,12 +338,13 @@ fn beside(mut evidence: Value, step: Step, parallel: &[Step]) -> Value {
     evidence
 }
 
-fn step_evidence(step: Step, evidence: &Evidence, judgement: &Judgement) -> Value {
+fn step_evidence(step: Step, run: &Run, judgement: &Judgement) -> Value {
+    let evidence = &run.evidence;
     let card = judgement.card.as_ref();
     match step {
         Step::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
         Step::Records => records_evidence(evidence),
-        Step::FetchHttps => https_evidence(evidence, &judgement.digests),
+        Step::FetchHttps => https_evidence(run, &judgement.digests),
         Step::FetchIpfs => ipfs_evidence(evidence, &judgement.digests),
         Step::Integrity => json!({"proven": judgement.content_is_proven}),
         Step::Card => evidence.card_bytes().map_or_else(
@@ -443,11 +455,15 @@ fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
-fn https_evidence(evidence: &Evidence, digests: &Digests) -> Value {
-    match &evidence.https {
+fn https_evidence(run: &Run, digests: &Digests) -> Value {
+    match &run.evidence.https {
         Source::NotAsked => json!({"asked": false}),
         Source::Body { bytes, url } => {
-            json!({"url": url, "bytes": bytes.len(), "sha256": digests.of(bytes).to_string()})
+            let mut value = json!({"url": url, "bytes": bytes.len(), "sha256": digests.of(bytes).to_string()});
+            if let Some(fetched_at) = run.content_of {
+                value["fetched_at"] = json!(fetched_at.to_string());
+            }
+            value
         }
         Source::Unavailable(cause) => json!({"unavailable": cause}),
         Source::Forbidden(cause) => json!({"forbidden": cause}),

@@ -125,6 +125,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     let reading = Reading {
         block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
         latest: Some(Ok(answer.clone())),
+        newest: None,
         answer,
         holder: Some([3; 20].into()),
         expiry: None,
@@ -163,6 +164,11 @@ pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
 /// Any verdict as that of a live run, with any bytes as its card.
 pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
+}
+
+/// Any verdict as that of a live run that has read the chain up to this height.
+pub fn read_to(verdict: Verdict, newest: u64) -> Resolution {
+    live(verdict, None).read_to(Some(newest))
 }
 
 /// Any verdict as that of a live run, of a name that publishes this about payments.

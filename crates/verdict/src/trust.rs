@@ -3,6 +3,7 @@
 //! | type | made by | may be used for |
 //! |---|---|---|
 //! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live run, of this process or of its fleet | the gate's decision, signing, and all below |
+//! | [`Stale`] | a [`Resolution`] that is no longer fresh | descriptions |
 //! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
 //! | [`Trusted`] | either of them, or a signature that was verified | projection, the card's bytes |
 //!
@@ -20,7 +21,7 @@
 //! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
 //!
 //! fn claim(verdict: Verdict) -> Resolution {
-//!     Resolution { verdict: verdict.into(), card: None, payment: None }
+//!     Resolution { verdict: verdict.into(), card: None, payment: None, newest: None }
 //! }
 //! ```
 //!
@@ -31,6 +32,14 @@
 //!
 //! fn may_pass(policy: &GatePolicy, live: &Resolution) -> bool {
 //!     policy.objection(live, Some("summarize"), None).is_none()
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use clresolve_verdict::{gate::GatePolicy, trust::Stale};
+//!
+//! fn may_pass(policy: &GatePolicy, stale: &Stale) -> bool {
+//!     policy.objection(stale, Some("summarize"), None).is_none()
 //! }
 //! ```
 //!
@@ -59,11 +68,17 @@ pub struct Resolution {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
     payment: Option<Arc<Published>>,
+    newest: Option<u64>,
 }
 
 impl Resolution {
     pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
-        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new) }
+        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new), newest: None }
+    }
+
+    pub(crate) const fn read_to(mut self, newest: Option<u64>) -> Self {
+        self.newest = newest;
+        self
     }
 
     /// The verdict.
@@ -80,6 +95,12 @@ impl Resolution {
     /// the chain could not be read.
     pub fn payment(&self) -> Option<&Published> {
         self.payment.as_deref()
+    }
+
+    /// Height up to which the chain was read for it: what was changed in a later block it does not know. `None` where
+    /// the chain could not be read.
+    pub const fn newest(&self) -> Option<u64> {
+        self.newest
     }
 
     /// The agent, if the verdict is trusted.
@@ -110,9 +131,31 @@ impl Resolution {
     /// The same answer as the cache serves it.
     #[must_use]
     pub fn from_cache(&self) -> Self {
-        let mut verdict = (*self.verdict).clone();
-        verdict.freshness.served = Served::Cached;
-        Self { verdict: Arc::new(verdict), card: self.card.clone(), payment: self.payment.clone() }
+        Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), ..self.clone() }
+    }
+
+    /// The same answer as something to describe, past its freshness.
+    #[must_use]
+    pub fn stale(&self) -> Stale {
+        Stale(Arc::new(served(&self.verdict, Served::Stale)))
+    }
+}
+
+fn served(verdict: &Verdict, how: Served) -> Verdict {
+    let mut verdict = verdict.clone();
+    verdict.freshness.served = how;
+    verdict
+}
+
+/// A verdict that was true a moment ago, to be described and nothing else: it has no card, is [`Trusted`] by nobody, and
+/// opens no gate.
+#[derive(Clone, Debug)]
+pub struct Stale(Arc<Verdict>);
+
+impl Stale {
+    /// The verdict, whose `freshness.served` is `stale`.
+    pub const fn verdict(&self) -> &Arc<Verdict> {
+        &self.0
     }
 }
 

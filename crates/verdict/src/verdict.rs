@@ -237,6 +237,8 @@ pub enum Served {
     Fresh,
     /// From the cache, still fresh.
     Cached,
+    /// From the cache, no longer fresh: the run that should have replaced it failed. Only a description says so.
+    Stale,
 }
 
 /// The program that made the verdict.

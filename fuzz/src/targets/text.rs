@@ -88,6 +88,7 @@ fn evidence(records: RecordSet) -> Evidence {
         block: Block { number: 1, hash: [3; 32].into(), timestamp: Timestamp::UNIX_EPOCH },
         answer: Answer::Records(found),
         latest: None,
+        newest: None,
         holder,
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },

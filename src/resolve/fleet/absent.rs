@@ -3,14 +3,12 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::question::RuleSet;
-use super::walk::Walker;
-use crate::cache::{CacheKey, VerdictCache};
+use super::walk::{Order, Walker};
+use crate::cache::{CacheKey, Finished, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
 use crate::name::EnsName;
-use crate::verdict::Resolution;
 
 /// No fleet.
 #[derive(Clone)]
@@ -26,11 +24,11 @@ impl Fleet {
         Ok(None)
     }
 
-    pub(super) async fn run(&self, _: &Arc<Walker>, _: CacheKey, _: RuleSet, _failures: u32) -> Resolution {
+    pub(super) async fn run(&self, _: &Arc<Walker>, _: Order) -> Finished {
         match *self {}
     }
 
-    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: CacheKey, _: RuleSet, _failures: u32) -> Resolution {
+    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: Order) -> Finished {
         match *self {}
     }
 
@@ -39,7 +37,7 @@ impl Fleet {
         match *self {}
     }
 
-    pub(super) fn tell_evicted(&self, _: &EnsName, _: Vec<CacheKey>) {
+    pub(super) fn tell_evicted(&self, _: Vec<(Vec<CacheKey>, EnsName)>) {
         match *self {}
     }
 }

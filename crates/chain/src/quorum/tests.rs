@@ -476,3 +476,38 @@ proptest! {
         }
     }
 }
+
+/// A vote on the newest block that says its height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct At(u64, &'static str);
+
+impl Vote for At {
+    fn same(&self, other: &Self, _: Part) -> bool {
+        self.1 == other.1
+    }
+
+    fn height(&self) -> Option<u64> {
+        Some(self.0)
+    }
+}
+
+/// Else an endpoint that is far ahead, or makes blocks up, would vouch for one that has not seen a change yet.
+#[test]
+fn as_many_as_must_agree_have_reached_a_height() {
+    let reached = |latest: &[At]| {
+        let mut counter = QuorumCounter::new(2);
+        for (endpoint, vote) in latest.iter().enumerate() {
+            let pinned = At(1, "old");
+            counter.observed(endpoint, &format!("operator {endpoint}"), block(1, 0), pinned, Some(Ok(vote.clone())));
+        }
+        match counter.status() {
+            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
+                agreement.latest.and_then(|at| counter.reached(at.records))
+            }
+            QuorumStatus::Open { .. } => None,
+        }
+    };
+    assert_eq!(reached(&[At(1000, "old"), At(7, "old")]), Some(7));
+    assert_eq!(reached(&[At(1000, "old"), At(7, "old"), At(9, "old")]), Some(9));
+    assert_eq!(reached(&[At(7, "old"), At(8, "new")]), Some(8), "an objection is one endpoint's");
+}

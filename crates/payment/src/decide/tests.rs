@@ -10,7 +10,7 @@ use crate::asset::{Asset, AssetId};
 use crate::decision::{Check, Outcome};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
 use crate::network::Network;
-use crate::payee::{Claim, ClaimSource, Payees};
+use crate::payee::{Claim, ClaimSource, Payees, Registration};
 use crate::request::{DecisionRequest, Demand};
 use crate::route::Route;
 use crate::terms::{Entry, Price, Reply, Terms, Transfer, Version};
@@ -191,6 +191,19 @@ fn what_passes_every_check_is_allowed() {
 }
 
 /// The terms name no resource, and another host sent them.
+/// A wallet on another chain changes apart from the verdict.
+#[test]
+fn a_decision_ends_with_the_reading_of_a_registration() {
+    let until = "1970-01-01T00:00:30Z".parse().expect("a time");
+    let read = Registration { agent: U256::from(22), block: 5, until };
+    let registration = Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read)));
+    let payees = Payees { registration, ..Payees::default() };
+    let decision = Case { payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide();
+    assert_eq!((decision.decision, decision.valid_until), (Outcome::Allow, Some(until)));
+    let said = "proven by agent 22 of the ERC-8004 registry on eip155:84532 at its block 5.";
+    assert!(decision.reason.ends_with(said), "{}", decision.reason);
+}
+
 fn elsewhere() -> Case {
     let mut anything = terms(vec![Ok(price())]);
     anything.entries[0].resource = None;

@@ -7,6 +7,10 @@ import {IRegistry} from "./Registry.sol";
 
 /// Records that the holder of a name writes.
 contract PublicResolver is IERC165, IMulticallable, IMulticoin, IProfiles {
+    event AddrChanged(bytes32 indexed node, address a);
+    event AddressChanged(bytes32 indexed node, uint256 coinType, bytes newAddress);
+    event TextChanged(bytes32 indexed node, string indexed indexedKey, string key, string value);
+
     error Unauthorised(bytes32 node);
 
     /// The coin type of ether, whose address is that of EIP-137.
@@ -45,14 +49,17 @@ contract PublicResolver is IERC165, IMulticallable, IMulticoin, IProfiles {
 
     function setAddr(bytes32 node, address value) external authorised(node) {
         _addresses[node][ETHER] = abi.encodePacked(value);
+        emit AddrChanged(node, value);
     }
 
     function setAddr(bytes32 node, uint256 coinType, bytes calldata value) external authorised(node) {
         _addresses[node][coinType] = value;
+        emit AddressChanged(node, coinType, value);
     }
 
     function setText(bytes32 node, string calldata key, string calldata value) external authorised(node) {
         _texts[node][key] = value;
+        emit TextChanged(node, key, key, value);
     }
 
     /// Runs each call on this contract for the same caller; one that fails fails all.

@@ -10,6 +10,8 @@ interface IRegistrar {
 
 /// The reading face of the `.eth` registrar, over registrations that its controllers write with any expiry.
 contract Registrar is IRegistrar {
+    event NameRegistered(uint256 indexed id, address indexed owner, uint256 expires);
+
     error Expired(uint256 labelhash);
     error NotController(address caller);
 
@@ -45,5 +47,6 @@ contract Registrar is IRegistrar {
         _owners[labelhash] = owner;
         _expiries[labelhash] = expires;
         REGISTRY.setSubnodeOwner(BASE_NODE, bytes32(labelhash), owner);
+        emit NameRegistered(labelhash, owner, expires);
     }
 }

@@ -10,13 +10,17 @@ interface IRegistry {
     function setSubnodeRecord(bytes32 node, bytes32 label, address owner, address resolver, uint64 ttl) external;
 }
 
-/// The ENS registry (ENSIP-1, EIP-137), without its events: the sandbox keeps no logs.
+/// The ENS registry (ENSIP-1, EIP-137).
 contract Registry is IRegistry {
     struct Record {
         address owner;
         address resolver;
         uint64 ttl;
     }
+
+    event NewOwner(bytes32 indexed node, bytes32 indexed label, address owner);
+    event Transfer(bytes32 indexed node, address owner);
+    event NewResolver(bytes32 indexed node, address resolver);
 
     error Unauthorised(bytes32 node);
 
@@ -50,10 +54,12 @@ contract Registry is IRegistry {
 
     function setOwner(bytes32 node, address newOwner) external authorised(node) {
         _records[node].owner = newOwner;
+        emit Transfer(node, newOwner);
     }
 
     function setResolver(bytes32 node, address newResolver) external authorised(node) {
         _records[node].resolver = newResolver;
+        emit NewResolver(node, newResolver);
     }
 
     function setTTL(bytes32 node, uint64 newTtl) external authorised(node) {
@@ -67,12 +73,16 @@ contract Registry is IRegistry {
     {
         subnode = keccak256(abi.encodePacked(node, label));
         _records[subnode].owner = newOwner;
+        emit NewOwner(node, label, newOwner);
     }
 
     function setSubnodeRecord(bytes32 node, bytes32 label, address newOwner, address newResolver, uint64 newTtl)
         external
         authorised(node)
     {
-        _records[keccak256(abi.encodePacked(node, label))] = Record(newOwner, newResolver, newTtl);
+        bytes32 subnode = keccak256(abi.encodePacked(node, label));
+        _records[subnode] = Record(newOwner, newResolver, newTtl);
+        emit NewOwner(node, label, newOwner);
+        emit NewResolver(subnode, newResolver);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
-use alloy_primitives::{Address, B256, Bytes, U256, address, b256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, Log, U256, address, b256, keccak256, logs_bloom};
 use alloy_sol_types::{SolCall, SolValue};
 use jiff::Timestamp;
 use revm::context::result::Output;
@@ -195,6 +195,8 @@ pub struct ChainBuilder {
     public_resolver: Address,
     /// Registered names by node.
     names: HashMap<B256, Holding>,
+    /// Logs since the newest block.
+    logs: Vec<Log>,
     blocks: Vec<Arc<Sealed>>,
     finalized: Option<u64>,
 }
@@ -228,7 +230,12 @@ impl ChainBuilder {
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
-            blocks: vec![Arc::new(Sealed::new(header(None, 0, Accounts::default().root()), Accounts::default()))],
+            logs: Vec::new(),
+            blocks: vec![Arc::new(Sealed::new(
+                header(None, 0, Accounts::default().root()),
+                Accounts::default(),
+                Vec::new(),
+            ))],
             finalized: None,
         };
         builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
@@ -328,6 +335,11 @@ impl ChainBuilder {
         Ok(())
     }
 
+    /// The address of the public resolver.
+    pub const fn public_resolver(&self) -> Address {
+        self.public_resolver
+    }
+
     /// Seals everything so far into the next block, which becomes `latest`.
     ///
     /// # Errors
@@ -339,7 +351,9 @@ impl ChainBuilder {
             return Err(BuildError::Time(timestamp));
         }
         let root = *self.root.get_or_insert_with(|| self.state.root());
-        let sealed = Sealed::new(header(parent.map(Arc::as_ref), seconds, root), self.state.clone());
+        let logs = std::mem::take(&mut self.logs);
+        let header = Header { logs_bloom: logs_bloom(&logs), ..header(parent.map(Arc::as_ref), seconds, root) };
+        let sealed = Sealed::new(header, self.state.clone(), logs);
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -511,7 +525,10 @@ impl ChainBuilder {
 
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
         self.root = None;
-        match self.state.transact(from, kind, data).map_err(|rejected| BuildError::Transaction(rejected.0))? {
+        let transacted = self.state.transact(from, kind, data);
+        let (executed, logs) = transacted.map_err(|rejected| BuildError::Transaction(rejected.0))?;
+        self.logs.extend(logs);
+        match executed {
             Executed::Returned(output) => Ok(output),
             Executed::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
             Executed::Halted(cause) => Err(BuildError::Transaction(cause)),

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem};
 use alloy_trie::TrieAccount;
 use alloy_trie::root::{state_root_unhashed, storage_root_unhashed};
@@ -58,13 +58,20 @@ impl Accounts {
         outcome(evm.transact(tx).map(|executed| executed.result))
     }
 
-    /// Executes a call or a creation before any block and keeps its effects.
-    pub(super) fn transact(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Executed, Rejected> {
+    /// Executes a call or a creation before any block and keeps its effects. With what came of it come its logs.
+    pub(super) fn transact(
+        &mut self,
+        from: Address,
+        kind: TxKind,
+        data: Bytes,
+    ) -> Result<(Executed, Vec<Log>), Rejected> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
         let block = BlockEnv { timestamp: U256::ZERO, ..BlockEnv::default() };
         let mut evm =
             Context::mainnet().with_db(&mut self.0).with_cfg(configuration()).with_block(block).build_mainnet();
-        outcome(evm.transact_commit(tx))
+        let result = evm.transact_commit(tx);
+        let logs = result.as_ref().map(|result| result.logs().to_vec()).unwrap_or_default();
+        Ok((outcome(result)?, logs))
     }
 
     /// Moves the account at `from`, with code and storage, to `to`.

@@ -522,7 +522,7 @@ async fn json_rpc_is_answered_as_nodes_do() {
             {"jsonrpc": "2.0", "id": 3, "method": "eth_call", "params": []},
             {"jsonrpc": "2.0", "id": 4, "method": "net_version"},
             {"jsonrpc": "2.0", "id": 5, "method": "eth_blockNumber"},
-            {"jsonrpc": "2.0", "id": 6, "method": "eth_getLogs", "params": [{}]},
+            {"jsonrpc": "2.0", "id": 6, "method": "eth_getLogs", "params": [{"address": ALICE}]},
             {"jsonrpc": "2.0", "id": 7, "method": "eth_getBalance", "params": [ALICE, "latest"]},
             {"jsonrpc": "2.0", "id": 8, "method": "eth_getTransactionCount", "params": [BOB, "latest"]},
             {"jsonrpc": "2.0", "id": 9, "method": "eth_getStorageAt", "params": [REGISTRY, "0x0", "latest"]},
@@ -546,6 +546,35 @@ async fn json_rpc_is_answered_as_nodes_do() {
     assert_eq!(client.post(" ".repeat(1 << 21)).await.map(|r| r.status().as_u16()).unwrap_or(413), 413);
     assert_eq!(client.http.get(client.server.url()).send().await.unwrap().status(), 405);
     assert_eq!(client.server.requests(), 6);
+}
+
+#[tokio::test]
+async fn logs_are_those_that_the_contracts_wrote() {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
+    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.set_text(&name("agent.eth"), "cl.owner", "other.eth").unwrap();
+    let block = builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let client = Client::new(Arc::new(builder.build().unwrap())).await;
+
+    let text_changed = keccak256("TextChanged(bytes32,string,string,string)");
+    let node = name("agent.eth").node();
+    let written = client.ask("eth_getLogs", json!([{"fromBlock": "0x1", "topics": [text_changed]}])).await;
+    let written = written["result"].as_array().unwrap().clone();
+    assert_eq!(written.len(), 1 + agent("agent.eth", ResolverKind::Public).texts.len());
+    let log = written.last().unwrap();
+    assert_eq!((&log["blockHash"], &log["blockNumber"]), (&json!(block.hash), &json!("0x2")));
+    assert_eq!((&log["topics"][1], &log["topics"][2]), (&json!(node), &json!(keccak256("cl.owner"))));
+
+    let of = async |filter: serde_json::Value| {
+        let logs = client.ask("eth_getLogs", json!([filter])).await;
+        logs["result"].as_array().unwrap().len()
+    };
+    assert_eq!(of(json!({"blockHash": block.hash})).await, 1);
+    assert_eq!(of(json!({"fromBlock": "0x2", "toBlock": "0x9"})).await, 1, "later blocks have none yet");
+    assert_eq!(of(json!({"fromBlock": "0x2", "address": REGISTRY})).await, 0);
+    let backwards = client.ask("eth_getLogs", json!([{"fromBlock": "0x2", "toBlock": "0x1"}])).await;
+    assert_eq!(backwards["error"]["code"], -32000);
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ const HUGE_CHUNK: &[u8] = &[b'0'; 64 << 10];
 const ALIASED_ELEMENTS: usize = 4096;
 /// A client that copies each element needs 64 MiB for a reply of 150 KB.
 const ALIASED_BYTES: usize = 16 << 10;
+/// How often each log comes under [`RpcFault::FloodOfLogs`].
+const FLOOD: usize = 1000;
 
 /// What is wrong with the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -72,6 +74,16 @@ pub enum RpcFault {
     OtherCode,
     /// Every header but that of block 0 has another state root than the one that its hash stands for.
     OtherRoots,
+    /// No `eth_getLogs` gives a log.
+    NoLogs,
+    /// Every `eth_getLogs` gives every log of the chain, whatever was asked for.
+    EveryLog,
+    /// Every `eth_getLogs` gives the matching logs of the whole chain as those of the last block of the range.
+    RestampedLogs,
+    /// The same, each of them a thousand times.
+    FloodOfLogs,
+    /// The same as [`RpcFault::RestampedLogs`], and the newest block is so many blocks ahead.
+    BlocksToCome(u64),
 }
 
 /// The client shall see the connection close.
@@ -118,7 +130,12 @@ impl RpcFault {
             | Self::OtherSlots
             | Self::OtherNodes
             | Self::OtherCode
-            | Self::OtherRoots => Ok(Transport::Sound),
+            | Self::OtherRoots
+            | Self::NoLogs
+            | Self::EveryLog
+            | Self::RestampedLogs
+            | Self::FloodOfLogs
+            | Self::BlocksToCome(_) => Ok(Transport::Sound),
         }
     }
 
@@ -157,6 +174,34 @@ impl RpcFault {
         if self == Self::OtherRoots && header.number > 0 {
             header.state_root = B256::repeat_byte(0x5a);
         }
+    }
+
+    /// Whether every log of the chain is given, whatever was asked for.
+    pub(super) fn ignores_the_filter(self) -> bool {
+        self == Self::EveryLog
+    }
+
+    /// Whether logs are given as those of the last block of the range.
+    pub(super) const fn restamps(self) -> bool {
+        matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_))
+    }
+
+    /// How often each log is given.
+    pub(super) const fn copies(self) -> usize {
+        match self {
+            Self::NoLogs => 0,
+            Self::FloodOfLogs => FLOOD,
+            _ => 1,
+        }
+    }
+
+    /// What the fault makes of the header of the newest block.
+    pub(super) fn newest(self, header: &Header) -> Header {
+        let ahead = match self {
+            Self::BlocksToCome(ahead) => ahead,
+            _ => 0,
+        };
+        Header { number: header.number + ahead, ..self.header(header) }
     }
 
     /// What the fault makes of a header.

@@ -1,8 +1,11 @@
 //! JSON-RPC over the chain: requests in, replies out, no I/O.
 
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
 use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
 use alloy_rpc_types_eth::{
-    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Header, TransactionRequest,
+    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Filter, Header, Log, TransactionRequest,
 };
 use alloy_sol_types::{Revert, SolError};
 use serde::de::DeserializeOwned;
@@ -84,7 +87,10 @@ impl Node<'_> {
             "net_version" => Ok(json!(self.chain_id().to_string())),
             "eth_blockNumber" => Ok(json!(U64::from(self.chain.newest().header.number))),
             "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
-            "eth_getBlockByHash" => Ok(self.header(self.find(&BlockId::hash(parameter(params, 0)?)))),
+            "eth_getBlockByHash" => {
+                let block = self.find(&BlockId::hash(parameter(params, 0)?));
+                Ok(self.header(block.map(|block| self.fault.header(&block.header))))
+            }
             "eth_call" => self.call(parameter(params, 0)?, params),
             "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
             "eth_getProof" => self.prove(params),
@@ -97,9 +103,60 @@ impl Node<'_> {
             "eth_getTransactionCount" => {
                 Ok(json!(U64::from(self.block(params, 1)?.state.account(parameter(params, 0)?).nonce)))
             }
-            "eth_getLogs" => Ok(json!([])),
+            "eth_getLogs" => self.logs(&parameter(params, 0)?),
             _ => Err(RpcError::new(-32601, "the method does not exist or is not available")),
         }
+    }
+
+    /// The logs of a range of blocks, as go-ethereum selects them: a block that does not exist yet has none.
+    fn logs(&self, filter: &Filter) -> Result<Value, RpcError> {
+        let range = match filter.get_block_hash() {
+            Some(hash) => {
+                let number = self.find(&BlockId::hash(hash)).ok_or_else(RpcError::unknown_block)?.header.number;
+                number..=number
+            }
+            None => self.range(filter)?,
+        };
+        let is_wanted = |log: &Log| self.fault.ignores_the_filter() || filter.matches(&log.inner);
+        let is_within = |block: &&Arc<Sealed>| self.fault.ignores_the_filter() || range.contains(&block.header.number);
+        let blocks = self.chain.blocks.iter().filter(|block| self.fault.restamps() || is_within(block));
+        let logs = blocks.flat_map(|block| self.logs_of(block)).filter(is_wanted);
+        let stamp = |log: Log| match self.fault.restamps() {
+            true => Log { block_number: Some(*range.end()), ..log },
+            false => log,
+        };
+        Ok(json!(logs.map(stamp).flat_map(|log| std::iter::repeat_n(log, self.fault.copies())).collect::<Vec<_>>()))
+    }
+
+    fn logs_of(&self, block: &Sealed) -> Vec<Log> {
+        let hash = self.fault.header(&block.header).hash_slow();
+        let numbered = |(index, log): (usize, &alloy_primitives::Log)| Log {
+            inner: log.clone(),
+            block_hash: Some(hash),
+            block_number: Some(block.header.number),
+            block_timestamp: Some(block.header.timestamp),
+            transaction_hash: Some(B256::ZERO),
+            transaction_index: Some(0),
+            log_index: u64::try_from(index).ok(),
+            removed: false,
+        };
+        block.logs.iter().enumerate().map(numbered).collect()
+    }
+
+    fn range(&self, filter: &Filter) -> Result<RangeInclusive<u64>, RpcError> {
+        let number = |block: Option<&BlockNumberOrTag>| match block.copied().unwrap_or_default() {
+            BlockNumberOrTag::Number(number) => Ok(number),
+            tag => {
+                let block = self.chain.block(BlockId::Number(tag)).ok_or_else(RpcError::unknown_block)?;
+                Ok(block.header.number)
+            }
+        };
+        let first = number(filter.block_option.get_from_block())?;
+        let last = number(filter.block_option.get_to_block())?;
+        if first > last {
+            return Err(RpcError::new(-32000, "invalid block range params"));
+        }
+        Ok(first..=last)
     }
 
     fn chain_id(&self) -> u64 {
@@ -115,13 +172,14 @@ impl Node<'_> {
         };
         let lags = self.fault == RpcFault::LaggingHeader && !number.is_number();
         let parent = lags.then(|| self.chain.block(BlockId::hash(block.header.parent_hash))).flatten();
-        Ok(self.header(parent.or(Some(block))))
+        let header = &parent.unwrap_or(block).header;
+        let is_newest = number == BlockNumberOrTag::Latest;
+        Ok(self.header(Some(if is_newest { self.fault.newest(header) } else { self.fault.header(header) })))
     }
 
     /// The block as JSON, without transactions; null if that block does not exist.
-    fn header(&self, block: Option<&Sealed>) -> Value {
-        let block = block.map(|block| {
-            let mut inner = self.fault.header(&block.header);
+    fn header(&self, header: Option<alloy_consensus::Header>) -> Value {
+        let block = header.map(|mut inner| {
             let hash = inner.hash_slow();
             self.fault.fields(&mut inner);
             let header = Header { hash, inner, total_difficulty: None, size: None };

@@ -1,0 +1,347 @@
+//! Following one endpoint: its newest block, and the logs that say which names may have changed.
+//!
+//! A [`Follower`] is asked again and again what is new. All that it gives is a hint of its endpoint: a name is worth
+//! another reading. What it cannot tell is a gap, and a block that was replaced gives the changes of both.
+
+mod events;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use alloy_json_rpc::RpcError;
+use alloy_primitives::{Address, B256, U64};
+use alloy_rpc_types_eth::{Filter, Header, Log};
+use alloy_transport::{TransportError, TransportErrorKind};
+use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_state::{Contracts, HashedHeader};
+
+pub use self::events::{Change, Source};
+use self::events::{Topics, changes, registration};
+use self::window::Window;
+use crate::endpoint::{Endpoint, RpcEndpoint};
+use crate::failure::Failure;
+use crate::header;
+use crate::pool::ChainConfig;
+use crate::request::tag;
+use crate::transport::{HttpPost, TransportFault};
+
+/// Blocks that are asked for again each time. A server behind a load balancer that lacks the newest block says that it
+/// has no logs; a moment later it has.
+const OVERLAP: u64 = 4;
+
+/// Most blocks that are asked for at once: 25 minutes of mainnet. After a longer absence most verdicts have come to
+/// their end, and the rest is read again.
+const MAX_RANGE: u64 = 128;
+
+/// Most requests for logs in one round. A range that an endpoint refuses is halved, so this is enough for a few blocks
+/// that are full among many.
+const MAX_LOG_REQUESTS: usize = 24;
+
+/// Most logs that are taken of one round. A block of mainnet has a few that count.
+const MAX_LOGS: usize = 1024;
+
+/// Most resolvers that are named in a request. Where there are more, the logs of all resolvers are asked for.
+const MAX_ADDRESSES: usize = 128;
+
+/// Most blocks that are looked up to find where two chains part. A deeper reorganisation is a gap.
+const MAX_DEPTH: usize = 16;
+
+/// JSON-RPC's error for a method that is not offered.
+const NO_SUCH_METHOD: i64 = -32601;
+
+/// Follows one endpoint.
+pub struct Follower {
+    endpoint: RpcEndpoint,
+    chain_id: u64,
+    contracts: Contracts,
+    topics: Topics,
+    seen: Window,
+    /// The resolvers whose logs were asked for.
+    asked: BTreeSet<Address>,
+}
+
+/// What is new at an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Its newest block.
+    pub head: Block,
+    /// Names that may have changed. Those of the last few blocks come more than once.
+    pub changes: Vec<Change>,
+    /// The lowest block that was replaced by another one. Changes from it on say nothing about what was read before.
+    pub replaced: Option<u64>,
+    /// Blocks whose logs could not be read.
+    pub missed: Option<RangeInclusive<u64>>,
+    /// Logs that were not asked for.
+    pub unasked: usize,
+}
+
+/// An endpoint could not be followed: the cause, without its URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FollowError(String);
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower").field("endpoint", &self.endpoint.label).finish_non_exhaustive()
+    }
+}
+
+impl Follower {
+    /// A follower for each endpoint of `config`. Each has connections and a health of its own, so that following takes
+    /// nothing from what reads names.
+    pub fn all(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Vec<Self> {
+        let follower = |endpoint: &Endpoint| Self {
+            endpoint: RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout),
+            chain_id: config.chain_id,
+            contracts: config.contracts,
+            topics: Topics::new(),
+            seen: Window::default(),
+            asked: BTreeSet::new(),
+        };
+        config.endpoints.iter().map(follower).collect()
+    }
+
+    /// The endpoint's label.
+    pub fn label(&self) -> &str {
+        &self.endpoint.label
+    }
+
+    /// Whether the endpoint is the operator's own.
+    pub const fn is_own(&self) -> bool {
+        self.endpoint.own
+    }
+
+    /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
+    /// are taken. Where one of them is new, the last blocks are read once more.
+    ///
+    /// # Errors
+    /// [`FollowError`]. The next call begins where this one did.
+    pub async fn next(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, FollowError> {
+        self.news(resolvers).await.map_err(|failure| FollowError(failure.to_string()))
+    }
+
+    async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
+        self.identify().await?;
+        let (header, head) = self.header(BlockSelector::Latest).await?;
+        let again = || Beginning { first: (head.number + 1).saturating_sub(OVERLAP), replaced: None, missed: None };
+        let is_asked = resolvers.is_subset(&self.asked);
+        match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
+            Some(beginning) => self.gather(head, resolvers, beginning).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the reading of logs up to `head` begins. `None` where there are no new ones.
+    async fn beginning(&self, header: &HashedHeader, head: &Block) -> Result<Option<Beginning>, Failure> {
+        let Some(last) = self.seen.newest() else {
+            let first = head.number.saturating_sub(OVERLAP - 1);
+            return Ok(Some(Beginning { first, replaced: None, missed: None }));
+        };
+        let is_behind = head.number < self.seen.oldest();
+        if self.seen.has(head) || is_behind && head.number + OVERLAP > last {
+            return Ok(None);
+        }
+        let common = if is_behind { None } else { self.common(header, head).await? };
+        let Some(common) = common else {
+            let lowest = self.seen.oldest().min(head.number);
+            let missed = Some(lowest..=head.number.max(last));
+            return Ok(Some(Beginning { first: head.number, replaced: Some(lowest), missed }));
+        };
+        let earliest = head.number.saturating_sub(MAX_RANGE - 1);
+        Ok(Some(Beginning {
+            first: (common + 1).saturating_sub(OVERLAP).max(earliest),
+            replaced: (common < last).then_some(common + 1),
+            missed: (common + 1 < earliest).then(|| common + 1..=earliest - 1),
+        }))
+    }
+
+    /// Compares the chain's id, once. The rest of what an endpoint says is a hint in any case.
+    async fn identify(&self) -> Result<(), Failure> {
+        if self.endpoint.is_identified() {
+            return Ok(());
+        }
+        let id = self.endpoint.rpc.request::<_, U64>("eth_chainId", ()).await;
+        let id = id.map_err(|error| self.endpoint.failure(&error))?.to::<u64>();
+        if id != self.chain_id {
+            return Err(Failure::WrongChain(id));
+        }
+        self.endpoint.set_identified();
+        Ok(())
+    }
+
+    async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
+        let header =
+            self.endpoint.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
+        Ok(header::checked(header.map_err(|error| self.endpoint.failure(&error))?, selector)?)
+    }
+
+    /// The height of the newest block seen that is part of the chain that ends with `head`. `None` where that is too far
+    /// back.
+    async fn common(&self, header: &HashedHeader, head: &Block) -> Result<Option<u64>, Failure> {
+        for seen in self.seen.newest_first().filter(|seen| seen.number < head.number).take(MAX_DEPTH) {
+            let is_parent = seen.number + 1 == head.number;
+            let hash = if is_parent {
+                header.parent_hash()
+            } else {
+                self.header(BlockSelector::Number(seen.number)).await?.1.hash
+            };
+            if hash == seen.hash {
+                return Ok(Some(seen.number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The logs from where it begins to `head`, which is a block seen from now on.
+    async fn gather(
+        &mut self,
+        head: Block,
+        resolvers: &BTreeSet<Address>,
+        beginning: Beginning,
+    ) -> Result<News, Failure> {
+        let Beginning { first, replaced, missed } = beginning;
+        let mut harvest = Harvest { changes: Vec::new(), unasked: 0, missed };
+        let mut requests = MAX_LOG_REQUESTS;
+        for wanted in Wanted::groups(&self.contracts, &self.topics, resolvers) {
+            self.reap(&wanted, first..=head.number, &mut requests, &mut harvest).await?;
+        }
+        let Harvest { mut changes, unasked, missed } = harvest;
+        let fresh = changes.clone();
+        if let Some(lowest) = replaced {
+            // What was undone is to be read in the chain that ends with this head.
+            changes.extend(self.seen.cut(lowest).map(|change| Change { block: head.number, ..change }));
+        }
+        if !self.seen.has(&head) {
+            self.seen.push(head, fresh);
+        }
+        self.asked.clone_from(resolvers);
+        Ok(News { head, changes, replaced, missed, unasked })
+    }
+
+    /// Reads the logs of a range in as few requests as the endpoint permits.
+    async fn reap(
+        &self,
+        wanted: &Wanted,
+        range: RangeInclusive<u64>,
+        requests: &mut usize,
+        harvest: &mut Harvest,
+    ) -> Result<(), Failure> {
+        let mut open = vec![range];
+        while let Some(range) = open.pop() {
+            if *requests == 0 {
+                harvest.miss(range);
+                continue;
+            }
+            *requests -= 1;
+            let filter = wanted.filter(&range);
+            match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (filter,)).await {
+                Ok(logs) => harvest.take(logs, wanted, &range, &self.contracts),
+                Err(error) if !is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
+                Err(_) => match halves(&range) {
+                    Some((older, newer)) => open.extend([older, newer]),
+                    None => harvest.miss(range),
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the reading of logs begins.
+struct Beginning {
+    first: u64,
+    replaced: Option<u64>,
+    missed: Option<RangeInclusive<u64>>,
+}
+
+/// The logs of one group of contracts.
+struct Wanted {
+    /// `None` for any contract.
+    addresses: Option<Vec<Address>>,
+    /// The contracts that count.
+    counted: BTreeSet<Address>,
+    topics: Vec<B256>,
+}
+
+impl Wanted {
+    fn groups(contracts: &Contracts, topics: &Topics, resolvers: &BTreeSet<Address>) -> Vec<Self> {
+        let registration = registration(contracts);
+        let registration = Self {
+            addresses: Some(registration.to_vec()),
+            counted: registration.into(),
+            topics: topics.registration.clone(),
+        };
+        let named = (resolvers.len() <= MAX_ADDRESSES).then(|| resolvers.iter().copied().collect());
+        let resolvers = Self { addresses: named, counted: resolvers.clone(), topics: topics.resolver.clone() };
+        if resolvers.counted.is_empty() { vec![registration] } else { vec![registration, resolvers] }
+    }
+
+    fn filter(&self, range: &RangeInclusive<u64>) -> Filter {
+        let filter =
+            Filter::new().from_block(*range.start()).to_block(*range.end()).event_signature(self.topics.clone());
+        match &self.addresses {
+            Some(addresses) => filter.address(addresses.clone()),
+            None => filter,
+        }
+    }
+
+    /// Whether a log is one that the request asks for.
+    fn asks_for(&self, log: &Log, range: &RangeInclusive<u64>) -> bool {
+        let is_of_range = log.block_number.is_some_and(|number| range.contains(&number));
+        let is_of_kind = log.topic0().is_some_and(|topic| self.topics.contains(topic));
+        let is_of_contract = self.addresses.is_none() || self.counted.contains(&log.address());
+        is_of_range && is_of_kind && is_of_contract && !log.removed
+    }
+}
+
+/// What the requests for logs have given.
+struct Harvest {
+    changes: Vec<Change>,
+    unasked: usize,
+    missed: Option<RangeInclusive<u64>>,
+}
+
+impl Harvest {
+    fn take(&mut self, logs: Vec<Log>, wanted: &Wanted, range: &RangeInclusive<u64>, contracts: &Contracts) {
+        for log in &logs {
+            if !wanted.asks_for(log, range) && !clresolve_core::mutant!("unasked-logs-count") {
+                self.unasked += 1;
+                continue;
+            }
+            if self.changes.len() >= MAX_LOGS {
+                return self.miss(range.clone());
+            }
+            if wanted.counted.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
+                self.changes.extend(changes(log, contracts));
+            }
+        }
+    }
+
+    /// Notes blocks whose logs could not be read.
+    fn miss(&mut self, range: RangeInclusive<u64>) {
+        let missed = self.missed.take().unwrap_or_else(|| range.clone());
+        self.missed = Some(*missed.start().min(range.start())..=*missed.end().max(range.end()));
+    }
+}
+
+/// Whether a smaller range may be answered where this one was not.
+fn is_about_the_range(error: &TransportError) -> bool {
+    match error {
+        RpcError::ErrorResp(payload) => payload.code != NO_SUCH_METHOD && !payload.is_retry_err(),
+        RpcError::Transport(TransportErrorKind::Custom(cause)) => {
+            matches!(cause.downcast_ref(), Some(TransportFault::LocalLimit(_)))
+        }
+        _ => false,
+    }
+}
+
+fn halves(range: &RangeInclusive<u64>) -> Option<(RangeInclusive<u64>, RangeInclusive<u64>)> {
+    let (first, last) = (*range.start(), *range.end());
+    let middle = first + (last - first) / 2;
+    (first < last).then(|| (first..=middle, middle + 1..=last))
+}

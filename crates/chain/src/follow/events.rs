@@ -1,0 +1,246 @@
+//! Which logs tell that a name may have changed, and of which name they speak.
+//!
+//! A log is a hint. Nothing of it is believed but that the name is worth another reading.
+
+use std::sync::LazyLock;
+
+use alloy_primitives::{Address, B256, b256, keccak256};
+use alloy_rpc_types_eth::Log;
+use clresolve_state::Contracts;
+
+/// Namehash of `eth`, whose second-level names the registrar numbers by the hash of their label.
+const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
+
+/// Most names of one `TransferBatch` that are looked at. A holder who moves more at once is seen by the registry's own logs,
+/// or when the time of the verdicts is over.
+const MAX_BATCH: usize = 64;
+
+/// That something about a name may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Change {
+    /// Height of the block with the log.
+    pub block: u64,
+    /// Who says so.
+    pub source: Source,
+    /// The name's node (EIP-137).
+    pub node: B256,
+}
+
+/// The contract that a change comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// The registry, the registrar of `.eth` or the NameWrapper: it concerns the name and all names below it.
+    Registration,
+    /// The resolver at this address: it concerns the names whose records it holds for this node.
+    Resolver(Address),
+}
+
+/// The topics of one group of contracts.
+pub(super) struct Topics {
+    /// Those of the contracts that hold registrations.
+    pub(super) registration: Vec<B256>,
+    /// Those of resolvers.
+    pub(super) resolver: Vec<B256>,
+}
+
+/// Where in a log its node, or what gives it, stands.
+#[derive(Clone, Copy)]
+enum Node {
+    /// The first topic after the signature.
+    First,
+    /// The label in the second topic, below the node in the first.
+    Subnode,
+    /// The id of a second-level `.eth` name in this topic.
+    EthLabel(usize),
+    /// The first word of the data.
+    Data,
+    /// The words of the array that is first in the data.
+    DataArray,
+}
+
+static RESOLVER: LazyLock<Vec<(B256, Node)>> = LazyLock::new(|| {
+    let events = [
+        "AddrChanged(bytes32,address)",
+        "AddressChanged(bytes32,uint256,bytes)",
+        "ContenthashChanged(bytes32,bytes)",
+        "TextChanged(bytes32,string,string)",
+        "TextChanged(bytes32,string,string,string)",
+        "VersionChanged(bytes32,uint64)",
+    ];
+    events.map(|event| (keccak256(event), Node::First)).into()
+});
+
+static REGISTRY: LazyLock<Vec<(B256, Node)>> = LazyLock::new(|| {
+    let events = [
+        ("NewOwner(bytes32,bytes32,address)", Node::Subnode),
+        ("NewResolver(bytes32,address)", Node::First),
+        ("Transfer(bytes32,address)", Node::First),
+    ];
+    events.map(|(event, node)| (keccak256(event), node)).into()
+});
+
+static REGISTRAR: LazyLock<Vec<(B256, Node)>> = LazyLock::new(|| {
+    let events = [
+        ("NameRegistered(uint256,address,uint256)", Node::EthLabel(1)),
+        ("NameRenewed(uint256,uint256)", Node::EthLabel(1)),
+        ("Transfer(address,address,uint256)", Node::EthLabel(3)),
+    ];
+    events.map(|(event, node)| (keccak256(event), node)).into()
+});
+
+static NAME_WRAPPER: LazyLock<Vec<(B256, Node)>> = LazyLock::new(|| {
+    let events = [
+        ("ExpiryExtended(bytes32,uint64)", Node::First),
+        ("FusesSet(bytes32,uint32)", Node::First),
+        ("NameUnwrapped(bytes32,address)", Node::First),
+        ("NameWrapped(bytes32,bytes,address,uint32,uint64)", Node::First),
+        ("TransferBatch(address,address,address,uint256[],uint256[])", Node::DataArray),
+        ("TransferSingle(address,address,address,uint256,uint256)", Node::Data),
+    ];
+    events.map(|(event, node)| (keccak256(event), node)).into()
+});
+
+impl Topics {
+    pub(super) fn new() -> Self {
+        let of = |events: &[(B256, Node)]| events.iter().map(|(topic, _)| *topic).collect::<Vec<_>>();
+        Self { registration: [of(&REGISTRY), of(&REGISTRAR), of(&NAME_WRAPPER)].concat(), resolver: of(&RESOLVER) }
+    }
+}
+
+/// The contracts that hold registrations.
+pub(super) const fn registration(contracts: &Contracts) -> [Address; 3] {
+    [contracts.registry, contracts.base_registrar, contracts.name_wrapper]
+}
+
+/// The changes that a log tells of; none for one of another kind, or of another shape.
+pub(super) fn changes(log: &Log, contracts: &Contracts) -> Vec<Change> {
+    let Some(block) = log.block_number else { return Vec::new() };
+    let address = log.address();
+    let (events, source) = if address == contracts.registry {
+        (&REGISTRY, Source::Registration)
+    } else if address == contracts.base_registrar {
+        (&REGISTRAR, Source::Registration)
+    } else if address == contracts.name_wrapper {
+        (&NAME_WRAPPER, Source::Registration)
+    } else {
+        (&RESOLVER, Source::Resolver(address))
+    };
+    let place = log.topic0().and_then(|topic| events.iter().find(|(event, _)| event == topic));
+    let nodes = place.map(|(_, place)| nodes(log, *place)).unwrap_or_default();
+    nodes.into_iter().map(|node| Change { source, node, block }).collect()
+}
+
+fn nodes(log: &Log, place: Node) -> Vec<B256> {
+    let topic = |index: usize| log.topics().get(index).copied();
+    let one = match place {
+        Node::First => topic(1),
+        Node::Subnode => topic(1).zip(topic(2)).map(|(node, label)| subnode(node, label)),
+        Node::EthLabel(index) => topic(index).map(|label| subnode(ETH_NODE, label)),
+        Node::Data => word(log.data().data.as_ref(), 0),
+        Node::DataArray => return array(log.data().data.as_ref()),
+    };
+    one.into_iter().collect()
+}
+
+fn subnode(node: B256, label: B256) -> B256 {
+    keccak256([node, label].concat())
+}
+
+fn word(data: &[u8], at: usize) -> Option<B256> {
+    data.get(at..at.checked_add(32)?).map(B256::from_slice)
+}
+
+fn number(data: &[u8], at: usize) -> Option<usize> {
+    let (high, low) = data.get(at..at.checked_add(32)?)?.split_last_chunk::<8>()?;
+    let low = usize::try_from(u64::from_be_bytes(*low)).ok()?;
+    high.iter().all(|byte| *byte == 0).then_some(low)
+}
+
+/// The elements of the array whose offset is the first word.
+fn array(data: &[u8]) -> Vec<B256> {
+    let elements = || {
+        let offset = number(data, 0)?;
+        let count = number(data, offset)?.min(MAX_BATCH);
+        Some((1..=count).map_while(move |index| word(data, offset.checked_add(32 * index)?)).collect())
+    };
+    elements().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::{Bytes, LogData, U256};
+    use alloy_sol_types::SolValue;
+
+    use super::*;
+
+    fn log(address: Address, event: &str, topics: &[B256], data: Vec<u8>) -> Log {
+        let topics = std::iter::once(keccak256(event)).chain(topics.iter().copied()).collect();
+        let data = LogData::new_unchecked(topics, Bytes::from(data));
+        Log { inner: alloy_primitives::Log { address, data }, block_number: Some(7), ..Log::default() }
+    }
+
+    fn nodes_of(log: &Log) -> Vec<B256> {
+        changes(log, &Contracts::default()).into_iter().map(|change| change.node).collect()
+    }
+
+    /// Nodes by the library's namehash, so that the paths to them are not our own arithmetic alone.
+    #[test]
+    fn each_contract_says_in_its_own_way_which_name_it_means() {
+        let at = Contracts::default();
+        let node = |name: &str| clresolve_core::name::EnsName::parse(name).expect("a name").node();
+        let (eth, agent, below) = (node("eth"), node("agent.eth"), node("sub.agent.eth"));
+        let id = |name: &str| U256::from_be_bytes(node(name).0);
+        for (address, event, topics, data, expected) in [
+            (at.registry, "NewOwner(bytes32,bytes32,address)", vec![agent, keccak256("sub")], vec![], vec![below]),
+            (at.registry, "NewResolver(bytes32,address)", vec![agent], vec![], vec![agent]),
+            (at.registry, "Transfer(bytes32,address)", vec![eth], vec![], vec![eth]),
+            (at.base_registrar, "NameRenewed(uint256,uint256)", vec![keccak256("agent")], vec![], vec![agent]),
+            (
+                at.base_registrar,
+                "Transfer(address,address,uint256)",
+                vec![B256::ZERO, B256::ZERO, keccak256("agent")],
+                vec![],
+                vec![agent],
+            ),
+            (at.name_wrapper, "FusesSet(bytes32,uint32)", vec![below], vec![], vec![below]),
+            (
+                at.name_wrapper,
+                "TransferSingle(address,address,address,uint256,uint256)",
+                vec![],
+                (id("agent.eth"), U256::from(1)).abi_encode_params(),
+                vec![agent],
+            ),
+            (
+                at.name_wrapper,
+                "TransferBatch(address,address,address,uint256[],uint256[])",
+                vec![],
+                (vec![id("agent.eth"), id("sub.agent.eth")], vec![U256::from(1); 2]).abi_encode_params(),
+                vec![agent, below],
+            ),
+            (at.registry, "TextChanged(bytes32,string,string,string)", vec![agent], vec![], vec![]),
+            (Address::ZERO, "TextChanged(bytes32,string,string,string)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "Transfer(bytes32,address)", vec![agent], vec![], vec![]),
+        ] {
+            assert_eq!(nodes_of(&log(address, event, &topics, data)), expected, "{event} of {address}");
+        }
+    }
+
+    #[test]
+    fn logs_of_any_other_shape_tell_nothing() {
+        let at = Contracts::default();
+        let batch = "TransferBatch(address,address,address,uint256[],uint256[])";
+        let far = U256::MAX.abi_encode();
+        let long = [U256::from(32).abi_encode(), U256::from(u64::MAX).abi_encode(), vec![1; 40]].concat();
+        for (event, topics, data, count) in [
+            ("NewOwner(bytes32,bytes32,address)", vec![B256::ZERO], vec![], 0),
+            ("FusesSet(bytes32,uint32)", vec![], vec![], 0),
+            (batch, vec![], vec![], 0),
+            (batch, vec![], far, 0),
+            (batch, vec![], long, 1),
+        ] {
+            let address = if event.starts_with("NewOwner") { at.registry } else { at.name_wrapper };
+            assert_eq!(nodes_of(&log(address, event, &topics, data)).len(), count, "{event}");
+        }
+        assert_eq!(changes(&Log::<LogData>::default(), &at), []);
+    }
+}

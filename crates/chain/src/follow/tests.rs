@@ -1,0 +1,290 @@
+//! One endpoint followed: the sandbox's chain and its RPC, which grows, forks and fails as the tests say.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::Demand;
+use clresolve_sandbox::chain::{
+    CHAIN_ID, ChainBuilder, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, UNIVERSAL_RESOLVER,
+};
+use jiff::{SignedDuration, Timestamp};
+use url::Url;
+
+use super::*;
+use crate::transport::PostError;
+
+/// The way to the endpoint, with the requests that went it.
+struct Door {
+    http: reqwest::Client,
+    sent: Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl HttpPost for Door {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
+        self.sent.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
+        let response = self.http.post(url.clone()).body(body).send().await.map_err(broken)?;
+        if !response.status().is_success() {
+            return Err(PostError::Status(response.status().as_u16()));
+        }
+        let body = response.bytes().await.map_err(broken)?;
+        if body.len() > cap { Err(PostError::TooLarge(cap)) } else { Ok(body) }
+    }
+}
+
+/// A chain with agents, its endpoint, and a follower of that.
+struct Stage {
+    builder: ChainBuilder,
+    time: Timestamp,
+    server: RpcServer,
+    follower: Follower,
+    door: Arc<Door>,
+    resolvers: BTreeSet<Address>,
+}
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).unwrap()
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let mut builder = ChainBuilder::new().unwrap();
+        for agent in ["one.eth", "two.eth"] {
+            builder.register(&Registration::new(name(agent), Address::repeat_byte(7))).unwrap();
+        }
+        let time: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        builder.seal(time).unwrap();
+        let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
+        let door =
+            Arc::new(Door { http: reqwest::Client::builder().no_proxy().build().unwrap(), sent: Mutex::default() });
+        let contracts = Contracts {
+            universal_resolver: UNIVERSAL_RESOLVER,
+            registry: REGISTRY,
+            name_wrapper: NAME_WRAPPER,
+            ..Contracts::default()
+        };
+        let config = ChainConfig {
+            chain_id: CHAIN_ID,
+            genesis: None,
+            contracts,
+            endpoints: vec![Endpoint {
+                label: "node".to_owned(),
+                url: server.url().parse().unwrap(),
+                own: true,
+                operator: "me".to_owned(),
+            }],
+            demand: Demand::SingleRpc,
+            timeout: Duration::from_secs(60),
+            hedge_after: Duration::from_secs(60),
+            ccip: false,
+            coins: Coins::default(),
+        };
+        let follower = Follower::all(&config, &(Arc::clone(&door) as Arc<dyn HttpPost>)).remove(0);
+        let resolvers = BTreeSet::from([builder.public_resolver()]);
+        Self { builder, time, server, follower, door, resolvers }
+    }
+
+    fn write(&mut self, agent: &str, value: &str) {
+        self.builder.set_text(&name(agent), "cl.owner", value).unwrap();
+    }
+
+    fn seal(&mut self) -> Block {
+        self.time += SignedDuration::from_secs(12);
+        let block = self.builder.seal(self.time).unwrap();
+        self.publish();
+        block
+    }
+
+    fn publish(&self) {
+        self.server.publish(Arc::new(self.builder.build().unwrap()));
+    }
+
+    async fn news(&mut self) -> Option<News> {
+        self.follower.next(&self.resolvers).await.unwrap()
+    }
+
+    fn requests_for_logs(&self) -> usize {
+        self.door.sent.lock().unwrap().iter().filter(|body| body.contains("eth_getLogs")).count()
+    }
+
+    /// The changes of the records of this agent.
+    fn of(&self, agent: &str, news: &News) -> Vec<u64> {
+        let is_its = |change: &&Change| change.node == name(agent).node() && change.source != Source::Registration;
+        news.changes.iter().filter(is_its).map(|change| change.block).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_told_with_its_block_and_the_next_round_is_silent() {
+    let mut stage = Stage::new().await;
+    stage.news().await.expect("the first block is new");
+    assert_eq!(stage.news().await, None);
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("a new block");
+    assert_eq!((news.head, news.replaced, &news.missed, news.unasked), (block, None, &None, 0));
+    assert_eq!((stage.of("one.eth", &news), stage.of("two.eth", &news)), (vec![block.number], vec![]));
+    assert_eq!(stage.news().await, None);
+}
+
+#[tokio::test]
+async fn the_last_blocks_are_read_again_for_a_resolver_that_is_new() {
+    let mut stage = Stage::new().await;
+    let resolvers = std::mem::take(&mut stage.resolvers);
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("the first block is new");
+    assert_eq!(stage.of("one.eth", &news), [] as [u64; 0]);
+    stage.resolvers = resolvers;
+    let news = stage.news().await.expect("a new resolver");
+    assert_eq!((news.head, stage.of("one.eth", &news)), (block, vec![block.number]));
+    assert_eq!(stage.news().await, None);
+}
+
+#[tokio::test]
+async fn a_change_of_the_registration_is_told_for_its_node() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    stage.builder.register(&Registration::new(name("one.eth"), Address::repeat_byte(9))).unwrap();
+    let block = stage.seal();
+    let news = stage.news().await.expect("a new block");
+    let change = Change { source: Source::Registration, node: name("one.eth").node(), block: block.number };
+    assert!(news.changes.contains(&change), "{:?}", news.changes);
+}
+
+#[tokio::test]
+async fn blocks_between_two_rounds_are_read_together() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    stage.write("one.eth", "other.eth");
+    let changed = stage.seal();
+    for _ in 0..20 {
+        stage.seal();
+    }
+    let news = stage.news().await.expect("new blocks");
+    assert_eq!((stage.of("one.eth", &news), news.missed), (vec![changed.number], None));
+}
+
+#[tokio::test]
+async fn a_change_that_is_undone_is_told_as_well_as_the_one_in_its_place() {
+    let mut stage = Stage::new().await;
+    stage.seal();
+    stage.news().await;
+    let (fork, time) = (stage.builder.clone(), stage.time);
+    stage.write("one.eth", "other.eth");
+    let undone = stage.seal();
+    stage.news().await;
+
+    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    stage.write("two.eth", "other.eth");
+    let instead = stage.seal();
+    assert_eq!(instead.number, undone.number);
+    let news = stage.news().await.expect("another block");
+    assert_eq!((news.head, news.replaced, &news.missed), (instead, Some(undone.number), &None));
+    assert_eq!((stage.of("one.eth", &news), stage.of("two.eth", &news)), (vec![instead.number], vec![instead.number]));
+
+    stage.seal();
+    assert_eq!(stage.news().await.expect("the chain goes on").replaced, None);
+}
+
+#[tokio::test]
+async fn a_longer_chain_in_place_of_another_is_noticed() {
+    let mut stage = Stage::new().await;
+    stage.seal();
+    stage.news().await;
+    let (fork, time) = (stage.builder.clone(), stage.time);
+    stage.write("one.eth", "other.eth");
+    let undone = stage.seal();
+    stage.news().await;
+    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    for _ in 0..3 {
+        stage.seal();
+    }
+    let news = stage.news().await.expect("another chain");
+    assert_eq!(news.replaced, Some(undone.number));
+    assert_eq!(stage.of("one.eth", &news), [news.head.number]);
+}
+
+#[tokio::test]
+async fn an_absence_that_is_too_long_is_a_gap() {
+    let mut stage = Stage::new().await;
+    let before = stage.news().await.expect("the first block").head.number;
+    for _ in 0..MAX_RANGE + 10 {
+        stage.time += SignedDuration::from_secs(12);
+        stage.builder.seal(stage.time).unwrap();
+    }
+    stage.publish();
+    let news = stage.news().await.expect("new blocks");
+    assert_eq!(news.missed, Some(before + 1..=news.head.number - MAX_RANGE));
+}
+
+#[tokio::test]
+async fn an_endpoint_that_fails_goes_on_where_it_was() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    stage.write("one.eth", "other.eth");
+    let changed = stage.seal();
+    for fault in [RpcFault::Status(503), RpcFault::Html, RpcFault::ErrorReply] {
+        stage.server.set_fault(fault);
+        assert!(stage.follower.next(&stage.resolvers).await.is_err(), "{fault:?}");
+    }
+    stage.seal();
+    stage.server.set_fault(RpcFault::None);
+    let news = stage.news().await.expect("new blocks");
+    assert_eq!((stage.of("one.eth", &news), news.missed), (vec![changed.number], None));
+}
+
+#[tokio::test]
+async fn another_chain_is_not_followed() {
+    let mut stage = Stage::new().await;
+    stage.server.set_fault(RpcFault::WrongChainId(1));
+    let error = stage.follower.next(&stage.resolvers).await.unwrap_err();
+    assert_eq!(error.to_string(), "it serves chain 1");
+}
+
+/// An endpoint that repeats every log of the chain in every answer gives none that was not asked for, and no more than
+/// the bound.
+#[tokio::test]
+async fn logs_that_were_not_asked_for_do_not_count() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    stage.server.set_fault(RpcFault::EveryLog);
+    let block = stage.seal();
+    let news = stage.news().await.expect("a new block");
+    assert!(news.unasked > 0);
+    assert!(news.changes.iter().all(|change| change.block + OVERLAP > block.number), "{:?}", news.changes);
+    assert!(news.changes.iter().all(|change| change.source != Source::Resolver(REGISTRY)));
+}
+
+#[tokio::test]
+async fn a_flood_of_logs_is_a_gap_in_a_bounded_number_of_requests() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    for _ in 0..100 {
+        stage.seal();
+    }
+    stage.server.set_fault(RpcFault::FloodOfLogs);
+    let before = stage.requests_for_logs();
+    let news = stage.news().await.expect("new blocks");
+    assert!(news.missed.is_some());
+    assert!(news.changes.len() <= MAX_LOGS, "{}", news.changes.len());
+    assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
+}
+
+#[tokio::test]
+async fn many_resolvers_are_not_named_one_by_one() {
+    let mut stage = Stage::new().await;
+    stage.resolvers.extend((0..=MAX_ADDRESSES).map(|n| Address::from_word(alloy_primitives::U256::from(n).into())));
+    stage.news().await;
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("a new block");
+    assert_eq!(stage.of("one.eth", &news), [block.number]);
+    let longest = stage.door.sent.lock().unwrap().iter().map(String::len).max();
+    assert!(longest.unwrap() < 4096, "{longest:?}");
+}

@@ -1,0 +1,36 @@
+//! Proven content by CID and path.
+
+use bytes::Bytes;
+use moka::future::Cache;
+
+use super::count_eviction;
+use crate::cid::{ContentId, ContentPath};
+use crate::telemetry::{self, Pool};
+
+/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
+#[derive(Clone)]
+pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
+
+impl ContentCache {
+    /// A cache of at most this many bytes.
+    pub fn new(bytes: u64) -> Self {
+        let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let count = |_, _, cause| count_eviction(Pool::Content, cause);
+        Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
+    }
+
+    /// What was proven under `cid` and `path`.
+    pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
+        let content = self.0.get(&(*cid, path.clone())).await;
+        match content {
+            Some(_) => telemetry::cache_hit(Pool::Content),
+            None => telemetry::cache_miss(telemetry::Cache::Content),
+        }
+        content
+    }
+
+    /// Keeps what was proven.
+    pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
+        self.0.insert((*cid, path.clone()), content).await;
+    }
+}

@@ -1,0 +1,216 @@
+//! What a trusted run proved of the content, for a refresh that finds the same on chain.
+
+use alloy_primitives::Address;
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::build::{Run, records_digest};
+use crate::chain::{Answer, Reading};
+use crate::evidence::{ProvenBy, SchemaEvidence, Source, Walked};
+use crate::name::EnsName;
+use clresolve_core::freshness::HTTPS_AGE;
+
+/// Content that stands as long as the chain says what it said, and for at most [`HTTPS_AGE`].
+#[derive(Clone, Debug)]
+pub struct ProvenContent {
+    named_by: NamedBy,
+    /// When it was fetched: a refresh that uses it again does not make it younger.
+    fetched_at: Timestamp,
+    https: Source,
+    ipfs: Walked,
+    mirror: Walked,
+    schemas: Option<SchemaEvidence>,
+}
+
+/// What the chain said when the content was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedBy {
+    resolver: Address,
+    wildcard: Option<EnsName>,
+    offchain: bool,
+    records: String,
+    holder: Option<Address>,
+    expiry: Option<Timestamp>,
+}
+
+impl NamedBy {
+    fn of(reading: &Reading) -> Option<Self> {
+        let Answer::Records(found) = &reading.answer else { return None };
+        Some(Self {
+            resolver: found.resolver,
+            wildcard: found.wildcard.clone(),
+            offchain: found.offchain,
+            records: records_digest(&found.records),
+            holder: reading.holder,
+            expiry: reading.expiry,
+        })
+    }
+}
+
+impl ProvenContent {
+    /// The content of a run, if every source that was asked gave all of it: what is missing is to be asked for again.
+    pub fn of(run: &Run) -> Option<Self> {
+        let evidence = &run.evidence;
+        let schemas_are_whole = evidence.schemas.as_ref().is_none_or(|schemas| {
+            [&schemas.request, &schemas.receipt]
+                .into_iter()
+                .all(|bound| bound.canonical.is_ok() && bound.mirror.as_ref().is_none_or(Result::is_ok))
+        });
+        if !matches!(evidence.https, Source::NotAsked | Source::Body { .. }) || !schemas_are_whole {
+            return None;
+        }
+        let card = evidence.card_bytes()?;
+        Some(Self {
+            named_by: NamedBy::of(evidence.reading.as_ref().ok()?)?,
+            fetched_at: run.content_of.unwrap_or(evidence.now),
+            https: match evidence.https.clone() {
+                Source::Body { bytes, url } => Source::Body { bytes: held_once(bytes, card), url },
+                other => other,
+            },
+            ipfs: again(&evidence.ipfs, card)?,
+            mirror: again(&evidence.mirror, card)?,
+            schemas: evidence.schemas.clone(),
+        })
+    }
+
+    /// Whether it is what a run at `now` would fetch: the chain says the same, and the host was looked at not long ago.
+    pub fn holds(&self, reading: &Reading, now: Timestamp) -> bool {
+        let age = SignedDuration::try_from(HTTPS_AGE).unwrap_or_default();
+        let is_young =
+            now.duration_since(self.fetched_at) < age || clresolve_core::mutant!("https-is-never-compared-again");
+        let is_named = NamedBy::of(reading).is_some_and(|named_by| named_by == self.named_by);
+        is_young && (is_named || clresolve_core::mutant!("content-of-other-records"))
+    }
+
+    /// When it was fetched.
+    pub const fn fetched_at(&self) -> Timestamp {
+        self.fetched_at
+    }
+
+    /// What the card's URL served.
+    pub const fn https(&self) -> &Source {
+        &self.https
+    }
+
+    /// What lies under the name's CID, and under that of its mirror.
+    pub const fn walked(&self) -> (&Walked, &Walked) {
+        (&self.ipfs, &self.mirror)
+    }
+
+    /// The bound schemas, at the depth that asks for them.
+    pub const fn schemas(&self) -> Option<&SchemaEvidence> {
+        self.schemas.as_ref()
+    }
+
+    /// The bytes that it holds beside those of the card, which its resolution holds too.
+    pub fn bytes(&self, card: Option<&Bytes>) -> usize {
+        let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
+        let of_schemas = schemas
+            .flat_map(|bound| [bound.canonical.as_ref().ok(), bound.mirror.as_ref().and_then(|m| m.as_ref().ok())]);
+        let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
+        let held = of_schemas.chain(of_card).flatten();
+        held.filter(|bytes| card.is_none_or(|card| !is_same_memory(bytes, card))).map(Bytes::len).sum()
+    }
+}
+
+/// What was walked, as a later run states it; `None` where it was not had.
+fn again(walked: &Walked, card: &Bytes) -> Option<Walked> {
+    match walked {
+        Walked::NotAsked => Some(Walked::NotAsked),
+        Walked::Proven { bytes, .. } => {
+            Some(Walked::Proven { bytes: held_once(bytes.clone(), card), by: ProvenBy::EarlierRun, blocks: 0 })
+        }
+        Walked::Refuted(_) | Walked::Unproven(_) => None,
+    }
+}
+
+/// The bytes of the card, where these are the same: sources that agree are held in memory once.
+fn held_once(bytes: Bytes, card: &Bytes) -> Bytes {
+    if bytes == *card { card.clone() } else { bytes }
+}
+
+fn is_same_memory(one: &Bytes, other: &Bytes) -> bool {
+    one.as_ptr() == other.as_ptr() && one.len() == other.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jiff::ToSpan as _;
+
+    use super::*;
+    use clresolve_verdict::sample::{evidence, good};
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn run() -> Run {
+        let card = Bytes::from(good().to_string());
+        Run { evidence: evidence(&good(), &card, START), milliseconds: BTreeMap::new(), content_of: None }
+    }
+
+    fn reading(change: impl FnOnce(&mut Reading)) -> Reading {
+        let mut reading = run().evidence.reading.expect("it was read");
+        change(&mut reading);
+        reading
+    }
+
+    #[test]
+    fn content_is_used_again_for_an_hour_however_often_it_was() {
+        let first = run();
+        let content = ProvenContent::of(&first).expect("it is whole");
+        let later = Run { content_of: Some(content.fetched_at()), ..run() };
+        let again = ProvenContent::of(&later).expect("it is whole");
+        for content in [content, again] {
+            assert!(content.holds(&reading(|_| ()), START + 3599.seconds()));
+            assert!(!content.holds(&reading(|_| ()), START + 3600.seconds()), "its host is due");
+        }
+    }
+
+    #[test]
+    fn content_is_not_used_again_where_the_chain_says_something_else() {
+        let content = ProvenContent::of(&run()).expect("it is whole");
+        assert!(content.holds(&reading(|reading| reading.block.number += 1), START));
+        let changes: [fn(&mut Reading); 5] = [
+            |reading| reading.holder = None,
+            |reading| reading.expiry = Some(START),
+            |reading| reading.answer = Answer::Unregistered,
+            |reading| {
+                let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+                found.resolver = Address::ZERO;
+            },
+            |reading| {
+                let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+                found.records = std::iter::empty().collect();
+            },
+        ];
+        for change in changes {
+            assert!(!content.holds(&reading(change), START));
+        }
+    }
+
+    #[test]
+    fn what_was_not_had_is_asked_for_again() {
+        let changes: [fn(&mut Run); 3] = [
+            |run| run.evidence.https = Source::Unavailable("it is down".to_owned()),
+            |run| run.evidence.ipfs = Walked::Unproven(Vec::new()),
+            |run| run.evidence.mirror = Walked::Unproven(Vec::new()),
+        ];
+        for change in changes {
+            let mut run = run();
+            change(&mut run);
+            assert!(ProvenContent::of(&run).is_none());
+        }
+    }
+
+    #[test]
+    fn sources_that_agree_are_held_once() {
+        let mut run = run();
+        let card = run.evidence.card_bytes().expect("a card").clone();
+        let Source::Body { bytes, .. } = &mut run.evidence.https else { panic!("it was served") };
+        *bytes = Bytes::copy_from_slice(&card);
+        assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 0);
+        run.evidence.mirror = Walked::Proven { bytes: vec![0; 1000].into(), by: ProvenBy::Gateway, blocks: 1 };
+        assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 1000);
+    }
+}

@@ -1,0 +1,104 @@
+//! What the daemon does by itself: it refreshes trusted verdicts before they end, and asks for the names that were hot
+//! before its start. All of it stands behind the runs of clients.
+
+use std::convert::Infallible;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::hot_names::HotNames;
+use super::in_force::InForce;
+
+/// Time between two looks at what is due. The last tenth of a verdict's freshness, 30 s, has room for many, and a look
+/// goes over every trusted verdict.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Hot names that are asked again in one round, so that refreshes do not wait for all of them.
+const NAMES_A_ROUND: usize = 32;
+
+/// Works until it is dropped.
+pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Infallible {
+    loop {
+        round(in_force, hot_names).await;
+        sleep(PAUSE).await;
+    }
+}
+
+/// Refreshes what is due, then asks for names that were hot before the start. Begins nothing while a client's run waits,
+/// the daemon is about to end or another configuration is in force.
+async fn round(in_force: &InForce, hot_names: Option<&HotNames>) {
+    let state = in_force.state();
+    let has_room = || state.admission.has_room() || clresolve_core::mutant!("refreshes-jump-the-queue");
+    let may_start = || has_room() && !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
+    state.resolver.refresh_ahead(may_start).await;
+    if let Some(hot_names) = hot_names {
+        let next = || if may_start() { hot_names.next() } else { None };
+        let names = iter::from_fn(next).take(NAMES_A_ROUND);
+        state.resolver.warm(names, |name| hot_names.is_decided(name)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::http::client_limits::Client;
+    use crate::http::serving;
+    use crate::http::state::AppState;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+
+    const NAME: &str = "summarizeagent.eth";
+    const CLIENT: Client = Client(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+    /// The time of the machine and so many seconds.
+    #[derive(Default)]
+    struct Shifted(AtomicI64);
+
+    impl Clock for Shifted {
+        fn now(&self) -> Timestamp {
+            Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    #[tokio::test]
+    async fn refreshes_stand_behind_the_runs_of_clients() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let checked_at = async || resolver.resolve(NAME).await.verdict().freshness.checked_at.clone();
+        resolver.resolve(NAME).await;
+        let first = checked_at().await;
+        clock.0.store(280, Ordering::Relaxed);
+
+        let state = in_force.state();
+        let (end, ends) = tokio::sync::oneshot::channel::<()>();
+        let mut of_client = Box::pin(state.admission.admitted(CLIENT, ends));
+        assert!(futures_util::poll!(&mut of_client).is_pending());
+        round(&in_force, None).await;
+        assert_eq!(checked_at().await, first, "every run is taken, so that a client's would wait");
+        end.send(()).expect("the run goes on");
+        of_client.await.expect("it is admitted").expect("it ends");
+        while !state.admission.has_room() {
+            tokio::task::yield_now().await;
+        }
+        round(&in_force, None).await;
+        assert_ne!(checked_at().await, first);
+
+        clock.0.store(560, Ordering::Relaxed);
+        let second = checked_at().await;
+        state.drain();
+        round(&in_force, None).await;
+        assert_eq!(checked_at().await, second, "what is about to end begins nothing");
+    }
+}

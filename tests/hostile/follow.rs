@@ -1,0 +1,160 @@
+//! The daemon follows the chain through endpoints that lie, are silent or make up blocks to come: a change evicts all the
+//! same, and what is made up changes no answer for long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use clresolve::clock::Clock;
+use clresolve::config::{Config, ProofDemand};
+use clresolve::http::Server;
+use clresolve::name::EnsName;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::{ChainState, World};
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Client;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::{HANGS, PATIENCE, spec};
+
+/// How often endpoints are asked here: at once.
+const POLL: Duration = Duration::from_millis(5);
+
+const GOOD: &str = "good.eth";
+
+/// The time of the machine, moved on by this number of seconds.
+#[derive(Default)]
+struct Shifted(AtomicI64);
+
+impl Clock for Shifted {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A daemon over a world with its own endpoint and others that have these faults.
+struct Stage {
+    world: World,
+    clock: Arc<Shifted>,
+    address: String,
+    client: Client,
+    daemon: JoinHandle<()>,
+}
+
+impl Stage {
+    async fn new(label: &str, others: &[RpcFault]) -> Self {
+        let agents = [GOOD, "other.eth"]
+            .map(|name| format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n"));
+        let world = World::start(&spec(&agents.concat())).await.unwrap();
+        let mut config: Config = world.config();
+        config.timeout = PATIENCE;
+        config.gate.deadline = PATIENCE;
+        config.http.listen.set_port(0);
+        config.http.cold_runs_per_minute = u32::MAX;
+        config.chain.proof = Some(ProofDemand::SingleRpc);
+        (config.follow.poll, config.follow.poll_public) = (POLL, POLL);
+        config.chain.endpoints[0].label = format!("{label}-own");
+        for (index, fault) in others.iter().enumerate() {
+            let mut endpoint = world.endpoint(*fault, ChainState::Growing, false).await.unwrap();
+            endpoint.label = format!("{label}-{index}");
+            config.chain.endpoints.push(endpoint);
+        }
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
+        let server = Server::bind_with(&config, resolver).await.unwrap();
+        let address = server.address().to_string();
+        let daemon = tokio::spawn(server.run(std::future::pending()));
+        Self { world, clock, address, client: Client::builder().no_proxy().build().unwrap(), daemon }
+    }
+
+    async fn get(&self, path: &str) -> (u16, String, String) {
+        let answer = self.client.get(format!("http://{}{path}", self.address)).send().await.unwrap();
+        let code = answer.headers().get("clresolve-code").map_or("", |code| code.to_str().unwrap()).to_owned();
+        (answer.status().as_u16(), code, answer.text().await.unwrap())
+    }
+
+    /// Asks the gate about a name until it gives this answer.
+    async fn until_gate(&self, name: &str, wanted: (u16, &str)) {
+        let asking = async {
+            loop {
+                let (status, code, _) = self.get(&format!("/v1/gate/{name}")).await;
+                if (status, code.as_str()) == wanted {
+                    return;
+                }
+            }
+        };
+        timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("the gate never answers {wanted:?} for {name}"));
+    }
+
+    /// The value of a metric; 0 where there is none.
+    async fn metric(&self, name: &str) -> u64 {
+        let (.., metrics) = self.get("/metrics").await;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+        line.map_or(0, |value| value.parse().unwrap())
+    }
+
+    async fn until_metric(&self, name: &str, least: u64) {
+        let asking = async { while self.metric(name).await < least {} };
+        timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("{name} is never {least}"));
+    }
+
+    fn write(&mut self, name: &str, value: &str) {
+        self.world.write_text(&EnsName::parse(name).unwrap(), "cl.owner", value).unwrap();
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.daemon.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_on_chain_closes_the_gate_before_any_time_ends() {
+    let mut stage = Stage::new("change", &[]).await;
+    stage.until_gate(GOOD, (200, "")).await;
+    stage.until_gate("other.eth", (200, "")).await;
+    stage.write(GOOD, "thief.eth");
+    stage.until_gate(GOOD, (403, "record-pending")).await;
+    assert_eq!(stage.get("/v1/gate/other.eth").await.0, 200);
+    assert_eq!(stage.metric("clresolve_cache_evictions_total{pool=\"trusted\",cause=\"changed\"}").await, 1);
+}
+
+/// One honest endpoint is enough: those that say nothing hide nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_endpoints_hide_no_change() {
+    let faults = [RpcFault::Stall, RpcFault::NoLogs, RpcFault::FloodOfLogs, RpcFault::EveryLog, RpcFault::Status(500)];
+    let mut stage = Stage::new("silent", &faults).await;
+    stage.until_gate(GOOD, (200, "")).await;
+    stage.write(GOOD, "thief.eth");
+    stage.until_gate(GOOD, (403, "record-pending")).await;
+}
+
+/// Blocks that are too far ahead are nobody's: no name is withheld for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_in_blocks_of_the_far_future_are_ignored() {
+    let stage = Stage::new("far", &[RpcFault::BlocksToCome(1_000_000)]).await;
+    stage.until_gate(GOOD, (200, "")).await;
+    stage.until_metric("clresolve_follow_hints_ignored_total{endpoint=\"far-0\",cause=\"too-far\"}", 1).await;
+    assert_eq!(stage.get(&format!("/v1/gate/{GOOD}")).await.0, 200);
+    assert_eq!(stage.metric("clresolve_follow_hints_total{endpoint=\"far-0\"}").await, 0);
+}
+
+/// An endpoint that announces changes in blocks to come withholds a name for a while, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_in_blocks_that_do_not_come_withhold_a_name_for_a_short_time() {
+    let mut stage = Stage::new("ahead", &[RpcFault::BlocksToCome(8)]).await;
+    let hints = "clresolve_follow_hints_total{endpoint=\"ahead-0\"}";
+    stage.until_gate(GOOD, (403, "block-unavailable")).await;
+    let taken = stage.metric(hints).await;
+    stage.clock.0.fetch_add(60, Ordering::Relaxed);
+    stage.until_gate(GOOD, (200, "")).await;
+    // Its next block: the name is read again, and nothing is waited for.
+    stage.write("other.eth", "thief.eth");
+    stage.until_metric(hints, taken + 1).await;
+    stage.until_gate(GOOD, (200, "")).await;
+    stage.until_gate("other.eth", (403, "record-pending")).await;
+    assert_eq!(stage.get(&format!("/v1/gate/{GOOD}")).await.0, 200);
+}
