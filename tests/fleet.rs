@@ -1,11 +1,14 @@
 //! Many daemons over one server: what they share, what they refuse, and what becomes of them when the server is gone,
 //! slow, full or wrong. Needs Debian's `redis-server`; where there is none the tests say that they are skipped.
 
+#[path = "fleet/changes.rs"]
+mod changes;
 #[path = "fleet/faults.rs"]
 mod faults;
 #[path = "fleet/server.rs"]
 mod server;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -105,6 +108,17 @@ impl Stage {
         assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
         daemon.settled().await;
         daemon
+    }
+
+    /// Answers for a daemon over HTTP, which follows the chain if its configuration says so. Gives where it does.
+    async fn serve(&self, daemon: &Resolver) -> SocketAddr {
+        let mut config = self.config.clone();
+        config.http.listen = "127.0.0.1:0".parse().expect("an address");
+        config.gate.deadline = Duration::from_secs(60);
+        let server = Server::bind_with(&config, daemon.clone()).await.expect("it starts");
+        let address = server.address();
+        tokio::spawn(server.run(std::future::pending()));
+        address
     }
 
     /// How often chain, host and gateways were asked for what `asked` does.
@@ -495,16 +509,11 @@ async fn the_sandbox_and_a_server_without_a_key_are_refused() {
 #[tokio::test]
 async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
-    stage.config.http.listen = "127.0.0.1:0".parse().expect("an address");
-    stage.config.gate.deadline = Duration::from_secs(60);
+    // What it asks would count.
+    stage.config.follow.enabled = false;
     let (one, other) = (stage.daemon().await, stage.daemon().await);
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let mut addresses = Vec::new();
-    for daemon in [&one, &other] {
-        let server = Server::bind_with(&stage.config, daemon.clone()).await.expect("it starts");
-        addresses.push(server.address());
-        tokio::spawn(server.run(std::future::pending()));
-    }
+    let addresses = [stage.serve(&one).await, stage.serve(&other).await];
     let get = async |at: usize, path: &str, header: &str| {
         let request = client.get(format!("http://{}{path}", addresses[at])).header("Cache-Control", header);
         let answer = request.send().await.expect("an answer");

@@ -1,5 +1,6 @@
 //! The cache in front of the walk: a fresh verdict at once, else that of a run that all callers share.
 
+#[cfg(feature = "daemon")]
 use std::collections::BTreeSet;
 use std::iter;
 use std::num::NonZeroUsize;
@@ -122,8 +123,9 @@ impl CachedWalker {
     /// Evicts the names of these keys, for a hint at a change on chain.
     #[cfg(feature = "daemon")]
     pub(super) async fn evict_changed(&self, keys: &[CacheKey]) {
-        self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
+        // First, so that they are counted before anybody sees that they are gone.
         self.cache.drop_changed(keys).await;
+        self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
     }
 
     /// Ends once the fleet was told all that it is to be told by now.

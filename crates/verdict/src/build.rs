@@ -64,8 +64,8 @@ pub struct Reporter<'a> {
 /// The verdict of a live run, for a name typed in normal form, after `failures` failures in a row.
 ///
 /// The run must be this process's own and have just ended, or be one of its fleet that is fresh, from no block before the
-/// first that this process read, and begun after the last eviction of the name: what comes out may open a gate. The
-/// evidence of an earlier run goes to [`replay`].
+/// first that this process read, begun after the last eviction of the name, and read up to the block of every hint at a
+/// change that is waited for: what comes out may open a gate. The evidence of an earlier run goes to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();

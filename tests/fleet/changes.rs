@@ -1,0 +1,95 @@
+//! What one daemon sees of a change on chain, or only hears of, and what becomes of it in the fleet.
+
+use std::time::{Duration, Instant};
+
+use clresolve::config::ProofDemand;
+use clresolve::reason::Step;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::sandbox::{ChainState, chain::RpcFault};
+use clresolve::verdict::{Resolution, State};
+
+use super::{AGENT, Stage, is_evicted_within_a_second, name};
+
+/// How often endpoints are asked here: at once.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Longer than any of these waits takes.
+const HANGS: Duration = Duration::from_secs(60);
+
+fn codes(resolution: &Resolution) -> Vec<&'static str> {
+    resolution.verdict().reasons.iter().map(|reason| reason.code.slug()).collect()
+}
+
+impl Stage {
+    /// A daemon that follows the chain, and has seen a block.
+    async fn follower(&self) -> Resolver {
+        let daemon = self.newcomer().await;
+        self.serve(&daemon).await;
+        daemon.resolve(super::FIRST).await;
+        daemon
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_one_daemon_sees_reaches_all_in_under_a_second() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.follow.poll = POLL;
+    let follower = stage.follower().await;
+    assert_eq!(follower.resolve(AGENT).await.verdict().state, State::Trusted);
+    follower.settled().await;
+    stage.config.follow.enabled = false;
+    let other = stage.daemon().await;
+    stage.serve(&other).await;
+    assert_eq!(other.resolve(AGENT).await.verdict().state, State::Trusted);
+
+    stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
+    assert!(is_evicted_within_a_second(&other).await);
+    let found = other.resolve(AGENT).await;
+    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+}
+
+/// One that follows nothing has not heard of the change, and says that all is well.
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_that_does_not_know_of_a_change_is_not_taken() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.chain.proof = Some(ProofDemand::SingleRpc);
+    (stage.config.follow.poll, stage.config.follow.poll_public) = (POLL, POLL);
+    let ahead = stage.world.endpoint(RpcFault::BlocksToCome(8), ChainState::Growing, false).await;
+    stage.config.chain.endpoints.push(ahead.expect("an endpoint"));
+    let (follower, one) = (stage.follower().await, stage.daemon().await);
+    let began = Instant::now();
+    while !codes(&follower.resolve(AGENT).await).contains(&"block-unavailable") {
+        assert!(began.elapsed() < HANGS, "it never hears of the change");
+    }
+
+    // Long enough after the eviction, and not so long that the block is waited for no more.
+    stage.clock.advance(3);
+    let mut question = Question::new(AGENT);
+    question.profile = Some("agent-cards/1.0.0+released".to_owned());
+    assert_eq!(one.ask(&question).await.expect("a good question").verdict().state, State::Trusted);
+    one.settled().await;
+    let found = follower.ask(&question).await.expect("a good question");
+    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["block-unavailable"]));
+}
+
+/// Its content is that of an earlier run, and whoever takes its evidence says so too.
+#[tokio::test]
+async fn a_refresh_is_shared_with_the_age_of_its_content() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let one = stage.sharer().await;
+    one.resolve(AGENT).await;
+    stage.clock.advance(280);
+    one.refresh_ahead(|| true).await;
+    one.settled().await;
+    let other = stage.daemon().await;
+    let (found, requests) = stage.requests(other.resolve(AGENT)).await;
+    assert_eq!((found.verdict().state, requests), (State::Trusted, 0));
+    let fetched_at = |resolution: &Resolution| {
+        let step = resolution.verdict().steps.iter().find(|step| step.step == Step::FetchHttps);
+        let time = step.and_then(|step| step.evidence["fetched_at"].as_str()).expect("it was not fetched now");
+        time.parse::<jiff::Timestamp>().expect("a time").as_millisecond()
+    };
+    let own = one.resolve(AGENT).await;
+    assert_eq!(fetched_at(&found), fetched_at(&own));
+    assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
+}
