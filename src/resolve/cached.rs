@@ -2,6 +2,7 @@
 
 use std::iter;
 use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,8 +147,9 @@ impl CachedWalker {
     ) {
         let decided = &decided;
         let ask = |name: EnsName| async move {
-            let answer = self.answer(name.as_str(), rules.clone()).await;
-            if answer.verdict().state != State::Indeterminate {
+            // A bug that a name brings out must not end the daemon, and that again after each start.
+            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules.clone())).catch_unwind().await;
+            if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
                 decided(&name);
             }
         };

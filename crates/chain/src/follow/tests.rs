@@ -272,8 +272,27 @@ async fn a_flood_of_logs_is_a_gap_in_a_bounded_number_of_requests() {
     let before = stage.requests_for_logs();
     let news = stage.news().await.expect("new blocks");
     assert!(news.missed.is_some());
-    assert!(news.changes.len() <= MAX_LOGS, "{}", news.changes.len());
+    assert!(news.changes.len() <= MAX_PLACES, "{}", news.changes.len());
     assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
+}
+
+/// A publisher may else drown what others change in the same blocks.
+#[test]
+fn a_log_that_a_contract_repeats_counts_once() {
+    let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed: None };
+    let mut note = |node: u64, block| {
+        let node = B256::from(alloy_primitives::U256::from(node));
+        harvest.note(Change { block, source: Source::Registration, node }, &(0..=9));
+        (harvest.changes.len(), harvest.missed.clone())
+    };
+    for block in 0..=MAX_PLACES as u64 {
+        assert_eq!(note(0, block), (1, None));
+    }
+    for node in 1..MAX_PLACES {
+        assert_eq!(note(node as u64, 0), (node + 1, None));
+    }
+    assert_eq!(note(MAX_PLACES as u64, 0), (MAX_PLACES, Some(0..=9)));
+    assert_eq!(harvest.changes.values().map(|change| change.block).max(), Some(MAX_PLACES as u64));
 }
 
 #[tokio::test]
