@@ -129,7 +129,7 @@ impl Follower {
     async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
         self.identify().await?;
         let (header, head) = self.header(BlockSelector::Latest).await?;
-        let again = || Beginning { first: (head.number + 1).saturating_sub(OVERLAP), replaced: None, missed: None };
+        let again = || Beginning { first: head.number.saturating_sub(OVERLAP - 1), replaced: None, missed: None };
         let is_asked = resolvers.is_subset(&self.asked);
         match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
             Some(beginning) => self.gather(head, resolvers, beginning).await.map(Some),
@@ -144,7 +144,7 @@ impl Follower {
             return Ok(Some(Beginning { first, replaced: None, missed: None }));
         };
         let is_behind = head.number < self.seen.oldest();
-        if self.seen.has(head) || is_behind && head.number + OVERLAP > last {
+        if self.seen.has(head) || is_behind && head.number.saturating_add(OVERLAP) > last {
             return Ok(None);
         }
         let common = if is_behind { None } else { self.common(header, head).await? };

@@ -108,6 +108,18 @@ impl Stage {
         self.follower.next(&self.resolvers).await.unwrap()
     }
 
+    /// The block in which an agent's records change, which was shown. The chain goes on from the block before it.
+    async fn write_and_undo(&mut self, agent: &str) -> Block {
+        self.seal();
+        self.news().await;
+        let (fork, time) = (self.builder.clone(), self.time);
+        self.write(agent, "other.eth");
+        let undone = self.seal();
+        self.news().await;
+        (self.builder, self.time) = (fork, time + SignedDuration::from_secs(1));
+        undone
+    }
+
     fn requests_for_logs(&self) -> usize {
         self.door.sent.lock().unwrap().iter().filter(|body| body.contains("eth_getLogs")).count()
     }
@@ -173,14 +185,7 @@ async fn blocks_between_two_rounds_are_read_together() {
 #[tokio::test]
 async fn a_change_that_is_undone_is_told_as_well_as_the_one_in_its_place() {
     let mut stage = Stage::new().await;
-    stage.seal();
-    stage.news().await;
-    let (fork, time) = (stage.builder.clone(), stage.time);
-    stage.write("one.eth", "other.eth");
-    let undone = stage.seal();
-    stage.news().await;
-
-    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    let undone = stage.write_and_undo("one.eth").await;
     stage.write("two.eth", "other.eth");
     let instead = stage.seal();
     assert_eq!(instead.number, undone.number);
@@ -195,19 +200,27 @@ async fn a_change_that_is_undone_is_told_as_well_as_the_one_in_its_place() {
 #[tokio::test]
 async fn a_longer_chain_in_place_of_another_is_noticed() {
     let mut stage = Stage::new().await;
-    stage.seal();
-    stage.news().await;
-    let (fork, time) = (stage.builder.clone(), stage.time);
-    stage.write("one.eth", "other.eth");
-    let undone = stage.seal();
-    stage.news().await;
-    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    let undone = stage.write_and_undo("one.eth").await;
     for _ in 0..3 {
         stage.seal();
     }
     let news = stage.news().await.expect("another chain");
     assert_eq!(news.replaced, Some(undone.number));
     assert_eq!(stage.of("one.eth", &news), [news.head.number]);
+}
+
+#[tokio::test]
+async fn after_the_highest_of_all_heights_an_endpoint_is_followed_on() {
+    let mut stage = Stage::new().await;
+    stage.server.set_fault(RpcFault::BlocksToCome(u64::MAX));
+    assert_eq!(stage.news().await.expect("a block").head.number, u64::MAX);
+    stage.resolvers.insert(Address::repeat_byte(9));
+    assert!(stage.news().await.is_some(), "the last blocks are read for another resolver");
+    stage.server.set_fault(RpcFault::None);
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("another chain");
+    assert_eq!((stage.of("one.eth", &news), news.missed), (vec![block.number], Some(block.number..=u64::MAX)));
 }
 
 #[tokio::test]
