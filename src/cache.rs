@@ -179,7 +179,8 @@ enum Serving {
 }
 
 impl Entry {
-    /// The entry for what a run found, after so many failures in a row. `None` where the verdict has no readable date.
+    /// An entry for the result of a run that began after the evictions of `began`. `failures_before` counts the failures in
+    /// a row before that run. `None` where the verdict's `fresh_until` cannot be read.
     fn new(found: &Finished, failures_before: u32, began: Mark) -> Option<Self> {
         let verdict = found.resolution.verdict();
         let state = verdict.state;

@@ -408,3 +408,13 @@ pub enum ConfigError {
         detail: String,
     },
 }
+
+#[cfg(test)]
+mod testing {
+    use super::{Config, ConfigError, Layer};
+
+    /// The defaults with what a file says.
+    pub(super) fn read(text: &str) -> Result<Config, ConfigError> {
+        Config::default().with([Layer::from_toml(text, "f.toml")?])
+    }
+}

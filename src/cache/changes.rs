@@ -68,6 +68,10 @@ struct Mark {
     at: Timestamp,
     /// The block that a run must have read; `None` where the endpoint's word is not enough for that.
     block: Option<u64>,
+    /// Since when a block is waited for. Further hints do not prolong it.
+    awaited_since: Timestamp,
+    /// The block of a hint that came true: what has read less is of the past, for as long as the hint is remembered.
+    reached: Option<u64>,
     /// The highest block that each endpoint has hinted at.
     by: BTreeMap<usize, u64>,
     /// When the name was last given to be read.
@@ -147,9 +151,10 @@ impl Changes {
     pub(crate) fn unread(&self, name: &EnsName, began: u64, newest: Option<u64>, now: Timestamp) -> Option<Unread> {
         let ledger = self.ledger();
         let mark = ledger.marks.get(name).filter(|_| !clresolve_core::mutant!("hints-are-forgotten"))?;
-        let is_awaited = now.duration_since(mark.at) < PATIENCE;
-        let is_late = is_awaited && mark.block.is_some_and(|block| newest.is_none_or(|newest| newest < block));
-        (began < mark.ticket || is_late).then_some(Unread(mark.block))
+        let awaited = mark.block.filter(|_| now.duration_since(mark.awaited_since) < PATIENCE);
+        let known = mark.reached.filter(|_| !clresolve_core::mutant!("reached-blocks-are-forgotten"));
+        let is_late = awaited.max(known).is_some_and(|block| newest.is_none_or(|newest| newest < block));
+        (began < mark.ticket || is_late).then_some(Unread(awaited.max(known)))
     }
 
     /// A run after the hints about a name has ended: it had read up to `newest`, and whether it saw a change. An endpoint
@@ -160,6 +165,7 @@ impl Changes {
         let Some(block) = mark.block.take() else { return };
         let has_come = newest.is_some_and(|newest| newest >= block);
         if has_come && (is_changed || mark.by.len() > 1) {
+            mark.reached = mark.reached.max(Some(block));
             return;
         }
         let guilty: Vec<usize> =
@@ -318,10 +324,13 @@ impl Ledger {
         }
         let is_doubted = self.endpoints.get(endpoint).and_then(|of| of.doubted_until).is_some_and(|until| now < until);
         let awaited = (!is_doubted || clresolve_core::mutant!("liars-are-waited-for")).then_some(block);
-        let new = || Mark { ticket, at: now, block: None, by: BTreeMap::new(), read: None };
+        let by = BTreeMap::new();
+        let new = || Mark { ticket, at: now, block: None, awaited_since: now, reached: None, by, read: None };
         let mark = self.marks.entry(name.clone()).or_insert_with(new);
-        let still = mark.block.filter(|_| now.duration_since(mark.at) < PATIENCE);
-        mark.block = still.max(awaited);
+        if mark.block.is_none() || clresolve_core::mutant!("hints-prolong-the-wait") {
+            mark.awaited_since = now;
+        }
+        mark.block = mark.block.max(awaited);
         (mark.ticket, mark.at) = (ticket, now);
         mark.by.insert(endpoint, block);
         self.changed.insert(name, mark.read.map_or(now, |read| now.max(read + BETWEEN_READINGS)));

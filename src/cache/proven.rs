@@ -8,7 +8,7 @@ use crate::build::{Run, records_digest};
 use crate::chain::{Answer, Reading};
 use crate::evidence::{ProvenBy, SchemaEvidence, Source, Walked};
 use crate::name::EnsName;
-use clresolve_core::freshness::HTTPS_AGE;
+use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 
 /// Content that stands as long as the chain says what it said, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
@@ -73,9 +73,10 @@ impl ProvenContent {
         })
     }
 
-    /// Whether it is what a run at `now` would fetch: the chain says the same, and the host was looked at not long ago.
+    /// Whether it is what a run at `now` would fetch: the chain says the same, and the host will be looked at again before
+    /// [`HTTPS_AGE`] is over, although the verdict is fresh for a while.
     pub fn holds(&self, reading: &Reading, now: Timestamp) -> bool {
-        let age = SignedDuration::try_from(HTTPS_AGE).unwrap_or_default();
+        let age = SignedDuration::try_from(HTTPS_AGE.saturating_sub(TRUSTED_FRESH)).unwrap_or_default();
         let is_young =
             now.duration_since(self.fetched_at) < age || clresolve_core::mutant!("https-is-never-compared-again");
         let is_named = NamedBy::of(reading).is_some_and(|named_by| named_by == self.named_by);
@@ -156,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn content_is_used_again_for_an_hour_however_often_it_was() {
+    fn content_is_used_again_for_less_than_an_hour_however_often_it_was() {
         let first = run();
         let content = ProvenContent::of(&first).expect("it is whole");
         let later = Run { content_of: Some(content.fetched_at()), ..run() };
         let again = ProvenContent::of(&later).expect("it is whole");
         for content in [content, again] {
-            assert!(content.holds(&reading(|_| ()), START + 3599.seconds()));
-            assert!(!content.holds(&reading(|_| ()), START + 3600.seconds()), "its host is due");
+            assert!(content.holds(&reading(|_| ()), START + 3299.seconds()));
+            assert!(!content.holds(&reading(|_| ()), START + 3300.seconds()), "its host is due before the verdict ends");
         }
     }
 

@@ -173,12 +173,8 @@ mod contract {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::testing::read;
     use crate::config::{Config, Layer};
-
-    fn read(text: &str) -> Result<Config, String> {
-        let layer = Layer::from_toml(text, "f.toml").map_err(|error| error.to_string())?;
-        Config::default().with([layer]).map_err(|error| error.to_string())
-    }
 
     const FULL: &str = r#"
 [chains.8453]
@@ -226,14 +222,14 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
             ("0", two, "such as 8453"),
             ("2147483648", two, "such as 8453"),
         ] {
-            let error = read(&format!("[chains.{id}]\n{keys}")).expect_err(keys);
+            let error = read(&format!("[chains.{id}]\n{keys}")).expect_err(keys).to_string();
             assert!(error.contains(expected), "{id} {keys}: {error}");
         }
     }
 
     #[test]
     fn an_error_holds_no_key_of_a_url() {
-        let error = read("[chains.8453]\nrpc = [\"ftp://a.example/SECRET\"]").unwrap_err();
+        let error = read("[chains.8453]\nrpc = [\"ftp://a.example/SECRET\"]").unwrap_err().to_string();
         assert!(!error.contains("SECRET"), "{error}");
     }
 }

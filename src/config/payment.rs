@@ -263,12 +263,8 @@ pub(super) fn is_normal(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::testing::read;
     use crate::config::{Config, Layer};
-
-    fn read(text: &str) -> Result<Config, String> {
-        let layer = Layer::from_toml(text, "f.toml").map_err(|error| error.to_string())?;
-        Config::default().with([layer]).map_err(|error| error.to_string())
-    }
 
     const FULL: &str = r#"
 [limits]

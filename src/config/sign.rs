@@ -44,11 +44,8 @@ pub fn parse_issuer(s: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::testing::read;
     use crate::config::{Config, ConfigError, Layer};
-
-    fn read(text: &str) -> Result<Config, ConfigError> {
-        Config::default().with([Layer::from_toml(text, "f.toml")?])
-    }
 
     #[test]
     fn every_key_is_read_and_written() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -234,8 +235,9 @@ impl CachedWalker {
     pub(super) async fn warm(&self, names: impl Iterator<Item = EnsName>, rules: &RuleSet, decided: impl Fn(&EnsName)) {
         let decided = &decided;
         let ask = |name: EnsName| async move {
-            let answer = self.answer(name.as_str(), rules.clone()).await;
-            if answer.verdict().state != State::Indeterminate {
+            // A bug that a name brings out must not end the daemon, and that again after each start.
+            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules.clone())).catch_unwind().await;
+            if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
                 decided(&name);
             }
         };

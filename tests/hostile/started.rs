@@ -27,8 +27,14 @@ impl Started {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        log.read_line(&mut line).unwrap();
-        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        // What its endpoints are worth, it may say before.
+        let address = loop {
+            line.clear();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended before it listened");
+            if let Some((_, address)) = line.split_once("listening on http://") {
+                break address.trim().to_owned();
+            }
+        };
         Self { child, address, log, folder }
     }
 }

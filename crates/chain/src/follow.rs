@@ -8,7 +8,8 @@ mod events;
 mod tests;
 mod window;
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -42,8 +43,8 @@ const MAX_RANGE: u64 = 128;
 /// that are full among many.
 const MAX_LOG_REQUESTS: usize = 24;
 
-/// Most logs that are taken of one round. A block of mainnet has a few that count.
-const MAX_LOGS: usize = 1024;
+/// Most places (a contract and a node) whose changes are taken of one round. A block of mainnet has a few that count.
+const MAX_PLACES: usize = 1024;
 
 /// Most resolvers that are named in a request. Where there are more, the logs of all resolvers are asked for.
 const MAX_ADDRESSES: usize = 128;
@@ -128,7 +129,7 @@ impl Follower {
     async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
         self.identify().await?;
         let (header, head) = self.header(BlockSelector::Latest).await?;
-        let again = || Beginning { first: (head.number + 1).saturating_sub(OVERLAP), replaced: None, missed: None };
+        let again = || Beginning { first: head.number.saturating_sub(OVERLAP - 1), replaced: None, missed: None };
         let is_asked = resolvers.is_subset(&self.asked);
         match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
             Some(beginning) => self.gather(head, resolvers, beginning).await.map(Some),
@@ -143,7 +144,7 @@ impl Follower {
             return Ok(Some(Beginning { first, replaced: None, missed: None }));
         };
         let is_behind = head.number < self.seen.oldest();
-        if self.seen.has(head) || is_behind && head.number + OVERLAP > last {
+        if self.seen.has(head) || is_behind && head.number.saturating_add(OVERLAP) > last {
             return Ok(None);
         }
         let common = if is_behind { None } else { self.common(header, head).await? };
@@ -205,12 +206,13 @@ impl Follower {
         beginning: Beginning,
     ) -> Result<News, Failure> {
         let Beginning { first, replaced, missed } = beginning;
-        let mut harvest = Harvest { changes: Vec::new(), unasked: 0, missed };
+        let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed };
         let mut requests = MAX_LOG_REQUESTS;
         for wanted in Wanted::groups(&self.contracts, &self.topics, resolvers) {
             self.reap(&wanted, first..=head.number, &mut requests, &mut harvest).await?;
         }
-        let Harvest { mut changes, unasked, missed } = harvest;
+        let Harvest { changes, unasked, missed } = harvest;
+        let mut changes: Vec<Change> = changes.into_values().collect();
         let fresh = changes.clone();
         if let Some(lowest) = replaced {
             // What was undone is to be read in the chain that ends with this head.
@@ -301,7 +303,8 @@ impl Wanted {
 
 /// What the requests for logs have given.
 struct Harvest {
-    changes: Vec<Change>,
+    /// By place, the latest change of each: a contract may repeat an event as often as it has gas for.
+    changes: BTreeMap<(Source, B256), Change>,
     unasked: usize,
     missed: Option<RangeInclusive<u64>>,
 }
@@ -313,12 +316,20 @@ impl Harvest {
                 self.unasked += 1;
                 continue;
             }
-            if self.changes.len() >= MAX_LOGS {
-                return self.miss(range.clone());
-            }
             if wanted.counted.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
-                self.changes.extend(changes(log, contracts));
+                for change in changes(log, contracts) {
+                    self.note(change, range);
+                }
             }
+        }
+    }
+
+    fn note(&mut self, change: Change, range: &RangeInclusive<u64>) {
+        let has_room = self.changes.len() < MAX_PLACES;
+        match self.changes.entry((change.source, change.node)) {
+            Entry::Occupied(mut known) => known.get_mut().block = known.get().block.max(change.block),
+            Entry::Vacant(new) if has_room => drop(new.insert(change)),
+            Entry::Vacant(_) => self.miss(range.clone()),
         }
     }
 

@@ -245,7 +245,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let label = |endpoint: usize| self.count.label(endpoint);
         let newest =
             |endpoint: usize| Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone() });
-        let reached = latest.and_then(|at| counter.reached(at.records));
+        let reached = latest.and_then(|at| counter.reached(at));
         let latest = latest.and_then(|at| Some(Newest { records: newest(at.records)?, payment: newest(at.payment)? }));
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let consensus = Consensus {

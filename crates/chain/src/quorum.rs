@@ -232,23 +232,34 @@ impl<V: Vote> QuorumCounter<V> {
         self.ballot(endpoint)?.latest.as_ref()
     }
 
-    /// The height that as many operators as must agree have reached with the vote on the newest block of `endpoint`, which
-    /// counts for the records; where that one is an objection, its own. One that is ahead does not vouch for those that are
-    /// behind.
-    pub(crate) fn reached(&self, endpoint: usize) -> Option<u64> {
+    /// The height that as many operators as must agree have reached with the votes on the newest block that count: the lower
+    /// one of records and payments, since who agrees on one may dispute the other. Where one of them is an objection, that
+    /// one's height.
+    pub(crate) fn reached(&self, at: AtLatest) -> Option<u64> {
+        let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.height();
+        match (self.agreed_height(at.records, Part::Records), self.agreed_height(at.payment, Part::Payment)) {
+            (Some(records), Some(payment)) => Some(records.min(payment)),
+            (None, _) => objection(at.records),
+            (_, None) => objection(at.payment),
+        }
+    }
+
+    /// The height that as many operators as must agree have reached with the vote of `endpoint` on this part. One that is
+    /// ahead does not vouch for those that are behind.
+    fn agreed_height(&self, endpoint: usize, part: Part) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.ballots.iter().filter_map(|ballot| {
             let latest = ballot.latest.as_ref()?.as_ref().ok()?;
-            latest.same(vote, Part::Records).then_some((latest.height()?, ballot.operator.as_str()))
+            latest.same(vote, part).then_some((latest.height()?, ballot.operator.as_str()))
         });
         let mut heights: Vec<(u64, &str)> = same.collect();
         heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
         let mut operators = BTreeSet::new();
-        let enough = heights.iter().find(|(_, operator)| {
+        let enough = heights.into_iter().find(|(_, operator)| {
             operators.insert(*operator);
             operators.len() >= self.agree || clresolve_core::mutant!("the-furthest-vouches")
         });
-        enough.map(|(height, _)| *height).or_else(|| vote.height())
+        enough.map(|(height, _)| height)
     }
 
     /// The endpoints whose votes on the newest block count where too few endpoints answered: those that object to `vote`. An

@@ -115,7 +115,7 @@ impl UnprovenHints {
         let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
         let (asked, others) = self.order.split_at(self.fan_out.asked());
         Some(NewestFindings {
-            reached: counter.reached(at.records),
+            reached: counter.reached(at),
             newest,
             members: asked.iter().filter(counts).cloned().collect(),
             spares: others.iter().filter(counts).cloned().collect(),

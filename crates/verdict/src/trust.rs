@@ -147,8 +147,8 @@ fn served(verdict: &Verdict, how: Served) -> Verdict {
     verdict
 }
 
-/// A verdict that was true a moment ago, to be described and nothing else: it has no card, is [`Trusted`] by nobody, and
-/// opens no gate.
+/// A verdict that was fresh a moment ago. It may be described and nothing else: it has no card, does not become a
+/// [`Trusted`], and opens no gate.
 #[derive(Clone, Debug)]
 pub struct Stale(Arc<Verdict>);
 

@@ -137,6 +137,29 @@ fn a_hint_that_another_endpoint_shares_or_a_run_confirms_raises_no_doubt() {
 }
 
 /// Ten thousand hints of one endpoint cost what its budget permits, and hide no hint of another.
+/// Else a liar would withhold a name for ever, by a block to come each time before the last one's time is over.
+#[test]
+fn further_hints_do_not_prolong_the_wait() {
+    let changes = followed(&["a.eth"]);
+    let is_awaited = |at: Timestamp| changes.unread(&name("a.eth"), changes.begin(), Some(READ + 1), at).is_some();
+    for (at, block) in [(START, READ + 9), (START + 12.seconds(), READ + 12), (START + 24.seconds(), READ + 16)] {
+        changes.news(LIAR, &news(vec![text_of("a.eth", block)]), at);
+        assert!(is_awaited(at));
+    }
+    assert!(!is_awaited(START + PATIENCE));
+}
+
+/// An endpoint behind the others would else bring back what has changed.
+#[test]
+fn after_a_hint_came_true_no_run_counts_that_has_read_less() {
+    let changes = followed(&["a.eth"]);
+    changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), START);
+    changes.judge(&name("a.eth"), Some(READ + 1), true, START + 1.second());
+    let late = START + 300.seconds();
+    let is_unread = |newest| changes.unread(&name("a.eth"), changes.begin(), Some(newest), late);
+    assert_eq!((is_unread(READ), is_unread(READ + 1)), (Some(Unread(Some(READ + 1))), None));
+}
+
 #[test]
 fn a_liar_spends_its_own_budget_alone() {
     let names: Vec<String> = (0..1000).map(|number| format!("a{number}.eth")).collect();

@@ -108,6 +108,18 @@ impl Stage {
         self.follower.next(&self.resolvers).await.unwrap()
     }
 
+    /// The block in which an agent's records change, which was shown. The chain goes on from the block before it.
+    async fn write_and_undo(&mut self, agent: &str) -> Block {
+        self.seal();
+        self.news().await;
+        let (fork, time) = (self.builder.clone(), self.time);
+        self.write(agent, "other.eth");
+        let undone = self.seal();
+        self.news().await;
+        (self.builder, self.time) = (fork, time + SignedDuration::from_secs(1));
+        undone
+    }
+
     fn requests_for_logs(&self) -> usize {
         self.door.sent.lock().unwrap().iter().filter(|body| body.contains("eth_getLogs")).count()
     }
@@ -173,14 +185,7 @@ async fn blocks_between_two_rounds_are_read_together() {
 #[tokio::test]
 async fn a_change_that_is_undone_is_told_as_well_as_the_one_in_its_place() {
     let mut stage = Stage::new().await;
-    stage.seal();
-    stage.news().await;
-    let (fork, time) = (stage.builder.clone(), stage.time);
-    stage.write("one.eth", "other.eth");
-    let undone = stage.seal();
-    stage.news().await;
-
-    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    let undone = stage.write_and_undo("one.eth").await;
     stage.write("two.eth", "other.eth");
     let instead = stage.seal();
     assert_eq!(instead.number, undone.number);
@@ -195,19 +200,27 @@ async fn a_change_that_is_undone_is_told_as_well_as_the_one_in_its_place() {
 #[tokio::test]
 async fn a_longer_chain_in_place_of_another_is_noticed() {
     let mut stage = Stage::new().await;
-    stage.seal();
-    stage.news().await;
-    let (fork, time) = (stage.builder.clone(), stage.time);
-    stage.write("one.eth", "other.eth");
-    let undone = stage.seal();
-    stage.news().await;
-    (stage.builder, stage.time) = (fork, time + SignedDuration::from_secs(1));
+    let undone = stage.write_and_undo("one.eth").await;
     for _ in 0..3 {
         stage.seal();
     }
     let news = stage.news().await.expect("another chain");
     assert_eq!(news.replaced, Some(undone.number));
     assert_eq!(stage.of("one.eth", &news), [news.head.number]);
+}
+
+#[tokio::test]
+async fn after_the_highest_of_all_heights_an_endpoint_is_followed_on() {
+    let mut stage = Stage::new().await;
+    stage.server.set_fault(RpcFault::BlocksToCome(u64::MAX));
+    assert_eq!(stage.news().await.expect("a block").head.number, u64::MAX);
+    stage.resolvers.insert(Address::repeat_byte(9));
+    assert!(stage.news().await.is_some(), "the last blocks are read for another resolver");
+    stage.server.set_fault(RpcFault::None);
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let news = stage.news().await.expect("another chain");
+    assert_eq!((stage.of("one.eth", &news), news.missed), (vec![block.number], Some(block.number..=u64::MAX)));
 }
 
 #[tokio::test]
@@ -272,8 +285,27 @@ async fn a_flood_of_logs_is_a_gap_in_a_bounded_number_of_requests() {
     let before = stage.requests_for_logs();
     let news = stage.news().await.expect("new blocks");
     assert!(news.missed.is_some());
-    assert!(news.changes.len() <= MAX_LOGS, "{}", news.changes.len());
+    assert!(news.changes.len() <= MAX_PLACES, "{}", news.changes.len());
     assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
+}
+
+/// A publisher may else drown what others change in the same blocks.
+#[test]
+fn a_log_that_a_contract_repeats_counts_once() {
+    let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed: None };
+    let mut note = |node: u64, block| {
+        let node = B256::from(alloy_primitives::U256::from(node));
+        harvest.note(Change { block, source: Source::Registration, node }, &(0..=9));
+        (harvest.changes.len(), harvest.missed.clone())
+    };
+    for block in 0..=MAX_PLACES as u64 {
+        assert_eq!(note(0, block), (1, None));
+    }
+    for node in 1..MAX_PLACES {
+        assert_eq!(note(node as u64, 0), (node + 1, None));
+    }
+    assert_eq!(note(MAX_PLACES as u64, 0), (MAX_PLACES, Some(0..=9)));
+    assert_eq!(harvest.changes.values().map(|change| change.block).max(), Some(MAX_PLACES as u64));
 }
 
 #[tokio::test]

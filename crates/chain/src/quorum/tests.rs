@@ -482,8 +482,8 @@ proptest! {
 struct At(u64, &'static str);
 
 impl Vote for At {
-    fn same(&self, other: &Self, _: Part) -> bool {
-        self.1 == other.1
+    fn same(&self, other: &Self, part: Part) -> bool {
+        self.1.same(&other.1, part)
     }
 
     fn height(&self) -> Option<u64> {
@@ -502,7 +502,7 @@ fn as_many_as_must_agree_have_reached_a_height() {
         }
         match counter.status() {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
-                agreement.latest.and_then(|at| counter.reached(at.records))
+                agreement.latest.and_then(|at| counter.reached(at))
             }
             QuorumStatus::Open { .. } => None,
         }
@@ -510,4 +510,7 @@ fn as_many_as_must_agree_have_reached_a_height() {
     assert_eq!(reached(&[At(1000, "old"), At(7, "old")]), Some(7));
     assert_eq!(reached(&[At(1000, "old"), At(7, "old"), At(9, "old")]), Some(9));
     assert_eq!(reached(&[At(7, "old"), At(8, "new")]), Some(8), "an objection is one endpoint's");
+    assert_eq!(reached(&[At(7, "old"), At(8, "old/new")]), Some(8), "and so is one to payments alone");
+    // Of three, one says that a payee has changed, one denies that, and the third has not seen the block.
+    assert_eq!(reached(&[At(9, "old/new"), At(9, "old"), At(8, "old")]), Some(8));
 }

@@ -305,6 +305,9 @@ const MAX_WORD_BYTES: usize = 32;
 fn last_word(name: &str) -> &str {
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
     let word = last_run(name, |byte| byte.is_ascii_alphanumeric());
+    // Behind a letter of another script it is the end of a longer word.
+    let is_end = name[..name.len() - word.len()].bytes().next_back().is_some_and(|byte| !byte.is_ascii());
+    let word = if is_end { "" } else { word };
     let humps =
         word.as_bytes().windows(2).rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     humps.map_or(word, |at| &word[at + 1..])

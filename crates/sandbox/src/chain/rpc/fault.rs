@@ -82,7 +82,7 @@ pub enum RpcFault {
     RestampedLogs,
     /// The same, each of them a thousand times.
     FloodOfLogs,
-    /// The same as [`RpcFault::RestampedLogs`], and the newest block is so many blocks ahead.
+    /// Logs come as with [`RpcFault::RestampedLogs`]. The newest block has a number that is higher by this.
     BlocksToCome(u64),
 }
 
@@ -201,7 +201,7 @@ impl RpcFault {
             Self::BlocksToCome(ahead) => ahead,
             _ => 0,
         };
-        Header { number: header.number + ahead, ..self.header(header) }
+        Header { number: header.number.saturating_add(ahead), ..self.header(header) }
     }
 
     /// What the fault makes of a header.

@@ -2,13 +2,17 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::ends_with;
+use super::super::last_run;
 use super::{is_local, v4_is_local};
 
 /// Suffixes of names that are hosts wherever they stand. The other private suffixes (`test`, `home`, `private` and
 /// the like) are words, too.
 const CERTAIN: [&str; 9] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "home.arpa", "svc"];
+
+/// The last labels of these.
+const LAST_LABELS: [&str; CERTAIN.len()] =
+    ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "arpa", "svc"];
 
 /// Services that answer with the address that stands in the name.
 const EMBEDDING: [&str; 6] = ["nip.io", "sslip.io", "xip.io", "traefik.me", "backname.io", "ipq.co"];
@@ -37,7 +41,10 @@ pub(super) fn is_certain(host: &str) -> bool {
 
 /// Whether a text can hold a private name with a path: one of the certain suffixes before a slash.
 pub(super) fn may_hold_path(text: &str) -> bool {
-    text.match_indices('/').any(|(at, _)| CERTAIN.iter().any(|suffix| ends_with(&text[..at], suffix)))
+    text.match_indices('/').any(|(at, _)| {
+        let label = last_run(&text[..at], |byte| byte.is_ascii_alphanumeric());
+        LAST_LABELS.iter().any(|last| label.eq_ignore_ascii_case(last))
+    })
 }
 
 /// Whether a public name, in lower case, leads to a private address: by what is known of it, or by the address in it.
@@ -82,6 +89,13 @@ fn is_hexadecimal(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_private_name_with_a_path_is_known_by_its_last_label() {
+        assert!(CERTAIN.iter().zip(LAST_LABELS).all(|(suffix, last)| suffix.rsplit('.').next() == Some(last)));
+        assert!(may_hold_path("see db.LAN/x") && may_hold_path("a x.arpa/ b"));
+        assert!(!may_hold_path("wlan/lte") && !may_hold_path("lan") && !may_hold_path("/"));
+    }
 
     #[test]
     fn names_that_lead_inside() {
