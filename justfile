@@ -84,6 +84,11 @@ soak seconds="60":
     cargo build --release --bin clresolve --example soak
     target/release/examples/soak {{seconds}}
 
+# a fleet of three under load while chain, hosts, Redis and daemons stall, die, lie and return: was an answer wrong?
+chaos seconds="60":
+    cargo build --release --bin clresolve --example chaos
+    target/release/examples/chaos {{seconds}}
+
 # every row of the table in docs/performance.md
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"

@@ -16,20 +16,20 @@ mod daemon;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::ensure;
 use clresolve::State;
 use clresolve::sandbox::{Expected, Sandbox};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
+
+use daemon::Daemon;
 
 /// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
 const STEADY: u32 = 64;
@@ -79,7 +79,7 @@ async fn main() -> anyhow::Result<()> {
     let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected(), tally: Tally::default() });
     run.warm_up().await?;
     let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
-    daemon::stop(daemon.child).await?;
+    daemon.stop().await?;
 
     let tally = &run.tally;
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -105,50 +105,6 @@ async fn main() -> anyhow::Result<()> {
     ensure!(count(&tally.wrong) == 0, "some answers were wrong");
     ensure!(paced >= u64::from(rate) * u64::from(seconds) * 98 / 100, "the rate was not reached");
     Ok(())
-}
-
-/// The daemon in its process.
-struct Daemon {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Daemon {
-    async fn start(config: &std::path::Path) -> anyhow::Result<Self> {
-        let here = std::env::current_exe()?;
-        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
-        let mut command = Command::new(&program);
-        command
-            .args(["serve", "--config"])
-            .arg(config)
-            .env("RUST_LOG", "error")
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
-        let mut lines = BufReader::new(child.stderr.take().context("a pipe")?).lines();
-        let mut address = None;
-        while let Some(line) = lines.next_line().await? {
-            if let Some((_, found)) = line.split_once("listening on http://") {
-                address = Some(found.trim().parse()?);
-                break;
-            }
-            eprintln!("{line}");
-        }
-        let address = address.context("the daemon does not listen")?;
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                eprintln!("{line}");
-            }
-        });
-        Ok(Self { child, address })
-    }
-
-    fn is_alive(&mut self) -> anyhow::Result<()> {
-        match self.child.try_wait()? {
-            Some(status) => bail!("the daemon crashed: {status}"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// What all connections share.
@@ -223,15 +179,11 @@ impl Run {
             work.spawn(Arc::clone(self).slow(number, end));
         }
         let mut samples = Vec::new();
-        let mut watch = Line::open(Ipv4Addr::new(127, 0, 0, 9), self.to).await?;
         let step = time / 60;
         for number in 1..=60 {
             sleep_until(start + step * number).await;
             daemon.is_alive()?;
-            let metrics = watch.ask(&get("/metrics")).await?;
-            let text = String::from_utf8_lossy(&metrics.body).into_owned();
-            let bytes = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
-            samples.push(bytes.context("the daemon tells its memory")?.parse::<f64>()? / f64::from(1 << 20));
+            samples.push(daemon.memory("VmRSS:")? as f64 / 1024.0);
         }
         while let Some(done) = work.join_next().await {
             done?;

@@ -14,20 +14,19 @@ mod daemon;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+
+use daemon::Daemon;
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
 const HONEST: u8 = 4;
@@ -101,10 +100,10 @@ async fn main() -> anyhow::Result<()> {
     }
     let idle = daemon.memory("VmRSS:")?;
     run.drive().await?;
-    ensure!(daemon.child.try_wait()?.is_none(), "the daemon ended");
+    daemon.is_alive()?;
     let metrics = run.ask(Ipv4Addr::LOCALHOST, &get("/metrics")).await?;
     let above_idle = daemon.memory("VmHWM:")?.saturating_sub(idle);
-    daemon::stop(daemon.child).await?;
+    daemon.stop().await?;
     run.report(seconds, config.gate.deadline, above_idle, &metrics)
 }
 
@@ -126,36 +125,6 @@ fn spec() -> Result<Spec, String> {
         agents.push_str(&agent(&format!("{name}.eth"), attack));
     }
     Spec::parse(&agents)
-}
-
-/// The daemon in its process, whose log is a pipe that nobody reads.
-struct Daemon {
-    child: Child,
-    address: SocketAddr,
-    _log: BufReader<ChildStderr>,
-}
-
-impl Daemon {
-    async fn start(config: &Path) -> anyhow::Result<Self> {
-        let here = std::env::current_exe()?;
-        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
-        let mut command = Command::new(&program);
-        command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
-        let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
-        let mut line = String::new();
-        log.read_line(&mut line).await?;
-        let (_, address) = line.trim().rsplit_once("http://").with_context(|| line.clone())?;
-        Ok(Self { address: address.parse()?, child, _log: log })
-    }
-
-    /// Memory in KiB, by a row of the process's status.
-    fn memory(&self, row: &str) -> anyhow::Result<u64> {
-        let id = self.child.id().context("the daemon ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
-        Ok(line.trim().trim_end_matches(" kB").parse()?)
-    }
 }
 
 /// What all clients share.

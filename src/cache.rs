@@ -421,6 +421,7 @@ impl VerdictCache {
     }
 
     /// When `name` was evicted last, as far as that is remembered.
+    #[cfg(feature = "redis")]
     pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
         self.evicted.at(name)
     }

@@ -8,6 +8,8 @@
 
 mod exposition;
 mod histogram;
+#[cfg(feature = "redis")]
+mod shared;
 
 use jiff::SignedDuration;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
@@ -18,6 +20,8 @@ use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
 pub use exposition::{Exposition, exposition};
+#[cfg(feature = "redis")]
+pub use shared::{Heard, SharedRead, SharedWrite, bus_heard, redis_is_up, shared_read, shared_write};
 
 /// What kind of metric a family is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,119 +249,6 @@ pub enum NotCached {
     Undated,
     /// It is on an input that is no name, which is judged each time.
     InvalidName,
-}
-
-/// Outcomes, each with its label.
-macro_rules! outcomes {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $outcome:ident = $label:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$doc])* $outcome,)*
-        }
-
-        impl $name {
-            const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$outcome => $label,)*
-                }
-            }
-        }
-    };
-}
-
-outcomes! {
-    /// What became of shared evidence that was asked for.
-    SharedRead {
-        /// It gave the verdict.
-        Taken = "taken",
-        /// There is none.
-        Missing = "missing",
-        /// This process has not seen a block yet.
-        Early = "early",
-        /// The server did not say in time.
-        Gone = "gone",
-        /// It is not of the fleet, of another version, or cut.
-        Refused = "refused",
-        /// It is no longer fresh, or not yet made.
-        Aged = "aged",
-        /// It is older than the first block that this process saw.
-        OldBlock = "old-block",
-        /// The name was evicted since.
-        Evicted = "evicted",
-        /// It is no evidence for the question, or gives another verdict than it says.
-        Unfit = "unfit",
-        /// Another daemon ran for it, and shared nothing in time.
-        InVain = "in-vain",
-    }
-}
-
-outcomes! {
-    /// What became of evidence, or of an eviction, that was to be shared.
-    SharedWrite {
-        /// The evidence was written.
-        Written = "written",
-        /// The server did not take it in time.
-        Gone = "gone",
-        /// It was no longer fresh.
-        Aged = "aged",
-        /// Its name was evicted meanwhile.
-        Evicted = "evicted",
-        /// It is too long.
-        Long = "long",
-        /// It cannot be shown again from its bytes.
-        Unprovable = "unprovable",
-        /// Too much waits to be written.
-        Dropped = "dropped",
-        /// The eviction was published.
-        Told = "told",
-        /// The server did not take the eviction in time.
-        Untold = "untold",
-    }
-}
-
-outcomes! {
-    /// What became of a message of the bus.
-    Heard {
-        /// The bus was joined.
-        Joined = "joined",
-        /// The bus was left: it broke, or said too much.
-        Broken = "broken",
-        /// The name was evicted.
-        Evicted = "evicted",
-        /// It is a message of this daemon.
-        Own = "own",
-        /// It is too short or too long.
-        Length = "length",
-        /// Its MAC is not one of the fleet.
-        Mac = "mac",
-        /// It names nothing that could be evicted.
-        Form = "form",
-        /// It was sent too long ago, or by a clock that is wrong.
-        Old = "old",
-        /// It came before.
-        Replayed = "replayed",
-    }
-}
-
-/// Whether the server of `[redis]` answered what it was asked last.
-pub fn redis_is_up(is_up: bool) {
-    gauge!(REDIS_UP).set(f64::from(u8::from(is_up)));
-}
-
-/// Shared evidence was asked for.
-pub fn shared_read(outcome: SharedRead) {
-    counter!(SHARED_READS, "outcome" => outcome.as_str()).increment(1);
-}
-
-/// Evidence or an eviction was to be shared.
-pub fn shared_write(outcome: SharedWrite) {
-    counter!(SHARED_WRITES, "outcome" => outcome.as_str()).increment(1);
-}
-
-/// A message of the bus came in, or the bus was joined or left.
-pub fn bus_heard(outcome: Heard) {
-    counter!(BUS_MESSAGES, "outcome" => outcome.as_str()).increment(1);
 }
 
 /// The counter of requests to a route that were answered with this class of status (`2xx`).

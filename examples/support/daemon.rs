@@ -1,19 +1,69 @@
-//! The end of a daemon in its process, for the programs that put it under load.
+//! A daemon in its process, for the programs that put it under load: the `clresolve` beside the program that starts it.
 
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
-use tokio::process::{Child, Command};
+use anyhow::{Context as _, bail, ensure};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
 /// How long the daemon may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks it to stop, and waits until it has.
-pub(crate) async fn stop(mut child: Child) -> anyhow::Result<()> {
-    let id = child.id().context("the daemon ended by itself")?;
-    ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "kill failed");
-    let status = timeout(PATIENCE, child.wait()).await.context("the daemon does not end")??;
-    ensure!(status.success(), "the daemon ended with {status}");
-    Ok(())
+/// A daemon, running.
+pub(crate) struct Daemon {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// Its log, which nobody reads on.
+    _log: BufReader<ChildStderr>,
+}
+
+impl Daemon {
+    /// Starts it, and waits until it says where it listens.
+    pub(crate) async fn start(config: &Path) -> anyhow::Result<Self> {
+        let here = std::env::current_exe()?;
+        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
+        let mut command = Command::new(&program);
+        command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
+        let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
+        let mut line = String::new();
+        log.read_line(&mut line).await?;
+        let (_, address) = line.trim().rsplit_once("listening on http://").with_context(|| line.clone())?;
+        Ok(Self { address: address.parse()?, child, _log: log })
+    }
+
+    /// That its process goes on.
+    pub(crate) fn is_alive(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("the daemon ended: {status}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Memory in KiB, by a row of the process's status.
+    pub(crate) fn memory(&self, row: &str) -> anyhow::Result<u64> {
+        let id = self.child.id().context("the daemon ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    /// Sends it a signal.
+    pub(crate) async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let id = self.child.id().context("the daemon ended by itself")?;
+        ensure!(Command::new("kill").args([signal, &id.to_string()]).status().await?.success(), "kill failed");
+        Ok(())
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        self.signal("-TERM").await?;
+        let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon does not end")??;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
+    }
 }

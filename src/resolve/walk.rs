@@ -219,6 +219,7 @@ impl Walker {
 
     /// The evidence that links back to the card, where it is asked for, and what is remembered of the name: what a bundle
     /// does not hold.
+    #[cfg(feature = "redis")]
     pub(super) async fn complete(&self, evidence: &mut Evidence) {
         evidence.continuity = self.recall(evidence).await;
         if let (true, Ok(reading), Some(found)) = (self.config.rules.links, &evidence.reading, evidence.found()) {

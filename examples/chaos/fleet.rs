@@ -1,0 +1,117 @@
+//! One daemon of the fleet through all its lives, and what it says.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::daemon::Daemon;
+
+/// What an answer takes at most.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A daemon that may be killed and started again.
+pub(crate) struct Member {
+    config: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How often it was started.
+    lives: u64,
+    /// `None` while it is down.
+    daemon: Option<Daemon>,
+}
+
+/// What came of a question.
+pub(crate) enum Asked {
+    /// The whole answer, head and body.
+    Answer(String),
+    /// The daemon was down, or was killed meanwhile.
+    Down,
+    /// It lives, and did not answer.
+    Unanswered(String),
+}
+
+impl Member {
+    pub(crate) async fn start(config: PathBuf) -> anyhow::Result<Self> {
+        let daemon = Daemon::start(&config).await?;
+        Ok(Self { config, state: Mutex::new(State { lives: 1, daemon: Some(daemon) }) })
+    }
+
+    /// Starts it again, after it was killed.
+    pub(crate) async fn start_again(&self) -> anyhow::Result<()> {
+        let daemon = Daemon::start(&self.config).await?;
+        let mut state = self.state();
+        state.lives += 1;
+        state.daemon = Some(daemon);
+        Ok(())
+    }
+
+    /// Ends its process at once.
+    pub(crate) async fn kill(&self) -> anyhow::Result<()> {
+        let daemon = self.take()?;
+        daemon.signal("-KILL").await
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) async fn stop(&self) -> anyhow::Result<()> {
+        self.take()?.stop().await
+    }
+
+    /// Has it read its configuration again.
+    pub(crate) async fn reload(&self) -> anyhow::Result<()> {
+        let daemon = self.take()?;
+        let sent = daemon.signal("-HUP").await;
+        self.state().daemon = Some(daemon);
+        sent
+    }
+
+    /// Its memory in KiB, where it is up.
+    pub(crate) fn memory(&self) -> anyhow::Result<u64> {
+        self.state().daemon.as_ref().context("it is down")?.memory("VmRSS:")
+    }
+
+    /// That its process has not ended by itself.
+    pub(crate) fn is_alive(&self) -> anyhow::Result<()> {
+        self.state().daemon.as_mut().map_or(Ok(()), Daemon::is_alive)
+    }
+
+    /// One question on a connection of its own.
+    pub(crate) async fn ask(&self, path: &str) -> Asked {
+        let Some((life, address)) = self.place() else { return Asked::Down };
+        let why = match timeout(PATIENCE, exchange(address, path)).await {
+            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return Asked::Answer(answer),
+            Ok(Ok(answer)) => format!("no answer but {answer:?}"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        if self.place() == Some((life, address)) { Asked::Unanswered(why) } else { Asked::Down }
+    }
+
+    fn place(&self) -> Option<(u64, SocketAddr)> {
+        let state = self.state();
+        state.daemon.as_ref().map(|daemon| (state.lives, daemon.address))
+    }
+
+    fn take(&self) -> anyhow::Result<Daemon> {
+        self.state().daemon.take().context("it is down")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: chaos\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}

@@ -1,0 +1,213 @@
+//! What goes wrong, each kind by itself, at times that are drawn by lot.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use anyhow::ensure;
+use clresolve::name::EnsName;
+use redis::Commands as _;
+use tokio::time::{Instant, sleep};
+
+use crate::fleet::{Asked, Member};
+use crate::line::Line;
+use crate::report::Said;
+use crate::{KNOWN_WITHIN, RECORD, STANDS, Stage, TURNING, gate, turning};
+
+/// The longest that one trouble lasts.
+pub(crate) const LONGEST: Duration = Duration::from_secs(3);
+
+/// Memory that a full server may take, in bytes: less than an empty one.
+const FULL: &str = "1";
+
+/// The pause between two looks at whether a change is known.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Numbers by lot: the same ones in each run (SplitMix64).
+pub(crate) struct Lot(u64);
+
+impl Lot {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("it is below the bound")
+    }
+
+    fn time(&mut self, millis: Range<usize>) -> Duration {
+        Duration::from_millis((millis.start + self.below(millis.len())) as u64)
+    }
+
+    /// How long a trouble lasts.
+    fn trouble(&mut self) -> Duration {
+        self.time(500..LONGEST.as_millis() as usize)
+    }
+
+    /// How long all is well.
+    fn rest(&mut self) -> Duration {
+        self.time(200..2_000)
+    }
+}
+
+/// One endpoint at a time is silent, hangs up or lies; now and then all are silent.
+pub(crate) async fn of_endpoints(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
+    while stage.goes_on() {
+        sleep(lot.rest()).await;
+        let (one, time) = (lot.below(stage.endpoints.len()), lot.trouble());
+        match lot.below(8) {
+            0 => {
+                let _nobody_sees = stage.sight.lock().await;
+                stage.report.trouble("all endpoints silent");
+                stage.endpoints.iter().for_each(|(laid, _)| laid.set(Line::Silent));
+                sleep(time).await;
+                stage.endpoints.iter().for_each(|(laid, line)| laid.set(*line));
+                continue;
+            }
+            1 | 2 => (stage.report.trouble("an endpoint silent"), stage.endpoints[one].0.set(Line::Silent)),
+            3 | 4 => (stage.report.trouble("an endpoint dead"), stage.endpoints[one].0.set(Line::Cut)),
+            _ => (stage.report.trouble("an endpoint lying"), stage.endpoints[one].0.set(stage.liar)),
+        };
+        sleep(time).await;
+        let (laid, line) = &stage.endpoints[one];
+        laid.set(*line);
+    }
+    Ok(())
+}
+
+/// The hosts and the gateway are silent, or hang up.
+pub(crate) async fn of_hosts(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
+    let (laid, line) = &stage.hosts;
+    while stage.goes_on() {
+        sleep(lot.rest()).await;
+        stage.report.trouble("hosts and gateway gone");
+        laid.set([Line::Silent, Line::Cut][lot.below(2)]);
+        sleep(lot.trouble()).await;
+        laid.set(*line);
+    }
+    Ok(())
+}
+
+/// The server is killed, stands still, is full, or lies.
+pub(crate) async fn of_redis(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
+    let redis = || stage.redis.lock().unwrap_or_else(PoisonError::into_inner);
+    while stage.goes_on() {
+        sleep(lot.rest()).await;
+        let time = lot.trouble();
+        match lot.below(4) {
+            0 => {
+                stage.report.trouble("Redis killed");
+                redis().kill();
+                sleep(time).await;
+                redis().start_again();
+            }
+            1 => {
+                stage.report.trouble("Redis standing still");
+                redis().signal("-STOP");
+                sleep(time).await;
+                redis().signal("-CONT");
+            }
+            2 => {
+                stage.report.trouble("Redis full");
+                let mut connection = redis().open();
+                let limit = |connection: &mut redis::Connection, bytes: &str| {
+                    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec(connection)
+                };
+                limit(&mut connection, FULL)?;
+                sleep(time).await;
+                limit(&mut connection, "0")?;
+            }
+            _ => {
+                stage.report.trouble("Redis lying");
+                mix_up(&mut redis().open())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives each question the evidence of the next one, as whoever writes there could.
+fn mix_up(connection: &mut redis::Connection) -> anyhow::Result<()> {
+    let keys: Vec<String> = connection.keys("clresolve:*")?;
+    // What is no value of ours in this form is left out: leases, for one.
+    let mut values: Vec<(&String, Vec<u8>)> = Vec::new();
+    for key in &keys {
+        if let Ok(value) = connection.get::<_, Vec<u8>>(key) {
+            values.push((key, value));
+        }
+    }
+    for (index, (key, _)) in values.iter().enumerate() {
+        let (_, other) = &values[(index + 1) % values.len()];
+        let () = connection.set(key, other.as_slice())?;
+    }
+    Ok(())
+}
+
+/// A daemon is killed and started again; the first one reads its configuration again.
+pub(crate) async fn of_daemons(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
+    while stage.goes_on() {
+        sleep(lot.rest()).await;
+        if lot.below(2) == 0 {
+            stage.report.trouble("configuration read again");
+            stage.fleet[0].reload().await?;
+            continue;
+        }
+        let one = &stage.fleet[1 + lot.below(stage.fleet.len() - 1)];
+        stage.report.trouble("a daemon killed");
+        one.kill().await?;
+        sleep(lot.time(0..1_000)).await;
+        start_again(one).await?;
+    }
+    Ok(())
+}
+
+/// Starts a daemon as its supervisor does: again and again while the host of its rules is gone. Nothing else keeps it
+/// from starting.
+async fn start_again(daemon: &Member) -> anyhow::Result<()> {
+    while let Err(error) = daemon.start_again().await {
+        ensure!(error.to_string().contains("manifest"), "a daemon does not start: {error}");
+        sleep(ASK_AGAIN).await;
+    }
+    Ok(())
+}
+
+/// The owner takes the trust of a name away. When every daemon knows, and some time after, the old record is written.
+pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
+    let (record, old, new) = RECORD;
+    while stage.goes_on() {
+        sleep(lot.rest()).await;
+        let name = turning(lot.below(TURNING));
+        let ens = EnsName::parse(&name)?;
+        let mut world = stage.sight.lock().await;
+        let allowed = who_allows(&stage, &name).await;
+        let written = Instant::now();
+        world.write_text(&ens, record, new)?;
+        stage.report.trouble("a record changed");
+        while !who_allows(&stage, &name).await.is_empty() && written.elapsed() < KNOWN_WITHIN {
+            sleep(ASK_AGAIN).await;
+        }
+        stage.report.known(&name, allowed.len(), written.elapsed());
+        drop(world);
+        sleep(STANDS).await;
+        let mut world = stage.sight.lock().await;
+        stage.report.returns(&name);
+        world.write_text(&ens, record, old)?;
+    }
+    Ok(())
+}
+
+/// Which daemons allow a name.
+async fn who_allows(stage: &Stage, name: &str) -> Vec<usize> {
+    let mut allowing = Vec::new();
+    for (number, member) in stage.fleet.iter().enumerate() {
+        if let Asked::Answer(said) = member.ask(&gate(name)).await
+            && Said::of(&said).is_some_and(|said| said.is_allowed)
+        {
+            allowing.push(number);
+        }
+    }
+    allowing
+}
