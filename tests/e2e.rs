@@ -14,6 +14,9 @@ mod cards;
 mod follow;
 #[path = "e2e/registry.rs"]
 mod registry;
+#[allow(dead_code, reason = "the tests of the fleet do more with the server")]
+#[path = "fleet/server.rs"]
+mod server;
 #[path = "e2e/service.rs"]
 mod service;
 #[path = "e2e/world.rs"]

@@ -1,4 +1,4 @@
-//! A change on a real chain: how soon the daemon's gate refuses the name.
+//! A change on a real chain: how soon the gate of every daemon of a fleet refuses the name.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Stdio};
@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, address};
 use alloy_sol_types::{SolCall as _, SolValue as _, sol};
+use axum::Router;
 use clresolve::name::EnsName;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
+use tokio::net::TcpListener;
 
+use crate::server::Redis;
 use crate::world::{Net, PUBLISHER, text, world};
 
 /// The daemon as shipped, with a node of its own, refuses a name within this time after the block that changes it.
@@ -24,6 +27,44 @@ sol! {
     function setText(bytes32 node, string key, string value);
 }
 
+/// The key of the MAC that a fleet shares.
+const MAC_KEY: &str = "4444444444444444444444444444444444444444444444444444444444444444";
+
+/// What a daemon may take to start, to read the name, and to say what became of it.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// Three daemons over one server, each of which follows the chain itself.
+struct Fleet {
+    daemons: Vec<Daemon>,
+    _redis: Redis,
+}
+
+impl Fleet {
+    /// `rpc` are the endpoints, as the configuration has them. `None`, said aloud, where there is no server.
+    fn start(net: &Net, rpc: &str) -> Option<Self> {
+        let redis = Redis::start(&[])?;
+        let key = redis.key_file(&[MAC_KEY]);
+        let shared = format!("[redis]\nurl = \"unix://{}\"\nmac-key = \"{}\"\n", redis.socket(), text(&key));
+        let daemons = (0..3).map(|_| Daemon::start(net, &format!("{shared}{rpc}"))).collect();
+        Some(Self { daemons, _redis: redis })
+    }
+
+    /// Waits until the gate of each daemon gives this answer, and says how long it took.
+    async fn until(&self, is_wanted: impl Fn(&(u16, String)) -> bool) -> Duration {
+        let began = Instant::now();
+        for daemon in &self.daemons {
+            loop {
+                let said = daemon.gate().await;
+                if is_wanted(&said) {
+                    break;
+                }
+                assert!(began.elapsed() < HANGS, "{said:?}");
+            }
+        }
+        began.elapsed()
+    }
+}
+
 /// A daemon that follows the node of a net.
 struct Daemon {
     child: Child,
@@ -33,10 +74,9 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(net: &Net) -> Self {
+    fn start(net: &Net, settings: &str) -> Self {
         let mut config = NamedTempFile::with_suffix(".toml").expect("a temporary file");
-        let node = format!("[[rpc]]\nurl = \"{}\"\nown = true\nlabel = \"node\"\n", net.rpc());
-        config.write_all(node.as_bytes()).expect("a temporary file takes bytes");
+        config.write_all(settings.as_bytes()).expect("a temporary file takes bytes");
         let trust_root = net.trust_root();
         let mut command = net.command(trust_root.path());
         command.args(["--config", text(config.path()), "serve", "--listen", "127.0.0.1:0"]);
@@ -65,6 +105,32 @@ impl Drop for Daemon {
     }
 }
 
+/// A node as it stands in the configuration.
+fn endpoint(label: &str, url: &str, own: bool) -> String {
+    format!("[[rpc]]\nurl = \"{url}\"\nown = {own}\nlabel = \"{label}\"\noperator = \"{label}.example\"\n")
+}
+
+/// An endpoint that says what the node says, but that no contract ever logs anything. Gives its URL.
+async fn hides_logs(net: &Net) -> String {
+    let node = net.rpc().to_owned();
+    let exchange = move |body: axum::body::Bytes| {
+        let node = node.clone();
+        async move {
+            let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
+            if request["method"] == "eth_getLogs" {
+                return json!({"jsonrpc": "2.0", "id": request["id"], "result": []}).to_string();
+            }
+            let post = Client::builder().no_proxy().build().expect("a client").post(node).body(body);
+            let reply = post.header("content-type", "application/json").send().await.expect("the node answers");
+            reply.text().await.expect("a whole reply")
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(exchange)).await });
+    url
+}
+
 /// Asks the chain's node.
 async fn ask(net: &Net, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -91,24 +157,31 @@ async fn set_text(net: &Net, key: &str, value: &str) {
     assert_eq!(receipt["status"], "0x1", "{receipt}");
 }
 
+/// Each daemon of both fleets has a node of its own. One fleet also asks an endpoint that hides every change, and one
+/// that never answers.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_on_chain_closes_the_gate_within_a_second_of_its_block() {
+async fn a_change_on_chain_closes_every_gate_of_a_fleet_within_a_second_of_its_block() {
     let Some(world) = world() else { return };
     let net = &world.changing;
-    let daemon = Daemon::start(net);
-    let started = Instant::now();
-    while daemon.gate().await.0 != 200 {
-        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", daemon.gate().await);
+    let node = endpoint("node", net.rpc(), true);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = endpoint("silent", &format!("http://{}", silent.local_addr().expect("an address")), false);
+    let liar = endpoint("liar", &hides_logs(net).await, false);
+    let Some(alone) = Fleet::start(net, &node) else { return };
+    let Some(besieged) = Fleet::start(net, &format!("{node}{liar}{silent}")) else { return };
+    for fleet in [&alone, &besieged] {
+        fleet.until(|(status, _)| *status == 200).await;
     }
     set_text(net, "cl.owner", "thief.eth").await;
-    let changed = Instant::now();
-    while daemon.gate().await.0 == 200 {
-        assert!(changed.elapsed() < 4 * SOON, "it is open");
-    }
-    let closed = changed.elapsed();
-    println!("closed after {} ms", closed.as_millis());
-    assert!(closed < SOON, "{closed:?}");
-    while daemon.gate().await.1 != "record-pending" {
-        assert!(changed.elapsed() < Duration::from_secs(60), "{:?}", daemon.gate().await);
+    let closed = |fleet: &'static str, time: Duration| {
+        println!("{fleet} closed after {} ms", time.as_millis());
+        assert!(time < SOON, "{fleet}: {time:?}");
+    };
+    let is_closed = |(status, _): &(u16, String)| *status != 200;
+    let (first, second) = tokio::join!(alone.until(is_closed), besieged.until(is_closed));
+    closed("the fleet alone", first);
+    closed("the fleet among liars", second);
+    for fleet in [&alone, &besieged] {
+        fleet.until(|(_, code)| code == "record-pending").await;
     }
 }

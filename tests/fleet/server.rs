@@ -36,12 +36,17 @@ impl Redis {
     }
 
     pub(crate) fn url(&self) -> RedisUrl {
-        format!("unix://{}", socket(&self.folder)).parse().expect("a URL")
+        format!("unix://{}", self.socket()).parse().expect("a URL")
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> String {
+        socket(&self.folder)
     }
 
     /// A connection beside those of the daemons.
     pub(crate) fn open(&self) -> redis::Connection {
-        let url = format!("redis+unix://{}", socket(&self.folder));
+        let url = format!("redis+unix://{}", self.socket());
         redis::Client::open(url).and_then(|client| client.get_connection()).expect("the server answers")
     }
 
