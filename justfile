@@ -119,6 +119,10 @@ bench-process:
 bench-audit:
     cargo bench --bench audit
 
+# the memory of the daemon over a million requests; it takes about a quarter of an hour
+bench-crowd:
+    cargo bench --bench crowd
+
 # a million cards of every system with some bytes changed, recognised and judged
 mutate-cards count="1000000":
     MUTATED_CARDS={{count}} cargo test --release --test systems mutated_cards_do_no_harm -- --nocapture

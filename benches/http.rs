@@ -29,12 +29,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tower::Service as _;
 
+use support::http::{MAX_ANSWER, answer};
 use support::{GOOD, Good, Row, median, median_ratio, program};
 
 /// At least so much of what the bare handler does.
@@ -51,9 +52,6 @@ const SECONDS: u64 = 2;
 
 /// Connections that ask at the same time.
 const CONNECTIONS: usize = 32;
-
-/// Longest answer, head and body, in bytes: a verdict has some thousand.
-const MAX_ANSWER: usize = 64 * 1024;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -332,29 +330,6 @@ fn load(address: SocketAddr, request: Bytes, time: Duration) {
 
 fn request(path: &str) -> Bytes {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\n\r\n").into()
-}
-
-/// Reads one answer; its length.
-async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
-    let mut filled = 0;
-    let mut whole = usize::MAX;
-    while filled < whole {
-        let read = stream.read(&mut buffer[filled..]).await.expect("the server answers");
-        assert!(read > 0, "the server closed the connection, or its answer is too long");
-        filled += read;
-        if whole == usize::MAX
-            && let Some(head) = buffer[..filled].windows(4).position(|end| end == b"\r\n\r\n")
-        {
-            whole = head + 4 + content_length(&buffer[..head]);
-        }
-    }
-    whole
-}
-
-fn content_length(head: &[u8]) -> usize {
-    let head = std::str::from_utf8(head).expect("a head is ASCII");
-    let value = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    value.and_then(|length| length.parse().ok()).expect("an answer has a length")
 }
 
 /// One answer, head and body.

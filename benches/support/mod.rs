@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each bench takes what it needs")]
 
 pub(crate) mod delay;
+pub(crate) mod http;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,0 +1,134 @@
+//! The memory of the daemon after a million requests, beside that after 200,000. They are about 100,000 names, of which
+//! it may keep 10,000: most requests are about those that it keeps, and one in eleven is about another name, whose
+//! verdict takes a run and the place of somebody else's.
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clresolve::sandbox::World;
+use clresolve::sandbox::spec::Spec;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use support::http::{MAX_ANSWER, answer};
+use support::{Good, Row, program};
+
+/// Most that memory may grow.
+const BUDGET: f64 = 1.05;
+
+/// Requests before the first look at memory, and in all.
+const FIRST: usize = 200_000;
+const ALL: usize = 1_000_000;
+
+/// Names that are asked for, and those of them that are kept.
+const NAMES: usize = 100_000;
+const KEPT: usize = 10_000;
+
+/// One request in so many is about a name that is not kept.
+const STRANGERS: usize = 11;
+
+/// Requests at the same time.
+const CONNECTIONS: usize = 16;
+
+fn main() {
+    if !support::asked_to_measure() {
+        return;
+    }
+    let runtime = Runtime::new().expect("a runtime");
+    let world = runtime.block_on(World::start(&spec())).expect("the world starts");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("clresolve.toml");
+    let mut config = world.config();
+    config.http.listen.set_port(0);
+    config.http.cold_runs_per_minute = u32::MAX;
+    config.save(&file).expect("the folder can be written");
+    let (mut daemon, address) = start(&file.display().to_string());
+
+    let asked = Arc::new(AtomicUsize::new(0));
+    let [first, last] = [FIRST, ALL].map(|until| {
+        runtime.block_on(ask(address, &asked, until));
+        resident(&daemon)
+    });
+    daemon.kill().and_then(|()| daemon.wait()).expect("the daemon ends");
+    Row {
+        what: "memory after 1,000,000 requests about 100,000 names",
+        measured: format!("{last:.1} MiB"),
+        beside: format!("after 200,000 of them: {first:.1} MiB"),
+        ratio: last / first,
+        budget: BUDGET,
+        good: Good::AtMost,
+    }
+    .end("bench-crowd");
+}
+
+/// Every name below one is an agent with a card of its own.
+fn spec() -> Spec {
+    let text = r#"
+[[name]]
+name = "publisher.eth"
+holder = "publisher"
+addr = "publisher"
+
+[[agent]]
+name = "a.crowd.eth"
+about = "One of the crowd."
+chain.resolver = "parent-wildcard"
+"#;
+    Spec::parse(text).expect("it is as the sandbox reads it")
+}
+
+fn start(config: &str) -> (Child, SocketAddr) {
+    let mut child = program(&["serve", "--config", config]).stderr(Stdio::piped()).spawn().expect("the daemon starts");
+    let mut log = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("it says something");
+    let address = line.trim().rsplit_once("http://").and_then(|(_, address)| address.parse().ok());
+    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+    (child, address.unwrap_or_else(|| panic!("no address in {line:?}")))
+}
+
+/// Asks until so many requests were made since the start.
+async fn ask(address: SocketAddr, asked: &Arc<AtomicUsize>, until: usize) {
+    let mut clients = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        clients.spawn(client(address, Arc::clone(asked), until));
+    }
+    clients.join_all().await;
+}
+
+async fn client(address: SocketAddr, asked: Arc<AtomicUsize>, until: usize) {
+    let mut stream = TcpStream::connect(address).await.expect("the daemon listens");
+    stream.set_nodelay(true).expect("a socket");
+    let mut buffer = vec![0; MAX_ANSWER];
+    while let Some(number) = next(&asked, until) {
+        let path = format!("/v1/verdicts/n{}.crowd.eth", name(number));
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: crowd\r\n\r\n").as_bytes()).await.expect("it reads");
+        let length = answer(&mut stream, &mut buffer).await;
+        assert!(buffer[..length].starts_with(b"HTTP/1.1 200 "), "{path}: {}", buffer[..length].escape_ascii());
+    }
+}
+
+fn next(asked: &AtomicUsize, until: usize) -> Option<usize> {
+    asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| (number < until).then_some(number + 1)).ok()
+}
+
+/// Which name a request is about.
+const fn name(request: usize) -> usize {
+    let turn = request / STRANGERS;
+    if request.is_multiple_of(STRANGERS) { KEPT + turn % (NAMES - KEPT) } else { (request - turn) % KEPT }
+}
+
+/// Memory of the process, in MiB.
+fn resident(process: &Child) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells");
+    let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kibibytes / 1024.0
+}

@@ -1,0 +1,30 @@
+//! Answers of a server that is measured.
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+
+/// Longest answer, head and body, in bytes: a verdict has some thousand.
+pub(crate) const MAX_ANSWER: usize = 64 * 1024;
+
+/// Reads one answer; its length.
+pub(crate) async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
+    let mut filled = 0;
+    let mut whole = usize::MAX;
+    while filled < whole {
+        let read = stream.read(&mut buffer[filled..]).await.expect("the server answers");
+        assert!(read > 0, "the server closed the connection, or its answer is too long");
+        filled += read;
+        if whole == usize::MAX
+            && let Some(head) = buffer[..filled].windows(4).position(|end| end == b"\r\n\r\n")
+        {
+            whole = head + 4 + content_length(&buffer[..head]);
+        }
+    }
+    whole
+}
+
+fn content_length(head: &[u8]) -> usize {
+    let head = std::str::from_utf8(head).expect("a head is ASCII");
+    let value = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    value.and_then(|length| length.parse().ok()).expect("an answer has a length")
+}
