@@ -17,6 +17,8 @@ use clresolve_state::contracts::{Findings, Resolved};
 use clresolve_state::{CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording, StateProof};
 use futures_util::future::{FutureExt as _, OptionFuture, join, try_join};
 use moka::future::Cache;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::Chain;
 use crate::answers::Answers;
@@ -26,10 +28,10 @@ use crate::header_source::{Head, HeaderSource};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::proof_source::ProofSource;
 use crate::proven_transport::ProvenTransport;
-use crate::prover::{Prover, Session};
+use crate::prover::{Guess, Prover, Session};
 use crate::query::Query;
 use crate::quorum_headers::QuorumHeaders;
-use crate::request::{by_hash, is_compared_with_latest, newest};
+use crate::request::{by_hash, is_compared_with_latest, newest, tag};
 use crate::transport::HttpPost;
 use crate::unproven_hints::{NewestFindings, UnprovenHints};
 
@@ -95,6 +97,15 @@ impl ProvenChain {
         let call = self.call_of(&Query::address(&owner, &self.contracts));
         let (source, prover, block) = (self.source(&head.endpoints), Arc::clone(&self.prover), head.header.id());
         tokio::spawn(async move { prover.prefetch(&source, block, &call).await });
+    }
+
+    /// Has what a known call read the last time proven while the header is asked for: a round trip less, where no new
+    /// block comes between. It ends when this is dropped.
+    fn guess(&self, call: Call, selector: BlockSelector) -> JoinSet<Option<Guess>> {
+        let (source, prover) = (self.source(&[]), Arc::clone(&self.prover));
+        let mut guess = JoinSet::new();
+        guess.spawn(async move { prover.guess(&source, tag(selector).into(), &call).await });
+        guess
     }
 
     fn call_of(&self, query: &Query) -> Call {
@@ -182,12 +193,16 @@ impl ProvenChain {
 
     async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
         let query = Arc::new(query);
+        let mut guess = self.guess(self.call_of(&query), selector);
         let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
         let (head, mut hints) = try_join(self.head(selector), hints).await?;
         let header = Arc::new(head.header.clone());
         self.known.insert(head.block.hash, Arc::clone(&header)).await;
         self.prefetch_owner(&hints, &head);
         let transport = self.transport(header, &head.endpoints);
+        if let Ok(Some(Ok(Some(guess)))) = timeout(self.pool.hedge_after, guess.join_next()).await {
+            transport.adopt(guess).await;
+        }
         // A missing hint costs runs, not an exchange of its own: the endpoints have been asked for it already.
         let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
         let latest = is_compared_with_latest(selector).then(|| self.newest(hints, &query, &head, &pinned));

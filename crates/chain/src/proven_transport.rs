@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tower::Service;
 
 use crate::proof_source::ProofSource;
-use crate::prover::{Prover, ProverError, Session};
+use crate::prover::{Guess, Prover, ProverError, Session};
 use crate::transport::TransportFault;
 
 /// Computes calls in one block.
@@ -64,6 +64,11 @@ impl ProvenTransport {
     /// The same over another source, with all that is proven by now and a look-up of its own.
     pub(crate) async fn apart(&self, source: ProofSource) -> Self {
         Self::new(Arc::clone(&self.0.prover), self.0.progress.lock().await.session.clone(), source)
+    }
+
+    /// Takes a guess, where it holds under the session's header.
+    pub(crate) async fn adopt(&self, guess: Guess) {
+        self.0.prover.adopt(&mut self.0.progress.lock().await.session, guess).await;
     }
 
     pub(crate) fn client(&self) -> RpcClient {

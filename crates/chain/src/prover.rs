@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::U256;
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 use clresolve_core::text::excerpt;
 use clresolve_state::{
@@ -48,6 +48,12 @@ pub(super) struct Session {
     proven: Proven,
     /// The proofs themselves, where they are kept.
     nodes: Option<ProofNodes>,
+}
+
+/// What a source proves before the header is known. Nothing of it is checked.
+pub(crate) struct Guess {
+    wanted: Wanted,
+    items: Vec<StateItem>,
 }
 
 /// Why a call could not be computed.
@@ -94,7 +100,7 @@ impl Prover {
             None => Some(self.prefetch(source, session.header.id(), call).await),
         };
         let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
-        let mut wanted = first_wanted(call, &session.header, items);
+        let mut wanted = first_wanted(call, items);
         session.proven.without_known(&mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
@@ -111,6 +117,26 @@ impl Prover {
             }
         }
         Err(ProofError::TooManyRounds.into())
+    }
+
+    /// What `call` read the last time, as the source proves it in the block that a tag means at the moment. It may be
+    /// another block than the one whose header is trusted in the end: see [`Prover::adopt`]. `None` for a call that never
+    /// ran, and where the source does not answer.
+    pub(super) async fn guess(&self, source: &dyn StateSource, tag: BlockId, call: &Call) -> Option<Guess> {
+        let known = self.hints.get(call).await?;
+        let mut wanted = first_wanted(call, known.0.iter());
+        self.want_codes(&Proven::default(), &mut wanted).await;
+        let items = source.fetch(&wanted, tag).await.ok()?;
+        Some(Guess { wanted, items })
+    }
+
+    /// Takes a guess if all of it is proven under the session's header. Else it was made in another block, and nothing of
+    /// it is taken.
+    pub(super) async fn adopt(&self, session: &mut Session, guess: Guess) {
+        let mut guessed = session.clone();
+        if self.accept(&mut guessed, &guess.wanted, guess.items).await.is_ok() {
+            *session = guessed;
+        }
     }
 
     /// What the call is likely to read: what it read the last time, else the source's hint.
@@ -146,13 +172,27 @@ impl Prover {
         if session.proven.slots() + wanted.slots() > MAX_SLOTS && !clresolve_core::mutant!("endless-slots") {
             return Err(ProofError::TooManySlots.into());
         }
+        self.want_codes(&session.proven, &mut wanted).await;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let items = source.fetch(&wanted, session.header.id()).await?;
+        self.accept(session, &wanted, items).await
+    }
+
+    /// Adds the code of accounts that are new and whose last code is not kept.
+    async fn want_codes(&self, proven: &Proven, wanted: &mut Wanted) {
         for address in wanted.accounts.keys() {
-            let is_new = !session.proven.knows(*address);
-            if is_new && !is_unlikely_to_run(*address, &session.header) && !self.codes.has_last_of(*address).await {
+            // Every call reads the account of its caller, which seldom has code.
+            let may_run = !proven.knows(*address) && *address != CALLER;
+            if may_run && !self.codes.has_last_of(*address).await {
                 wanted.codes.insert(*address);
             }
         }
-        let items = source.fetch(&wanted, session.header.id()).await?;
+    }
+
+    /// Checks the proofs of what was wanted, and keeps what they prove.
+    async fn accept(&self, session: &mut Session, wanted: &Wanted, items: Vec<StateItem>) -> Result<(), ProverError> {
         let mut codes = Vec::new();
         for item in items {
             match item {
@@ -210,15 +250,10 @@ impl Session {
     }
 }
 
-/// Whether every call reads the account, but seldom its code.
-fn is_unlikely_to_run(address: Address, header: &HashedHeader) -> bool {
-    address == CALLER || address == header.beneficiary()
-}
-
 /// What every call reads, and what is hinted at within half of the bounds.
-fn first_wanted<'h>(call: &Call, header: &HashedHeader, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
+fn first_wanted<'h>(call: &Call, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
-    for address in [call.to, CALLER, header.beneficiary()] {
+    for address in [call.to, CALLER] {
         wanted.accounts.entry(address).or_default();
     }
     let mut room = MAX_SLOTS / 2;

@@ -1,6 +1,6 @@
 //! The environment of calls in a header's block, and the rules that apply there.
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::U256;
 use revm::context::{BlockEnv, CfgEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::primitives::hardfork::SpecId;
@@ -31,6 +31,8 @@ impl HashedHeader {
         let mut configuration = CfgEnv::new_with_spec(self.rules(chain_id).ok_or(ProofError::TooOld)?);
         configuration.chain_id = chain_id;
         configuration.disable_nonce_check = true;
+        // A call pays nothing, so the account that receives the fees of this block alone need not be proven.
+        configuration.disable_fee_charge = true;
         Ok(configuration)
     }
 
@@ -66,11 +68,6 @@ impl HashedHeader {
             blob_excess_gas_and_price: Some(BlobExcessGasAndPrice { excess_blob_gas, blob_gasprice: 0 }),
             slot_num: header.slot_number.unwrap_or_default(),
         }
-    }
-
-    /// The account that receives the block's fees.
-    pub const fn beneficiary(&self) -> Address {
-        self.header.beneficiary
     }
 }
 

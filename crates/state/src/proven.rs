@@ -95,7 +95,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Whether nothing is wanted.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.codes.is_empty()
     }
 

@@ -80,6 +80,37 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
     }
 }
 
+/// The state of the block in which a call ran before, proven before the header is there.
+#[tokio::test]
+async fn a_guess_that_holds_leaves_nothing_to_ask_and_any_other_is_dropped_whole() {
+    let ledger = pointer();
+    let endpoint = Endpoint::honest(&ledger);
+    let prover = Prover::new(CHAIN);
+    let tag = BlockId::finalized();
+    assert!(prover.guess(&endpoint, tag, &call(CONTRACT)).await.is_none(), "it never ran");
+    prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.expect("it runs");
+
+    let before = endpoint.fetches.load(Ordering::Relaxed);
+    let guess = prover.guess(&endpoint, tag, &call(CONTRACT)).await.expect("it is known");
+    let mut session = ledger.session();
+    prover.adopt(&mut session, guess).await;
+    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the guess alone");
+
+    // A whole other ledger, each proof of which holds under its own root.
+    let other = Ledger::of([
+        (CONTRACT, Account::contract(POINTER, &[(0, 6), (6, 66)])),
+        (OTHER, Account::contract(&hex!("0011223344"), &[])),
+    ]);
+    let guess = prover.guess(&Endpoint::honest(&other), tag, &call(CONTRACT)).await.expect("it is known");
+    let mut session = ledger.session();
+    prover.adopt(&mut session, guess).await;
+    assert_eq!(session.proven.accounts(), 0);
+    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+}
+
 #[tokio::test]
 async fn absent_accounts_and_slots_are_proven_absent() {
     let ledger = Ledger::of([(CONTRACT, Account::contract(POINTER, &[(3, 9), (4, 9)]))]);
