@@ -30,10 +30,14 @@ impl Daemon {
         command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
         let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
-        let mut line = String::new();
-        log.read_line(&mut line).await?;
-        let (_, address) = line.trim().rsplit_once("listening on http://").with_context(|| line.clone())?;
-        Ok(Self { address: address.parse()?, child, _log: log })
+        let mut said = String::new();
+        // Warnings may come first, and nothing comes after the end of the process.
+        while log.read_line(&mut said).await? > 0 {
+            if let Some((_, address)) = said.trim().rsplit_once("listening on http://") {
+                return Ok(Self { address: address.parse()?, child, _log: log });
+            }
+        }
+        bail!("the daemon does not listen: {said}")
     }
 
     /// That its process goes on.
