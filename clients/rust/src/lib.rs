@@ -22,5 +22,5 @@ mod waiting;
 
 pub use clresolve_jose::TrustedKeys;
 pub use daemon::{Config, ConfigError, Daemon, Signer};
-pub use guard::{Allowed, Decides, Guard, Reply};
+pub use guard::{Allowed, Decides, Guard, Payable, Reply};
 pub use refusal::{Refusal, Why};

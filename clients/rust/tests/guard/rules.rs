@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema \
                       other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
                       offset no-time list null";
-const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many";
+const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null \
+                              entry-date entry-over";
 
 /// The client above the guard. It would fail to send: only the guard's own sends.
 static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
@@ -426,7 +427,7 @@ async fn a_signed_decision_is_checked() {
 #[tokio::test]
 async fn a_caller_may_decide_in_this_process() {
     use async_trait::async_trait;
-    use clresolve_guard::{Allowed, Decides, Guard, Reply};
+    use clresolve_guard::{Allowed, Decides, Guard, Payable, Reply};
     use std::time::SystemTime;
 
     struct Own;
@@ -438,9 +439,8 @@ async fn a_caller_may_decide_in_this_process() {
         async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
             let asks: Value = serde_json::from_slice(&reply.body).expect("JSON");
             let until = SystemTime::now() + Duration::from_secs(60);
-            let entries = if asks["accepts"].is_array() { vec![0] } else { vec![] };
-            Allowed::new(entries, until)
-                .ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
+            let entries = if asks["accepts"].is_array() { vec![Payable { entry: 0, until }] } else { vec![] };
+            Allowed::new(entries).ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
         }
         async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<(), Refusal> {
             assert_eq!(entry, 0);

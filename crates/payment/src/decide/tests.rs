@@ -304,6 +304,26 @@ fn one_bad_entry_aborts_unless_another_is_selected() {
     assert_eq!(selected(Selected::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
 }
 
+/// Entries are paid apart, so each ends by itself: also where others do not pass, and the decision as a whole aborts.
+#[test]
+fn each_entry_that_may_be_paid_ends_by_itself() {
+    let lives = |seconds| Ok(Price { max_timeout_seconds: seconds, ..price() });
+    let thiefs = Ok(Price { pay_to: THIEF, ..price() });
+    let end = |seconds| Timestamp::from_second(seconds).expect("a time");
+    let of = |prices| Case { terms: Ok(terms(prices)), ..Case::default() }.decide();
+
+    let mixed = of(vec![lives(60), lives(30), thiefs]);
+    assert_eq!((mixed.abort, mixed.valid_until), (true, None));
+    assert_eq!(mixed.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    assert_eq!(mixed.entries[2].valid_until, None);
+
+    let all = of(vec![lives(60), lives(30)]);
+    assert_eq!((all.abort, all.valid_until), (false, Some(end(30))));
+    assert_eq!(all.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    // What the decision says of all of them is not said again.
+    assert_eq!(all.entries[1].valid_until, None);
+}
+
 #[test]
 fn a_warning_is_reported_and_decides_nothing() {
     let mut near = terms(vec![Ok(price())]);
