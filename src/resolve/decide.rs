@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::{Inner, Resolver};
 use super::signer;
+use crate::config::BlockSelector;
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::telemetry::{self, DECISIONS};
@@ -90,6 +91,19 @@ fn has_no_other(decision: &Decision, open: &[Code]) -> bool {
 }
 
 impl Resolver {
+    /// Whether the gate lets requests to an agent pass, for a verb: the question of the daemon's `/v1/gate/NAME/VERB`.
+    ///
+    /// # Errors
+    /// The code of what stands against it.
+    pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
+        let config = &self.0.walker.config;
+        if matches!(config.chain.block, BlockSelector::Number(_)) && !clresolve_core::mutant!("the-past-opens-the-gate") {
+            return Err(Code::ChainBehind.slug());
+        }
+        let resolution = self.resolve(name).await;
+        config.gate.policy().objection(&resolution, Some(verb), None).map_or(Ok(()), Err)
+    }
+
     /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
     /// and pay it, within the limits.
     ///
