@@ -1,5 +1,7 @@
 //! Decisions about the sandbox's sellers: each code, the requests that a decision costs, and the commands.
 
+#[path = "payments/offers.rs"]
+mod offers;
 #[path = "payments/registration.rs"]
 mod registration;
 
