@@ -2,8 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve::config::Config;
 use clresolve::payment::DecisionRequest;
 use clresolve::payment::terms::Reply;
+use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
@@ -40,9 +42,16 @@ seller = ""
 name = "signer.eth"
 about = "It signs."
 state = "trusted"
-records."cl.sig.pub" = "{}"
+records."cl.sig.pub" = "{other}"
+
+[[agent]]
+name = "offchain-signer.eth"
+about = "It signs, off the chain."
+state = "trusted"
+records."cl.sig.pub" = "{other}"
+chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/ok/{{sender}}/{{data}}.json"] }} }}
 "#,
-        public(OTHER)
+        other = public(OTHER)
     );
     World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
 }
@@ -95,8 +104,14 @@ fn offer(key: [u8; 32]) -> Value {
 
 /// The codes of a decision on an offer by this key, where the agent has these records.
 async fn codes(records: &str, key: [u8; 32]) -> Vec<String> {
+    codes_under(records, key, |_| {}).await
+}
+
+async fn codes_under(records: &str, key: [u8; 32], change: impl FnOnce(&mut Config)) -> Vec<String> {
     let world = world(records).await;
-    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let mut config = world.config();
+    change(&mut config);
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
     resolver.decide(&asked(key)).await.codes
 }
 
@@ -121,6 +136,20 @@ async fn an_offer_counts_by_the_key_that_the_name_publishes() {
         let unproven = ["payee-mismatch", "offer-signer-unproven"];
         assert_eq!(said, if counts { &[][..] } else { &unproven[..] }, "{records}");
     }
+}
+
+/// A key that the newest block does not repeat is about to change, and what the gate denies of names it denies of signers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_counts_that_the_gate_would_rely_on() {
+    let unproven = ["payee-mismatch", "offer-signer-unproven"];
+    let leaving = format!("{}latest.\"cl.sig.pub\" = \"{}\"\n", own_key(), public(OTHER));
+    for key in [OWN, OTHER] {
+        assert_eq!(codes(&leaving, key).await, unproven);
+    }
+    let offchain = "records.\"cl.receipt.signer\" = \"offchain-signer.eth\"\n";
+    assert_eq!(codes(offchain, OTHER).await, [""; 0]);
+    let denied = codes_under(offchain, OTHER, |config| config.gate.deny = vec![Code::RecordOffchain]).await;
+    assert_eq!(denied, unproven);
 }
 
 /// Whoever sends terms with an offer of a stranger makes no further request either.
