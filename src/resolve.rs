@@ -21,6 +21,7 @@ mod fleet;
 mod fleet;
 #[cfg(feature = "daemon")]
 mod follow;
+mod look_ups;
 mod network;
 mod question;
 mod registration;
@@ -54,6 +55,7 @@ use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
+use self::signer::OfferKeys;
 use self::sources::ContentSources;
 use self::upstream::Upstream;
 use self::walk::Walker;
@@ -84,6 +86,7 @@ pub struct Resolver(Arc<Inner>);
 struct Inner {
     walker: Arc<Walker>,
     registries: Registries,
+    offer_keys: OfferKeys,
     cached: CachedWalker,
     /// The configured policy.
     policy: Policy,
@@ -165,7 +168,8 @@ impl Resolver {
             ..Walker::clone(old)
         });
         let registries = setup::registries(config, &egress, &old.clock)?;
-        Ok(Self(Arc::new(Inner { cached: self.0.cached.over(Arc::clone(&walker)), walker, registries, policy })))
+        let (cached, offer_keys) = (self.0.cached.over(Arc::clone(&walker)), OfferKeys::default());
+        Ok(Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy })))
     }
 
     /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
@@ -201,12 +205,14 @@ impl Resolver {
         })?;
         let pool = Arc::new(pool);
         let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool });
-        Ok(Self(Arc::new(Inner { cached: cached(Arc::clone(&walker)), walker, registries, policy })))
+        let (cached, offer_keys) = (cached(Arc::clone(&walker)), OfferKeys::default());
+        Ok(Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy })))
     }
 
     fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
         let walker = Arc::new(walker);
-        Self(Arc::new(Inner { cached: CachedWalker::new(Arc::clone(&walker)), walker, registries, policy }))
+        let (cached, offer_keys) = (CachedWalker::new(Arc::clone(&walker)), OfferKeys::default());
+        Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy }))
     }
 
     /// The same resolver with an empty cache. What the chain's reader holds (connections, proven code) stays.

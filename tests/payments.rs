@@ -1,5 +1,7 @@
 //! Decisions about the sandbox's sellers: each code, the requests that a decision costs, and the commands.
 
+#[path = "payments/offers.rs"]
+mod offers;
 #[path = "payments/registration.rs"]
 mod registration;
 
@@ -113,6 +115,22 @@ async fn a_numbered_block_pays_nobody() {
     let decision = past.decide(&request).await;
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
     assert!(decision.abort);
+    assert_eq!(past.gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_says_what_stands_against_an_agent() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    for (name, verb, said) in [
+        ("summarizeagent.eth", "summarize", Ok(())),
+        ("summarizeagent.eth", "pay", Err("verb-not-implemented")),
+        ("summarizeagent.eth", "", Err("verb-not-implemented")),
+        ("entry-version.eth", "summarize", Err("entry-version-noncompliant")),
+        ("", "summarize", Err("name-invalid")),
+    ] {
+        assert_eq!(resolver.gate(name, verb).await, said, "{name} {verb}");
+    }
 }
 
 /// One agent that sells.

@@ -25,10 +25,6 @@ const (
 	// maxAnswerBytes is the length of the longest answer. A decision on 32 entries has some 10 KiB.
 	maxAnswerBytes = 256 * 1024
 
-	// mixedHolds is how long the passing entries of a reply wait where others do not pass. Such a decision names no end;
-	// the one about what is signed names its own.
-	mixedHolds = time.Minute
-
 	// tooSlow is what the gate says when it needs longer than its own deadline. The run goes on, and a later question is
 	// answered.
 	tooSlow = "deadline-passed"
@@ -134,15 +130,10 @@ func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
 	if err != nil {
 		return nil, err
 	}
-	passing := decision.passing()
-	if len(passing) == 0 {
+	if len(decision.passing) == 0 {
 		return nil, newError(Denied, decision.codes)
 	}
-	until := decision.until
-	if until.IsZero() {
-		until = time.Now().Add(mixedHolds)
-	}
-	return &allowed{reply, passing, until}, nil
+	return &allowed{reply, decision.passing}, nil
 }
 
 // signed returns the decision whether what is signed is what is allowed for this entry.
@@ -170,8 +161,14 @@ func (d *daemon) ask(caller context.Context, path string, about question) (*deci
 	if err != nil {
 		return nil, &Error{Code: Unavailable}
 	}
-	if !decision.abort && !time.Now().Before(decision.until) {
+	now := time.Now()
+	if !decision.abort && !now.Before(decision.until) {
 		return nil, &Error{Code: Unavailable}
+	}
+	for _, one := range decision.passing {
+		if !now.Before(one.until) {
+			return nil, &Error{Code: Unavailable}
+		}
 	}
 	return decision, nil
 }

@@ -30,24 +30,30 @@ const (
 type decision struct {
 	abort   bool
 	codes   []string
-	entries []entry
+	passing []entry
 	// until is the zero time where the decision holds at no time.
 	until time.Time
 }
 
+// entry is the place of an entry that may be paid, and until when.
 type entry struct {
-	Index *int  `json:"index"`
-	Abort *bool `json:"abort"`
+	index int
+	until time.Time
 }
 
-func (d *decision) passing() []int {
-	var found []int
-	for _, one := range d.entries {
-		if !*one.Abort {
-			found = append(found, *one.Index)
+// endOf returns the entry that passes with its own end, else that of the decision.
+func endOf(index int, own json.RawMessage, shared time.Time) (entry, error) {
+	until := shared
+	if own != nil {
+		var err error
+		if until, err = timeOf(own); err != nil {
+			return entry{}, err
 		}
 	}
-	return found
+	if until.IsZero() {
+		return entry{}, errNoDecision
+	}
+	return entry{index, until}, nil
 }
 
 var errNoDecision = errors.New("not a decision")
@@ -56,13 +62,17 @@ var errNoDecision = errors.New("not a decision")
 func readDecision(text []byte, name, verb string) (*decision, error) {
 	// A pointer tells a member that is missing from one that is empty.
 	var read struct {
-		Schema     string          `json:"schema"`
-		Name       string          `json:"name"`
-		Verb       string          `json:"verb"`
-		Decision   string          `json:"decision"`
-		Abort      *bool           `json:"abort"`
-		Codes      *[]string       `json:"codes"`
-		Entries    *[]entry        `json:"entries"`
+		Schema   string    `json:"schema"`
+		Name     string    `json:"name"`
+		Verb     string    `json:"verb"`
+		Decision string    `json:"decision"`
+		Abort    *bool     `json:"abort"`
+		Codes    *[]string `json:"codes"`
+		Entries  *[]struct {
+			Index      *int            `json:"index"`
+			Abort      *bool           `json:"abort"`
+			ValidUntil json.RawMessage `json:"valid_until"`
+		} `json:"entries"`
 		ValidUntil json.RawMessage `json:"valid_until"`
 	}
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -79,18 +89,27 @@ func readDecision(text []byte, name, verb string) (*decision, error) {
 	if *read.Abort != (read.Decision != "allow") {
 		return nil, errNoDecision
 	}
+	until, err := timeOf(read.ValidUntil)
+	if err != nil {
+		return nil, err
+	}
 	seen := map[int]bool{}
+	var passing []entry
 	for _, one := range *read.Entries {
 		if one.Index == nil || one.Abort == nil || *one.Index < 0 || *one.Index >= maxEntries || seen[*one.Index] {
 			return nil, errNoDecision
 		}
 		seen[*one.Index] = true
+		if *one.Abort {
+			continue
+		}
+		ended, err := endOf(*one.Index, one.ValidUntil, until)
+		if err != nil {
+			return nil, err
+		}
+		passing = append(passing, ended)
 	}
-	until, err := timeOf(read.ValidUntil)
-	if err != nil {
-		return nil, err
-	}
-	return &decision{*read.Abort, *read.Codes, *read.Entries, until}, nil
+	return &decision{*read.Abort, *read.Codes, passing, until}, nil
 }
 
 func timeOf(text json.RawMessage) (time.Time, error) {

@@ -108,16 +108,19 @@ func (t *Transport) pay(request *http.Request, payment string) (*http.Response, 
 	questions := 0
 	for _, allowed := range t.waiting.of(urlOf(request)) {
 		for _, entry := range allowed.entries {
+			if !t.waiting.now().Before(entry.until) {
+				continue
+			}
 			if questions++; questions > maxQuestions {
 				return nil, refusal
 			}
-			decision, err := t.daemon.signed(request.Context(), allowed.reply, payment, entry)
+			decision, err := t.daemon.signed(request.Context(), allowed.reply, payment, entry.index)
 			if err != nil {
 				return nil, err
 			}
 			if decision.abort {
 				refusal = newError(PaymentDenied, decision.codes)
-			} else if t.waiting.take(allowed) {
+			} else if t.waiting.take(allowed, entry) {
 				return t.inner.RoundTrip(request)
 			}
 		}
@@ -173,11 +176,20 @@ func replyOf(request *http.Request, response *http.Response, body []byte) reply 
 	return reply{response.StatusCode, urlOf(request), headers, base64.StdEncoding.EncodeToString(body)}
 }
 
-// allowed is a reply with the entries of it that may be paid, and until when.
+// allowed is a reply with the entries of it that may be paid.
 type allowed struct {
 	reply   reply
-	entries []int
-	until   time.Time
+	entries []entry
+}
+
+// isInTime says whether one of the entries may still be paid.
+func (a *allowed) isInTime(now time.Time) bool {
+	for _, one := range a.entries {
+		if now.Before(one.until) {
+			return true
+		}
+	}
+	return false
 }
 
 // waiting holds the decisions that wait for their payment, the newest last.
@@ -209,10 +221,13 @@ func (w *waiting) of(url string) []*allowed {
 	return found
 }
 
-// take takes a decision out, once. It says whether it was still there, and in time.
-func (w *waiting) take(wanted *allowed) bool {
+// take takes a decision out for an entry, once. It says whether it was still there, and the entry in time.
+func (w *waiting) take(wanted *allowed, paid entry) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	if !w.now().Before(paid.until) {
+		return false
+	}
 	var rest []*allowed
 	isThere := false
 	for _, one := range w.inTime() {
@@ -230,7 +245,7 @@ func (w *waiting) inTime() []*allowed {
 	var kept []*allowed
 	now := w.now()
 	for _, one := range w.list {
-		if now.Before(one.until) {
+		if one.isInTime(now) {
 			kept = append(kept, one)
 		}
 	}

@@ -295,7 +295,8 @@ const broken = "500 503 404 422 201 302 hangs drips drops garbage truncated over
 	"list null"
 
 func TestTermsAreNotHandedOnWithoutADecision(t *testing.T) {
-	const entries = " no-entries entry-text entry-bare entry-index entry-twice entries-many"
+	const entries = " no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null " +
+		"entry-date entry-over"
 	for _, fault := range strings.Fields(broken + entries) {
 		fault := fault
 		t.Run(fault, func(t *testing.T) {
@@ -451,9 +452,24 @@ func TestOfPaymentsAtOnceExactlyOneLeavesForEachDecision(t *testing.T) {
 func TestADecisionEnds(t *testing.T) {
 	one, guard := newPurchase("honest"), guarded(t, configured(""))
 	browse(t, guard, one.url)
-	until := guard.waiting.of(one.url)[0].until
+	until := guard.waiting.of(one.url)[0].entries[0].until
 	guard.waiting.now = func() time.Time { return until }
 	refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+	one.assertPayments(t, 0)
+}
+
+func TestAnEntryEndsByItself(t *testing.T) {
+	one, guard := newPurchase("two-entries"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	waiting := guard.waiting.of(one.url)[0]
+	shorter := &waiting.entries[1]
+	shorter.until = shorter.until.Add(-30 * time.Second)
+	now := shorter.until
+	guard.waiting.now = func() time.Time { return now }
+	refusesPaying(t, guard, one.url, recorded("two-entries"), PaymentDenied, "payment-signature-mismatch")
+	if guard.waiting.take(waiting, *shorter) || !guard.waiting.take(waiting, waiting.entries[0]) {
+		t.Error("one entry is over, and the other is not")
+	}
 	one.assertPayments(t, 0)
 }
 
@@ -473,11 +489,12 @@ func TestOfSeveralEntriesTheOneThatIsSignedCounts(t *testing.T) {
 func TestDecisionsThatNobodyPaysForAreForgottenTheOldestFirst(t *testing.T) {
 	kept := waiting{now: time.Now}
 	var all []*allowed
+	paid := entry{until: time.Now().Add(time.Minute)}
 	for count := 0; count <= maxWaiting; count++ {
-		all = append(all, &allowed{until: time.Now().Add(time.Minute)})
+		all = append(all, &allowed{entries: []entry{paid}})
 		kept.add(all[count])
 	}
-	if kept.take(all[0]) || !kept.take(all[1]) || kept.take(all[1]) {
+	if kept.take(all[0], paid) || !kept.take(all[1], paid) || kept.take(all[1], paid) {
 		t.Error("the oldest is forgotten, and the next is there once")
 	}
 }

@@ -10,7 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { AMOUNT, ASSET, HONEST, NETWORK } from "./sellers.mjs";
 
-const HOLDS_SECONDS = 60;
+const JWS_HOLDS_SECONDS = 60;
 const MAX_TIMEOUT_SECONDS = 300;
 const OVERSIZE_BYTES = 4 * 1024 * 1024;
 // Longer than the time limits of the tests with faults.
@@ -100,7 +100,7 @@ function decide(question, seller) {
   const shared = new URL(question.response.url).origin === seller ? [] : ["endpoint-mismatch"];
   const entries = terms.accepts.map((entry, index) => {
     const codes = [...shared, ...codesOf(entry)];
-    return { index, abort: codes.length > 0, codes };
+    return row(index, codes, entry);
   });
   return decision([...new Set(entries.flatMap((entry) => entry.codes))], entries);
 }
@@ -111,7 +111,14 @@ function decideSigned(question, seller) {
   const codes = before ? [...before.codes] : ["payment-terms-malformed"];
   const entry = terms.accepts?.[question.selected];
   if (entry && !matches(question.header, entry)) codes.push("payment-signature-mismatch");
-  return decision(codes, [{ index: question.selected, abort: codes.length > 0, codes }]);
+  return decision(codes, [row(question.selected, codes, entry)]);
+}
+
+// An entry that passes ends by itself.
+function row(index, codes, entry) {
+  if (codes.length > 0) return { index, abort: true, codes };
+  const end = Date.now() + entry.maxTimeoutSeconds * 1000;
+  return { index, abort: false, codes, valid_until: new Date(end).toISOString() };
 }
 
 function matches(header, entry) {
@@ -165,6 +172,8 @@ function parsed(text) {
 
 function decision(codes, entries) {
   const abort = codes.length > 0 || entries.length === 0;
+  // A decision that aborts ends nowhere, also where one of its entries passes.
+  const end = abort ? null : entries.map((entry) => entry.valid_until).sort()[0];
   return {
     schema: "clresolve.decision/1",
     id: `sha256:${"0".repeat(64)}`,
@@ -173,14 +182,19 @@ function decision(codes, entries) {
     reason: abort ? `${codes[0]}: the stand-in says so` : "the payment may be made",
     codes,
     state: "trusted",
-    entries,
+    entries: entries.map(({ valid_until, ...rest }) => (valid_until === end ? rest : { ...rest, valid_until })),
     payee: { address: HONEST, network: NETWORK, proven_by: "addr" },
     route: { url: "http://127.0.0.1/agent", source: "configured" },
     checked: ["identity", "route", "resource", "network", "asset", "amount", "timeout", "payee"],
     unchecked: [],
-    // A decision that aborts ends nowhere, also where one of its entries passes.
-    valid_until: abort ? null : new Date(Date.now() + HOLDS_SECONDS * 1000).toISOString(),
+    valid_until: end,
   };
+}
+
+// The same, as if another entry did not pass.
+function mixed(answer, change) {
+  const entries = answer.entries.map((entry) => ({ ...entry, ...change }));
+  return { ...answer, decision: "deny", abort: true, valid_until: null, entries };
 }
 
 const passes = (_, index) => ({ index, abort: false, codes: [] });
@@ -192,7 +206,7 @@ const DISTORTIONS = {
   "no-abort": ({ abort, ...answer }) => answer,
   "abort-text": (answer) => ({ ...answer, abort: "false" }),
   "abort-number": (answer) => ({ ...answer, abort: 0 }),
-  aborts: (answer) => ({ ...answer, decision: "deny", abort: true, valid_until: null }),
+  aborts: (answer) => mixed(answer, { valid_until: answer.valid_until }),
   "other-name": (answer) => ({ ...answer, name: "other.eth" }),
   "other-verb": (answer) => ({ ...answer, verb: "other" }),
   "allows-nothing": (answer) => ({ ...answer, abort: false, entries: [] }),
@@ -209,6 +223,10 @@ const DISTORTIONS = {
   "entry-index": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, index: -1 })) }),
   "entry-twice": (answer) => ({ ...answer, entries: [...answer.entries, ...answer.entries] }),
   "entries-many": (answer) => ({ ...answer, entries: Array.from({ length: 33 }, passes) }),
+  "entry-endless": (answer) => mixed(answer, {}),
+  "entry-null": (answer) => mixed(answer, { valid_until: null }),
+  "entry-date": (answer) => mixed(answer, { valid_until: "2099-01-01" }),
+  "entry-over": (answer) => mixed(answer, { valid_until: "2020-01-01T00:00:00Z" }),
   "entry-other": (answer) => ({ ...answer, entries: answer.entries.map((entry) => ({ ...entry, index: 7 })) }),
   list: (answer) => [answer],
   null: () => null,
@@ -240,7 +258,7 @@ async function drip(response, text) {
 function jwsOf(decision, asked, fault) {
   const now = Math.floor(Date.now() / 1000);
   const digest = createHash("sha256").update(asked).digest("hex");
-  const claims = { iss: ISSUER, iat: now, exp: now + HOLDS_SECONDS, request: `sha256:${digest}`, decision };
+  const claims = { iss: ISSUER, iat: now, exp: now + JWS_HOLDS_SECONDS, request: `sha256:${digest}`, decision };
   const header = { alg: "EdDSA", kid: jwks.keys[0].kid, typ: "clresolve-decision+jwt" };
   const changes = {
     "jws-issuer": { claims: { iss: "https://other.example" } },

@@ -33,6 +33,7 @@ const v1 = (...accepts) => ({ version: 1, accepts });
 const CASES = {
   honest: v2(entry()),
   "two-entries": v2(entry(), entry({ amount: "9000" })),
+  "two-ends": v2(entry(), entry({ amount: "9000", maxTimeoutSeconds: 30 })),
   "other-payto": v2(entry({ payTo: THIEF })),
   "second-poisoned": v2(entry(), entry({ payTo: THIEF, amount: "9000" })),
   "ten-years": v2(entry({ maxTimeoutSeconds: TEN_YEARS })),

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { AGENT, ISSUER, VERB, daemon, jwks } from "./daemon.mjs";
-import { HONEST, THIEF, startSeller } from "./sellers.mjs";
+import { ASSET, HONEST, THIEF, startSeller } from "./sellers.mjs";
 
 const beside = (file) => new URL(file, import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "clresolve-world-"));
@@ -46,6 +46,7 @@ const world = {
   verb: VERB,
   honest: HONEST,
   stranger: THIEF,
+  asset: ASSET,
 };
 await listen(local, socket);
 console.log(JSON.stringify(world));

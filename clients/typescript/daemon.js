@@ -21,12 +21,6 @@ const TIMEOUT = 5_000;
 /** Longest answer, in bytes. A decision on 32 entries has some 10 KiB. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/**
- * How long the passing entries of a reply wait, in milliseconds, where others do not pass. Such a decision names no
- * end; the one about what is signed names its own.
- */
-const MIXED_HOLDS = 60_000;
-
 /** The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered. */
 const TOO_SLOW = "deadline-passed";
 
@@ -36,8 +30,9 @@ const AGAIN_AFTER = 100;
 /**
  * @typedef {{ status: number, url: string, headers: [string, string][], body_base64: string }} Reply What a seller
  *   sent.
- * @typedef {{ reply: Reply, entries: number[], until: number }} Decision The entries of a reply that may be paid, and
- *   until when, in milliseconds since 1970.
+ * @typedef {{ index: number, until: number }} Entry The place of an entry that may be paid, and until when, in
+ *   milliseconds since 1970.
+ * @typedef {{ reply: Reply, entries: Entry[] }} Decision The entries of a reply that may be paid.
  */
 
 export class Daemon {
@@ -84,10 +79,11 @@ export class Daemon {
    * @returns {Promise<Decision>}
    */
   async decide(reply, caller) {
-    const { abort, entries, codes, until } = await this.#ask("/v1/decisions", { response: reply }, caller);
-    const passing = entries.filter((entry) => !entry.abort).map((entry) => entry.index);
+    const { abort, passing, codes, until } = await this.#ask("/v1/decisions", { response: reply }, caller);
+    if (!abort) future(until);
     if (passing.length === 0) throw new GuardError("denied", codes);
-    return { reply, entries: passing, until: abort ? until ?? Date.now() + MIXED_HOLDS : future(until) };
+    passing.forEach((entry) => future(entry.until));
+    return { reply, entries: passing };
   }
 
   /**

@@ -32,7 +32,7 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
  * @returns {{
  *   abort: boolean,
  *   codes: string[],
- *   entries: { index: number, abort: boolean }[],
+ *   passing: import("./daemon.js").Entry[],
  *   until: number | undefined,
  * }} `until` is in milliseconds since 1970.
  */
@@ -51,7 +51,21 @@ export function readDecision(decision, about) {
     must(typeof entry.abort === "boolean", "entries");
   }
   must(new Set(entries.map((entry) => entry.index)).size === entries.length, "entries");
-  return { abort: decision.abort, codes, entries, until: timeOf(decision.valid_until) };
+  const until = timeOf(decision.valid_until);
+  const passing = entries.filter((entry) => !entry.abort).map((entry) => endOf(entry, until));
+  return { abort: decision.abort, codes, passing, until };
+}
+
+/**
+ * An entry that passes, with its own end, else that of the decision.
+ *
+ * @param {{ index: number, valid_until?: unknown }} entry
+ * @param {number | undefined} shared
+ */
+function endOf({ index, valid_until: own }, shared) {
+  const until = own === undefined ? shared : timeOf(own);
+  if (until === undefined) throw new Error("valid_until");
+  return { index, until };
 }
 
 /** @param {unknown} text */

@@ -88,14 +88,13 @@ class Guard {
    * @param {string} payment
    */
   async #pay(request, payment) {
-    const decisions = this.#waiting.for(urlOf(request));
-    const questions = decisions.flatMap((decision) => decision.entries.map((entry) => ({ decision, entry })));
+    const questions = this.#waiting.for(urlOf(request));
     let refusal = new GuardError("no-decision");
     for (const { decision, entry } of questions.slice(0, MAX_QUESTIONS)) {
-      const { allowed, codes } = await this.#daemon.signed(decision.reply, payment, entry, request.signal);
+      const { allowed, codes } = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
       if (!allowed) refusal = new GuardError("payment-denied", codes);
       // Nothing else runs between these two conditions: of two payments one takes the decision.
-      else if (this.#waiting.take(decision)) return await this.#fetch(request);
+      else if (this.#waiting.take(decision, entry)) return await this.#fetch(request);
     }
     throw refusal;
   }
@@ -165,28 +164,36 @@ class Waiting {
   }
 
   /**
-   * Those for a URL, the newest first.
+   * Those for a URL, the newest first, each with each of its entries that may still be paid.
    *
    * @param {string} url
    */
   for(url) {
     this.#forgetLate();
-    return this.#list.filter((one) => one.url === url).map((one) => one.decision).reverse();
+    const decisions = this.#list.filter((one) => one.url === url).map((one) => one.decision).reverse();
+    return decisions.flatMap((decision) => decision.entries.filter(isInTime).map((entry) => ({ decision, entry })));
   }
 
   /**
-   * Takes a decision out, once. Whether it was still there, and in time.
+   * Takes a decision out for an entry, once. Whether it was still there, and the entry in time.
    *
    * @param {import("./daemon.js").Decision} decision
+   * @param {import("./daemon.js").Entry} entry
    */
-  take(decision) {
+  take(decision, entry) {
     this.#forgetLate();
     const at = this.#list.findIndex((one) => one.decision === decision);
-    if (at >= 0) this.#list.splice(at, 1);
-    return at >= 0;
+    if (at < 0 || !isInTime(entry)) return false;
+    this.#list.splice(at, 1);
+    return true;
   }
 
   #forgetLate() {
-    this.#list = this.#list.filter((one) => Date.now() < one.decision.until);
+    this.#list = this.#list.filter((one) => one.decision.entries.some(isInTime));
   }
+}
+
+/** @param {import("./daemon.js").Entry} entry */
+function isInTime({ until }) {
+  return Date.now() < until;
 }

@@ -19,8 +19,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Inner, Resolver};
+use super::look_ups::Beside;
 use super::signer;
-use crate::name::EnsName;
+use crate::config::BlockSelector;
 use crate::reason::{Code, Effect, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
@@ -67,12 +68,12 @@ impl Facts {
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
         let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
         decision.has(Code::OfferSignerUnproven)
-            && has_no_other(decision, &[Code::OfferSignerUnproven, Code::PayeeMismatch])
+            && has_no_other(decision, &[Code::OfferSignerUnproven, Code::PayeeMismatch, Code::PayeeUnproven])
             && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
     }
 }
 
-/// Whether nothing but the payee stands against the payment. Only then is a registration worth a request.
+/// Whether nothing but the payee stands against the payment. Only then is a registration or a key worth a request.
 fn may_be_settled_by_a_registration(decision: &Decision) -> bool {
     decision.abort && has_no_other(decision, &OF_THE_PAYEE)
 }
@@ -90,6 +91,19 @@ fn has_no_other(decision: &Decision, open: &[Code]) -> bool {
 }
 
 impl Resolver {
+    /// Whether the gate lets requests to an agent pass, for a verb: the question of the daemon's `/v1/gate/NAME/VERB`.
+    ///
+    /// # Errors
+    /// The code of what stands against it.
+    pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
+        let config = &self.0.walker.config;
+        if matches!(config.chain.block, BlockSelector::Number(_)) && !clresolve_core::mutant!("the-past-opens-the-gate") {
+            return Err(Code::ChainBehind.slug());
+        }
+        let resolution = self.resolve(name).await;
+        config.gate.policy().objection(&resolution, Some(verb), None).map_or(Ok(()), Err)
+    }
+
     /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
     /// and pay it, within the limits.
     ///
@@ -120,25 +134,27 @@ impl Resolver {
             now: self.now(),
         };
         let (mut facts, mut decision) = self.judged(facts).await;
-        let Ok(name) = EnsName::parse(resolution.verdict().name.normalized.as_deref().unwrap_or_default()) else {
+        if !may_be_settled_by_a_registration(&decision) {
             return decision;
-        };
-        if may_be_settled_by_a_registration(&decision) && self.add_registrations(&name, &mut facts.payees).await {
+        }
+        let Some(beside) = Beside::of(resolution) else { return decision };
+        if self.add_registrations(&beside, &mut facts.payees).await {
             (facts, decision) = self.judged(facts).await;
         }
         if !facts.may_be_settled_by_a_key(&decision) {
             return decision;
         }
-        let Some(key) = signer::offer_key(&self.0.walker, &name).await else { return decision };
+        let Inner { walker, offer_keys, .. } = &*self.0;
+        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return decision };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         self.judged(facts).await.1
     }
 
     /// Adds what the ERC-8004 registrations of the name say about the payees on these networks. Whether any says something.
-    async fn add_registrations(&self, name: &EnsName, payees: &mut BTreeMap<Network, Payees>) -> bool {
+    async fn add_registrations(&self, beside: &Beside, payees: &mut BTreeMap<Network, Payees>) -> bool {
         let Inner { walker, registries, .. } = &*self.0;
         let claims = payees.iter_mut().map(async |(network, payees)| {
-            payees.registration = registries.claim(walker, name, network).await;
+            payees.registration = registries.claim(walker, beside, network).await;
             payees.registration != Claim::None
         });
         join_all(claims).await.contains(&true)

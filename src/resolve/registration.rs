@@ -10,14 +10,11 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 use bytes::Bytes;
-use clresolve_core::freshness::fresh_for;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{self, Claim, ClaimSource};
-use jiff::{SignedDuration, Timestamp};
-use moka::Entry;
-use moka::future::Cache;
-use tokio::sync::Semaphore;
+use jiff::Timestamp;
 
+use super::look_ups::{Beside, Found, LookUps, after};
 use super::walk::Walker;
 use crate::card::JsonError;
 use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainError, Proof};
@@ -31,12 +28,6 @@ use crate::records::{Key, Record};
 use crate::text::excerpt;
 use crate::verdict::State;
 
-/// Look-ups at the same time, over all names: each asks endpoints and hosts, and anybody's terms may start one.
-const MAX_LOOK_UPS: usize = 16;
-
-/// Claims that are kept; each takes less than a kilobyte.
-const KEPT: u64 = 4096;
-
 /// The part of the time limit of a question that a look-up may take: the verdict took its own.
 const LOOK_UP_SHARE: f64 = 0.5;
 
@@ -47,12 +38,10 @@ type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
 
 /// The registries that the configuration names, and what they said a moment ago. Clones share both.
 #[derive(Clone)]
-pub(super) struct Registries(Arc<Inner>);
-
-struct Inner {
+pub(super) struct Registries {
     by_chain: ByChain,
-    kept: Cache<(EnsName, u64), Arc<Kept>>,
-    places: Semaphore,
+    /// By chain.
+    look_ups: LookUps<u64, Claim>,
 }
 
 /// The registry of one chain.
@@ -74,14 +63,6 @@ impl Registry {
     }
 }
 
-/// A claim, and until when it is given again.
-struct Kept {
-    claim: Claim,
-    until: Timestamp,
-    /// Look-ups in a row that decided nothing, this one included. Each makes the pause longer, so there are few.
-    failures: u32,
-}
-
 impl Registries {
     /// These registries; of other chains nothing is known.
     pub(super) fn new(registries: impl IntoIterator<Item = Registry>) -> Self {
@@ -89,64 +70,39 @@ impl Registries {
     }
 
     fn over(by_chain: ByChain) -> Self {
-        Self(Arc::new(Inner { by_chain, kept: Cache::new(KEPT), places: Semaphore::new(MAX_LOOK_UPS) }))
+        Self { by_chain, look_ups: LookUps::default() }
     }
 
     /// The same registries, with nothing that they said before.
     pub(super) fn forgetful(&self) -> Self {
-        Self::over(Arc::clone(&self.0.by_chain))
+        Self::over(Arc::clone(&self.by_chain))
     }
 
-    /// What the registration of `name` on a network says about the payee: that of a moment ago, else that of a look-up. One
-    /// look-up at a time asks about a name; it goes on where its asker gives up.
-    pub(super) async fn claim(&self, walker: &Arc<Walker>, name: &EnsName, network: &Network) -> Claim {
-        let Some(registry) = network.chain_id().and_then(|id| self.0.by_chain.get(&id)).cloned() else {
+    /// What the registration of a name on a network says about the payee: that of a moment ago, else that of a look-up.
+    pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
+        let Some(registry) = network.chain_id().and_then(|id| self.by_chain.get(&id)).cloned() else {
             return Claim::None;
         };
         if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_))) {
             return undecided("state-proof is demanded, and a registration is vouched for by a quorum at most");
         }
-        let key = (name.clone(), registry.id);
-        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| walker.now() < kept.until) {
-            return kept.claim.clone();
-        }
-        let (this, walker) = (Arc::clone(&self.0), Arc::clone(walker));
-        let task = tokio::spawn(async move {
-            let look_up = async |known: Option<Entry<_, Arc<Kept>>>| {
-                this.kept_or_looked_up(&walker, &registry, &key.0, known.map(Entry::into_value)).await
-            };
-            this.kept.entry(key.clone()).and_upsert_with(look_up).await.into_value()
-        });
-        task.await.map_or_else(|_| undecided("the look-up was broken off"), |kept| kept.claim.clone())
+        let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
+        let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
+        self.look_ups.answer(beside.clone(), id, &walker.clock, look_up).await
     }
 }
 
-impl Inner {
-    async fn kept_or_looked_up(
-        &self,
-        walker: &Walker,
-        registry: &Registry,
-        name: &EnsName,
-        known: Option<Arc<Kept>>,
-    ) -> Arc<Kept> {
-        let now = walker.now();
-        let failures = match known {
-            Some(kept) if now < kept.until => return kept,
-            Some(kept) => kept.failures,
-            None => 0,
-        };
-        let place = self.places.try_acquire();
-        if place.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
-            return Arc::new(Kept { claim: undecided("too many look-ups are under way"), until: now, failures });
+impl Found for Claim {
+    fn state(&self) -> State {
+        match self {
+            Self::Is(..) => State::Trusted,
+            Self::None => State::Untrusted,
+            Self::Undecided(_) => State::Indeterminate,
         }
-        let claim = LookUp::new(walker, registry, name).claim().await;
-        // A wallet is as old as the question for it; a pause begins when the look-up is over.
-        let (until, failures) = match &claim {
-            Claim::Is(..) => (after(now, fresh_for(State::Trusted, 0)), 0),
-            Claim::None => (after(walker.now(), fresh_for(State::Untrusted, 0)), 0),
-            Claim::Undecided(_) => (after(walker.now(), fresh_for(State::Indeterminate, failures)), failures + 1),
-        };
-        Arc::new(Kept { claim, until, failures })
+    }
+
+    fn undecided(cause: &str) -> Self {
+        undecided(cause)
     }
 }
 
@@ -188,7 +144,7 @@ impl<'w> LookUp<'w> {
         }
         let (Some(wallet), Some(uri)) = (reading.wallet, &reading.uri) else { return Ok(Claim::None) };
         self.names_back(uri).await?;
-        let until = after(self.began, fresh_for(State::Trusted, 0));
+        let until = after(self.began, State::Trusted, 0);
         let read = payee::Registration { agent: entry.agent(), block: reading.block.number, until };
         Ok(Claim::Is(wallet, ClaimSource::Registration(Box::new(read))))
     }
@@ -287,47 +243,4 @@ fn because(cause: &str) -> Box<Reason> {
 
 fn unproven() -> Reason {
     Reason::new(Code::PayeeUnproven).at("erc8004")
-}
-
-/// The time after `now`; `now` itself where no time has room for it.
-fn after(now: Timestamp, fresh: Duration) -> Timestamp {
-    SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resolve::Resolver;
-    use crate::sandbox::chain::RpcFault;
-    use crate::sandbox::spec::Spec;
-    use crate::sandbox::{ChainState, World};
-
-    /// While as many as may be under way wait for an endpoint that stalls, one more is not begun.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn look_ups_at_the_same_time_are_bounded() {
-        let world = World::start(&Spec::default()).await.expect("it starts");
-        let stalling = world.endpoint(RpcFault::Stall, ChainState::Growing, true).await.expect("a port");
-        let mut config = world.config();
-        config.timeout = Duration::from_secs(60);
-        config.chain.endpoints = vec![stalling];
-        let registry = config.chains.values_mut().next().expect("the world has one");
-        registry.agents = (0..=MAX_LOOK_UPS).map(|place| (format!("agent-{place}.eth"), 1)).collect();
-        let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let claim = async |place: usize| {
-            let name = EnsName::parse(&format!("agent-{place}.eth")).expect("a name");
-            let network = "eip155:31337".parse().expect("a CAIP-2 identifier");
-            resolver.0.registries.claim(&resolver.0.walker, &name, &network).await
-        };
-        let begun = futures_util::future::join_all((0..MAX_LOOK_UPS).map(claim));
-        let one_more = async {
-            while resolver.0.registries.0.places.available_permits() > 0 {
-                tokio::task::yield_now().await;
-            }
-            claim(MAX_LOOK_UPS).await
-        };
-        tokio::select! {
-            _ = begun => panic!("the endpoint stalls"),
-            claim = one_more => assert_eq!(claim, undecided("too many look-ups are under way")),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The keys that a name signs messages with: the one place where `cl.receipt.signer` and `cl.sig.*` are read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::Address;
@@ -7,6 +8,7 @@ use clresolve_jose::PublicKey;
 use clresolve_payment::offer::SignerKeys;
 use clresolve_verdict::published::{Published, Standing};
 
+use super::look_ups::{Beside, Found, LookUps};
 use super::walk::Walker;
 use crate::chain::{Answer, Reading};
 use crate::check::records::{chain_error, unsettled};
@@ -14,6 +16,7 @@ use crate::config::Grade;
 use crate::name::EnsName;
 use crate::reason::Code;
 use crate::records::{Key, Record, RecordSet};
+use crate::verdict::State;
 
 /// The signer's records of a name: they stand at a settled block, at the newest one too, and more than one endpoint, or
 /// the operator's own, vouches for them.
@@ -99,24 +102,70 @@ pub(super) fn addresses(published: &Published) -> SignerKeys {
     SignerKeys { addresses, ed25519: Vec::new() }
 }
 
-/// The key of the name that `cl.receipt.signer` names, or of the name itself where that record is not set. What cannot
-/// be read, or is no key, is no key; nor is one that the gate would not rely on.
-pub(super) async fn offer_key(walker: &Walker, name: &EnsName) -> Option<PublicKey> {
-    let own = relied_on(walker, name).await?;
-    let signer = match own.text(Key::ReceiptSigner).ok()? {
-        Some(signer) => EnsName::parse(signer).ok()?,
-        None => return PublicKey::from_record(own.public_key().ok()?).ok(),
+/// The key with which the offers of a name are signed.
+#[derive(Clone, Debug)]
+pub(super) enum OfferKey {
+    /// This one.
+    Is(PublicKey),
+    /// The name has none, or none that the gate would rely on.
+    None,
+    /// It could not be read.
+    Unread,
+}
+
+impl Found for OfferKey {
+    fn state(&self) -> State {
+        match self {
+            Self::Is(_) => State::Trusted,
+            Self::None => State::Untrusted,
+            Self::Unread => State::Indeterminate,
+        }
+    }
+
+    fn undecided(_: &str) -> Self {
+        Self::Unread
+    }
+}
+
+/// The keys that offers are signed with, as they were read a moment ago.
+pub(super) type OfferKeys = LookUps<(), OfferKey>;
+
+/// The key of the name that `cl.receipt.signer` names, or of the name itself where that record is not set. It is read once
+/// beside a verdict.
+pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> Option<PublicKey> {
+    let (asking, name) = (Arc::clone(walker), beside.name.clone());
+    let look_up = async move {
+        match read_offer_key(&asking, &name).await {
+            Ok(Some(key)) => OfferKey::Is(key),
+            Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => OfferKey::None,
+            Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => OfferKey::None,
+            Err(SignerError::Unavailable(_)) => OfferKey::Unread,
+        }
     };
-    let records = if signer == *name { own } else { relied_on(walker, &signer).await? };
-    PublicKey::from_record(records.public_key().ok()?).ok()
+    match keys.answer(beside.clone(), (), &walker.clock, look_up).await {
+        OfferKey::Is(key) => Some(key),
+        OfferKey::None | OfferKey::Unread => None,
+    }
+}
+
+/// `None` for what is no key, and for records on which the gate would not rely.
+async fn read_offer_key(walker: &Walker, name: &EnsName) -> Result<Option<PublicKey>, SignerError> {
+    let Some(own) = relied_on(walker, name).await? else { return Ok(None) };
+    let signer = match own.text(Key::ReceiptSigner)?.map(EnsName::parse) {
+        Some(Ok(signer)) if signer != *name => signer,
+        Some(Err(_)) => return Ok(None),
+        Some(Ok(_)) | None => return Ok(PublicKey::from_record(own.public_key()?).ok()),
+    };
+    let Some(records) = relied_on(walker, &signer).await? else { return Ok(None) };
+    Ok(PublicKey::from_record(records.public_key()?).ok())
 }
 
 /// Records with the grade of proof that the gate demands, and without what it denies.
-async fn relied_on(walker: &Walker, name: &EnsName) -> Option<SignerRecords> {
+async fn relied_on(walker: &Walker, name: &EnsName) -> Result<Option<SignerRecords>, SignerError> {
     let gate = &walker.config.gate;
-    let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await.ok()?;
+    let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await?;
     let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
     let is_weak = gate.min_proof.is_some_and(|least| records.grade < least);
     let is_denied = denies_borrowed && records.borrowed;
-    (!is_weak && !is_denied).then_some(records)
+    Ok((!is_weak && !is_denied).then_some(records))
 }

@@ -7,8 +7,10 @@ use std::process::{Child, ChildStderr, Command};
 use clresolve::config::Config;
 use clresolve::http::Server;
 use clresolve::reason::Code;
+use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
 use reqwest::Client;
+use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -41,6 +43,11 @@ impl Daemon {
 
     async fn get(&self, path: &str) -> Answer {
         answer(self.client.get(format!("http://{}{path}", self.address))).await
+    }
+
+    async fn decide(&self, question: &str) -> Value {
+        let request = self.client.post(format!("http://{}/v1/decisions", self.address));
+        answer(request.header("content-type", "application/json").body(question.to_owned())).await.json()
     }
 
     async fn gate(&self, name: &str) -> Answer {
@@ -138,6 +145,33 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     let said = daemon.reload_with(&config);
     assert!(said.contains("http.listen: a change takes a restart") && said.contains("is in force"), "{said}");
     assert_eq!(daemon.gate(DEPRECATED).await.status, 200, "the rest is in force");
+}
+
+/// Registries of other chains are those of the configuration in force, and what they said before is forgotten.
+#[tokio::test(flavor = "multi_thread")]
+async fn registries_are_read_again() {
+    const NAME: &str = "registered-payee.eth";
+    const URL: &str = "https://api.sandbox.example/summarize/v1";
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let full = patient(&sandbox);
+    let resolver = Resolver::new(&full).await.expect("its configuration is good");
+    let reply = resolver.unpaid(URL, Some("{}")).await.expect("the seller answers");
+    let response = json!({"status": 402, "url": URL, "headers": reply.headers, "body": "{}"});
+    let question = json!({"name": NAME, "verb": "summarize", "response": response}).to_string();
+    let mut without = full.clone();
+    without.chains.clear();
+    let mut misled = full.clone();
+    misled.chains.values_mut().for_each(|registry| registry.registry = [7; 20].into());
+
+    let mut daemon = Daemon::start(folder.path(), &without);
+    for (config, paid) in [(&without, false), (&full, true), (&misled, false), (&full, true), (&without, false)] {
+        let said = daemon.reload_with(config);
+        assert!(said.contains("is in force") && !said.contains("restart"), "{said}");
+        let decision = daemon.decide(&question).await;
+        assert_eq!(decision["abort"], !paid, "{decision}");
+        let codes = if paid { json!([]) } else { json!(["payee-unproven"]) };
+        assert_eq!(decision["codes"], codes, "{decision}");
+    }
 }
 
 /// A question that is open while the gate is tightened is answered by the new policy.

@@ -6,7 +6,7 @@ use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{ChainState, World};
+use clresolve::sandbox::{ChainState, GatewayManners, World};
 
 use super::{URL, asked};
 
@@ -93,6 +93,21 @@ async fn a_registration_may_lie_on_a_host() {
     let uri = "uri = \"https://cards.sandbox.example/.well-known/agent-registration.json\"";
     let decision = decided(&world(&record(1), uri).await, |_| {}).await;
     assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+}
+
+/// Or in IPFS, where it is proven by its CID. One that no gateway has is not known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_may_lie_in_ipfs() {
+    let stored = world(&record(1), "ipfs = true").await;
+    let decision = decided(&stored, |_| {}).await;
+    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    let other = decided(&world(&record(1), "ipfs = true, ens = \"other.eth\"").await, |_| {}).await;
+    assert!(cause(&other).contains("the agent's registration names other.eth"), "{}", cause(&other));
+    for manners in [GatewayManners::Missing, GatewayManners::Lie] {
+        let gateway = stored.gateway(manners);
+        let decision = decided(&stored, |config| config.gateways = vec![gateway]).await;
+        assert!(decision.abort, "{manners:?}: {decision:#?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

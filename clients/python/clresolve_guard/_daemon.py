@@ -103,7 +103,10 @@ class Daemon:
             decision = read_decision(opened, self._question["name"], self._question["verb"])
         except (ValueError, RecursionError):
             raise GuardError("unavailable") from None
-        if not decision.abort and (decision.until is None or decision.until <= time.time()):
+        ends = [entry.until for entry in decision.passing]
+        if not decision.abort:
+            ends.append(decision.until or 0)
+        if any(until <= time.time() for until in ends):
             raise GuardError("unavailable")
         return decision
 

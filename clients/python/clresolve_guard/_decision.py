@@ -32,12 +32,20 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
 
 
 @dataclass(frozen=True)
+class Entry:
+    """The place of an entry that may be paid, and until when, in seconds since 1970."""
+
+    index: int
+    until: float
+
+
+@dataclass(frozen=True)
 class Decision:
     """What the daemon decided; `until` is in seconds since 1970."""
 
     abort: bool
     codes: list[str]
-    passing: list[int]
+    passing: list[Entry]
     until: float | None
 
 
@@ -56,9 +64,18 @@ def read_decision(decision: Any, name: str, verb: str) -> Decision:
         _must(isinstance(entry, dict) and type(entry.get("index")) is int, "entries")
         _must(0 <= entry["index"] < _MAX_ENTRIES and isinstance(entry.get("abort"), bool), "entries")
     _must(len({entry["index"] for entry in entries}) == len(entries), "entries")
-    passing = [entry["index"] for entry in entries if not entry["abort"]]
     _must("valid_until" in decision, "valid_until")
-    return Decision(abort, codes, passing, _time(decision["valid_until"]))
+    until = _time(decision["valid_until"])
+    passing = [_passing(entry, until) for entry in entries if not entry["abort"]]
+    return Decision(abort, codes, passing, until)
+
+
+def _passing(entry: dict[str, Any], shared: float | None) -> Entry:
+    """An entry that passes, with its own end, else that of the decision."""
+    until = _time(entry["valid_until"]) if "valid_until" in entry else shared
+    if until is None:
+        raise ValueError("valid_until")
+    return Entry(entry["index"], until)
 
 
 def _time(text: Any) -> float | None:

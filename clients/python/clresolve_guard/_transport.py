@@ -19,6 +19,7 @@ import anyio
 import httpx
 
 from ._daemon import Answer, Daemon, Signer
+from ._decision import Entry
 from ._error import GuardError
 
 # Longest 402 reply, in bytes, on the wire and decoded: the daemon refuses a longer one.
@@ -35,10 +36,6 @@ _MAX_QUESTIONS = 32
 
 # Seconds between two questions to a gate that needs longer than its own deadline.
 _AGAIN_AFTER = 0.1
-
-# How long the passing entries of a reply wait, in seconds, where others do not pass. Such a decision names no end; the
-# one about what is signed names its own.
-_MIXED_HOLDS = 60.0
 
 # The headers that carry a payment, in x402 versions 2 and 1.
 _PAYMENT_HEADERS = (b"payment-signature", b"x-payment")
@@ -177,8 +174,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         decision = self._daemon.decision(question, (yield _Ask(question)))
         if not decision.passing:
             raise GuardError("denied", decision.codes)
-        until = decision.until or time.time() + _MIXED_HOLDS
-        self._waiting.add(_Allowed(reply, decision.passing, until))
+        self._waiting.add(_Allowed(reply, decision.passing))
         return copy
 
     def _pass_gate(self) -> Generator[_Step, Any, None]:
@@ -190,14 +186,13 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def _pay(self, request: httpx.Request, payment: str) -> _Steps:
         """A request with a payment: only for a decision that waits, and only once for it."""
-        questions = [(one, entry) for one in self._waiting.of(_url(request)) for entry in one.entries]
         refusal = GuardError("no-decision")
-        for allowed, entry in questions[:_MAX_QUESTIONS]:
-            question = self._daemon.signed(allowed.reply, payment, entry)
+        for allowed, entry in self._waiting.of(_url(request))[:_MAX_QUESTIONS]:
+            question = self._daemon.signed(allowed.reply, payment, entry.index)
             decision = self._daemon.decision(question, (yield _Ask(question)))
             if decision.abort:
                 refusal = GuardError("payment-denied", decision.codes)
-            elif self._waiting.take(allowed):
+            elif self._waiting.take(allowed, entry):
                 response: httpx.Response = yield _Send(request)
                 return response
         raise refusal
@@ -248,11 +243,10 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 @dataclass(frozen=True, eq=False)
 class _Allowed:
-    """A reply, its entries that may be paid, and until when, in seconds since 1970."""
+    """A reply, and its entries that may be paid."""
 
     reply: dict[str, Any]
-    entries: list[int]
-    until: float
+    entries: list[Entry]
 
 
 class _Waiting:
@@ -266,22 +260,27 @@ class _Waiting:
         with self._lock:
             self._list = [*self._in_time(), allowed][-_MAX_WAITING:]
 
-    def of(self, url: str) -> list[_Allowed]:
-        """Those for a URL, the newest first."""
+    def of(self, url: str) -> list[tuple[_Allowed, Entry]]:
+        """Those for a URL, the newest first, each with each of its entries that may still be paid."""
         with self._lock:
-            return [one for one in reversed(self._in_time()) if one.reply["url"] == url]
+            asked = [one for one in reversed(self._in_time()) if one.reply["url"] == url]
+            return [(one, entry) for one in asked for entry in one.entries if _is_in_time(entry)]
 
-    def take(self, allowed: _Allowed) -> bool:
-        """Takes a decision out, once. Whether it was still there, and in time."""
+    def take(self, allowed: _Allowed, entry: Entry) -> bool:
+        """Takes a decision out for an entry, once. Whether it was still there, and the entry in time."""
         with self._lock:
             rest = self._in_time()
-            is_there = allowed in rest
+            if allowed not in rest or not _is_in_time(entry):
+                return False
             self._list = [one for one in rest if one is not allowed]
-            return is_there
+            return True
 
     def _in_time(self) -> list[_Allowed]:
-        now = time.time()
-        return [one for one in self._list if now < one.until]
+        return [one for one in self._list if any(_is_in_time(entry) for entry in one.entries)]
+
+
+def _is_in_time(entry: Entry) -> bool:
+    return time.time() < entry.until
 
 
 def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, bytes]:

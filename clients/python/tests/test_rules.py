@@ -34,7 +34,10 @@ BROKEN = (
     "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless "
     "date offset no-time list null"
 ).split()
-BROKEN_ENTRIES = "no-entries entry-text entry-bare entry-index entry-twice entries-many".split()
+BROKEN_ENTRIES = (
+    "no-entries entry-text entry-bare entry-index entry-twice entries-many "
+    "entry-endless entry-null entry-date entry-over"
+).split()
 
 world: World
 
@@ -236,10 +239,22 @@ class Rules:
     def test_a_decision_ends(self) -> None:
         purchase, guard = world.purchase("honest"), self.guard()
         self.get(guard, purchase.url)
-        [allowed] = guard._waiting.of(purchase.url)
-        with mock.patch("clresolve_guard._transport.time.time", return_value=allowed.until):
+        [(_, entry)] = guard._waiting.of(purchase.url)
+        with mock.patch("clresolve_guard._transport.time.time", return_value=entry.until):
             self.refuses_paying("no-decision", guard, purchase.url)
         self.case.assertEqual(purchase.paid(), [])
+
+    def test_an_entry_ends_by_itself(self) -> None:
+        purchase, guard = world.purchase("two-ends"), self.guard()
+        header, other = world.payment(), world.payment(value="9000")
+        self.get(guard, purchase.url)
+        [_, (allowed, shorter)] = guard._waiting.of(purchase.url)
+        with mock.patch("clresolve_guard._transport.time.time", return_value=shorter.until):
+            self.refuses_paying("payment-denied", guard, purchase.url, other, "payment-signature-mismatch")
+            self.case.assertFalse(guard._waiting.take(allowed, shorter))
+            self.pay(guard, purchase.url, header)
+        self.case.assertEqual([one.get("selected") for one in purchase.asked()], [None, 0, 0])
+        self.case.assertEqual([one["value"] for one in purchase.arrived()["payments"]], ["10000"])
 
     def test_what_is_signed_must_be_what_was_allowed(self) -> None:
         purchase, guard = world.purchase("honest"), self.guard()

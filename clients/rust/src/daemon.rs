@@ -23,10 +23,6 @@ use crate::refusal::{Refusal, Why};
 /// How long an answer may take, unless the configuration says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the passing entries of a reply wait where others do not pass. Such a decision names no end; the one about
-/// what is signed names its own.
-const MIXED_HOLDS: Duration = Duration::from_secs(60);
-
 /// The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered.
 const TOO_SLOW: &str = "deadline-passed";
 
@@ -157,8 +153,9 @@ impl Daemon {
         }
         let decision = self.opened(&answer.body, body.as_bytes()).and_then(|all| all.about(&self.name, &self.verb));
         let decision = decision.ok_or_else(unavailable)?;
-        let is_over = decision.until.is_none_or(|until| until <= SystemTime::now());
-        if is_over && !decision.abort {
+        let now = SystemTime::now();
+        let is_over = !decision.abort && decision.until.is_none_or(|until| until <= now);
+        if is_over || !decision.passing.iter().all(|entry| entry.is_in_time(now)) {
             return Err(unavailable());
         }
         Ok(decision)
@@ -192,8 +189,7 @@ impl Decides for Daemon {
 
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
         let decision = self.ask(&["decisions"], json!({}), reply).await?;
-        let until = decision.until.unwrap_or_else(|| SystemTime::now() + MIXED_HOLDS);
-        Allowed::new(decision.passing, until).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
+        Allowed::new(decision.passing).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
     }
 
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {

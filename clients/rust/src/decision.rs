@@ -7,8 +7,10 @@ use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
 use clresolve_jose::{Kind, TrustedKeys, verify_compact};
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+use crate::guard::Payable;
 
 /// Longest answer, in bytes. A decision on 32 entries has some 10 KiB.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -32,8 +34,8 @@ const MAX_ENTRIES: usize = 32;
 pub(crate) struct Decision {
     pub(crate) abort: bool,
     pub(crate) codes: Vec<String>,
-    /// The places of the entries that pass.
-    pub(crate) passing: Vec<usize>,
+    /// The entries that pass.
+    pub(crate) passing: Vec<Payable>,
     pub(crate) until: Option<SystemTime>,
 }
 
@@ -62,6 +64,30 @@ enum Outcome {
 struct Entry {
     index: usize,
     abort: bool,
+    #[serde(default, deserialize_with = "given")]
+    valid_until: Option<String>,
+}
+
+impl Entry {
+    /// The entry with its own end, else that of the decision.
+    fn payable(self, shared: Option<SystemTime>) -> Option<Payable> {
+        let until = match self.valid_until {
+            Some(own) => time(&own)?,
+            None => shared?,
+        };
+        Some(Payable { entry: self.index, until })
+    }
+}
+
+/// A member that may be missing, and is no null where it is there.
+fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(d).map(Some)
+}
+
+/// A time as the daemon writes it.
+fn time(text: &str) -> Option<SystemTime> {
+    let time: Timestamp = text.ends_with('Z').then(|| text.parse().ok()).flatten()?;
+    Some(time.into())
 }
 
 impl Written {
@@ -96,11 +122,10 @@ impl Written {
         }
         let until = match self.valid_until {
             None => None,
-            Some(text) if text.ends_with('Z') => Some(text.parse::<Timestamp>().ok()?.into()),
-            Some(_) => return None,
+            Some(text) => Some(time(&text)?),
         };
-        let passing = self.entries.iter().filter(|entry| !entry.abort).map(|entry| entry.index).collect();
-        Some(Decision { abort: self.abort, codes: self.codes, passing, until })
+        let passing = self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.payable(until));
+        Some(Decision { abort: self.abort, codes: self.codes, passing: passing.collect::<Option<_>>()?, until })
     }
 }
 

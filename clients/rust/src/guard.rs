@@ -53,27 +53,34 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// The entries of a reply that may be paid, of which there is one at least, and until when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowed {
-    entries: Vec<usize>,
-    until: SystemTime,
+/// An entry that may be paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payable {
+    /// Its place in the reply, from 0.
+    pub entry: usize,
+    /// Until when it may be paid.
+    pub until: SystemTime,
 }
 
+impl Payable {
+    pub(crate) fn is_in_time(&self, now: SystemTime) -> bool {
+        now < self.until
+    }
+}
+
+/// The entries of a reply that may be paid, of which there is one at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed(Vec<Payable>);
+
 impl Allowed {
-    /// These places of entries, until then; `None` where there are none.
-    pub fn new(entries: Vec<usize>, until: SystemTime) -> Option<Self> {
-        (!entries.is_empty()).then_some(Self { entries, until })
+    /// These; `None` where there are none.
+    pub fn new(entries: Vec<Payable>) -> Option<Self> {
+        (!entries.is_empty()).then_some(Self(entries))
     }
 
-    /// The places of the entries.
-    pub fn entries(&self) -> &[usize] {
-        &self.entries
-    }
-
-    /// Until when they may be paid.
-    pub const fn until(&self) -> SystemTime {
-        self.until
+    /// The entries.
+    pub fn entries(&self) -> &[Payable] {
+        &self.0
     }
 }
 
@@ -133,9 +140,9 @@ impl<D: Decides> Guard<D> {
     async fn pay(&self, request: Request, payment: &str) -> reqwest_middleware::Result<Response> {
         let questions = self.waiting.questions(&asked(request.url()));
         let mut refusal = Refusal::of_kind(Why::NoDecision);
-        for (decision, entry) in questions.into_iter().take(MAX_QUESTIONS) {
-            match self.decides.signed(&decision.reply, payment, entry).await {
-                Ok(()) if self.waiting.take(&decision) => return Ok(self.client.execute(request).await?),
+        for (decision, payable) in questions.into_iter().take(MAX_QUESTIONS) {
+            match self.decides.signed(&decision.reply, payment, payable.entry).await {
+                Ok(()) if self.waiting.take(&decision, payable) => return Ok(self.client.execute(request).await?),
                 Ok(()) => {}
                 Err(other) if other.why() == Why::PaymentDenied => refusal = other,
                 Err(fault) => return Err(fault.into()),

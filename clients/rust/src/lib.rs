@@ -13,14 +13,20 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! With the feature `resolver`, `InProcess` decides in this process, in place of a [`Daemon`].
 
 mod daemon;
 mod decision;
 mod guard;
+#[cfg(feature = "resolver")]
+mod in_process;
 mod refusal;
 mod waiting;
 
 pub use clresolve_jose::TrustedKeys;
 pub use daemon::{Config, ConfigError, Daemon, Signer};
-pub use guard::{Allowed, Decides, Guard, Reply};
+pub use guard::{Allowed, Decides, Guard, Payable, Reply};
+#[cfg(feature = "resolver")]
+pub use in_process::InProcess;
 pub use refusal::{Refusal, Why};

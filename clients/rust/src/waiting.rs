@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use reqwest::Url;
 
-use crate::guard::{Allowed, Reply};
+use crate::guard::{Allowed, Payable, Reply};
 
 /// Most of them, of some 100 KiB each at most. Beyond it the oldest are forgotten.
 const MAX_WAITING: usize = 256;
@@ -32,36 +32,38 @@ impl Default for Waiting {
 
 impl Waiting {
     pub(crate) fn add(&self, decision: Decision) {
-        let mut list = self.in_time();
+        let (mut list, _) = self.in_time();
         list.push(Arc::new(decision));
         if list.len() > MAX_WAITING {
             list.remove(0);
         }
     }
 
-    /// Those for a URL, the newest first, each with each of its entries that may be paid.
-    pub(crate) fn questions(&self, url: &Url) -> Vec<(Arc<Decision>, usize)> {
-        let list = self.in_time();
+    /// Those for a URL, the newest first, each with each of its entries that may still be paid.
+    pub(crate) fn questions(&self, url: &Url) -> Vec<(Arc<Decision>, Payable)> {
+        let (list, now) = self.in_time();
         let decisions = list.iter().rev().filter(|decision| decision.reply.url == *url);
         let entries = |decision: &Arc<Decision>| {
             let decision = Arc::clone(decision);
-            decision.allowed.entries().to_vec().into_iter().map(move |entry| (Arc::clone(&decision), entry))
+            let entries = decision.allowed.entries().to_vec().into_iter().filter(move |entry| entry.is_in_time(now));
+            entries.map(move |entry| (Arc::clone(&decision), entry))
         };
         decisions.flat_map(entries).collect()
     }
 
-    /// Takes a decision out, once. Whether it was still there, and in time.
-    pub(crate) fn take(&self, decision: &Arc<Decision>) -> bool {
-        let mut list = self.in_time();
-        let place = list.iter().position(|other| Arc::ptr_eq(other, decision));
+    /// Takes a decision out for an entry, once. Whether it was still there, and the entry in time.
+    pub(crate) fn take(&self, decision: &Arc<Decision>, paid: Payable) -> bool {
+        let (mut list, now) = self.in_time();
+        let place = list.iter().position(|other| Arc::ptr_eq(other, decision)).filter(|_| paid.is_in_time(now));
         place.map(|place| list.remove(place)).is_some()
     }
 
-    fn in_time(&self) -> MutexGuard<'_, Vec<Arc<Decision>>> {
+    /// The list, and the time at which it was looked at.
+    fn in_time(&self) -> (MutexGuard<'_, Vec<Arc<Decision>>>, SystemTime) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (self.now)();
-        list.retain(|decision| now < decision.allowed.until());
-        list
+        list.retain(|decision| decision.allowed.entries().iter().any(|entry| entry.is_in_time(now)));
+        (list, now)
     }
 }
 
@@ -71,14 +73,28 @@ mod tests {
 
     use super::*;
 
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
     fn decision() -> Decision {
+        ending([60])
+    }
+
+    /// A decision whose entries end so many seconds after the epoch.
+    fn ending<const N: usize>(seconds: [u64; N]) -> Decision {
         let url = Url::parse("https://api.example/").expect("a URL");
-        let allowed = Allowed::new(vec![0], SystemTime::UNIX_EPOCH + Duration::from_secs(60)).expect("an entry");
+        let entry = |(entry, seconds)| Payable { entry, until: at(seconds) };
+        let allowed = Allowed::new(seconds.into_iter().enumerate().map(entry).collect()).expect("an entry");
         Decision { reply: Reply { url, headers: Vec::new(), body: Vec::new() }, allowed }
     }
 
-    fn all(waiting: &Waiting) -> Vec<Arc<Decision>> {
-        waiting.questions(&decision().reply.url).into_iter().map(|(decision, _)| decision).collect()
+    fn all(waiting: &Waiting) -> Vec<(Arc<Decision>, Payable)> {
+        waiting.questions(&decision().reply.url)
+    }
+
+    fn take(waiting: &Waiting, (decision, entry): &(Arc<Decision>, Payable)) -> bool {
+        waiting.take(decision, *entry)
     }
 
     #[test]
@@ -87,18 +103,29 @@ mod tests {
         waiting.add(decision());
         let oldest = all(&waiting);
         (0..MAX_WAITING).for_each(|_| waiting.add(decision()));
-        assert!(!waiting.take(&oldest[0]));
+        assert!(!take(&waiting, &oldest[0]));
         let kept = all(&waiting);
         assert_eq!(kept.len(), MAX_WAITING);
-        assert!(waiting.take(&kept[0]) && !waiting.take(&kept[0]));
+        assert!(take(&waiting, &kept[0]) && !take(&waiting, &kept[0]));
     }
 
     #[test]
     fn a_decision_ends() {
-        let early = Waiting { now: || SystemTime::UNIX_EPOCH + Duration::from_secs(59), ..Waiting::default() };
+        let early = Waiting { now: || at(59), ..Waiting::default() };
         early.add(decision());
         let kept = all(&early);
-        let late = Waiting { now: || SystemTime::UNIX_EPOCH + Duration::from_secs(60), ..early };
-        assert!(kept.len() == 1 && all(&late).is_empty() && !late.take(&kept[0]));
+        let late = Waiting { now: || at(60), ..early };
+        assert!(kept.len() == 1 && all(&late).is_empty() && !take(&late, &kept[0]));
+    }
+
+    #[test]
+    fn an_entry_ends_by_itself() {
+        let early = Waiting { now: || at(29), ..Waiting::default() };
+        early.add(ending([60, 30]));
+        let kept = all(&early);
+        let late = Waiting { now: || at(30), ..early };
+        let left: Vec<usize> = all(&late).iter().map(|(_, payable)| payable.entry).collect();
+        assert_eq!((kept.len(), left), (2, vec![0]));
+        assert!(!take(&late, &kept[1]) && take(&late, &kept[0]));
     }
 }

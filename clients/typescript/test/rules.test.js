@@ -175,6 +175,7 @@ const NO_DECISION = [
   "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown",
   "expired endless date offset no-time",
   "no-entries entry-text entry-bare entry-index entry-twice entries-many list null",
+  "entry-endless entry-null entry-date entry-over",
 ].join(" ").split(" ");
 
 for (const fault of NO_DECISION) {
@@ -311,6 +312,21 @@ test("a decision ends", async () => {
     mock.timers.reset();
   }
   assert.deepEqual((await arrived()).payments, []);
+});
+
+test("an entry ends by itself", async () => {
+  const { url, arrived, asked } = world.purchase("two-ends");
+  const [guarded, longer, shorter] = [world.guard(), paying(), paying(payment({ value: "9000" }))];
+  await guarded(url);
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 31_000 });
+  try {
+    await assert.rejects(guarded(url, shorter), refused("payment-denied", "payment-signature-mismatch"));
+    await guarded(url, longer);
+  } finally {
+    mock.timers.reset();
+  }
+  assert.deepEqual((await asked()).map(({ selected }) => selected), [undefined, 0, 0]);
+  assert.deepEqual((await arrived()).payments.map(({ value }) => value), ["10000"]);
 });
 
 test("what is signed must be what was allowed", async () => {

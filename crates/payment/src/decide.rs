@@ -108,7 +108,8 @@ fn written(
     let outcome = if entries.is_empty() { Outcome::of(&objections).without_terms() } else { Outcome::of(&objections) };
     let unchecked = unchecked(question, entries, &objections);
     let abort = outcome != Outcome::Allow || !unchecked.is_empty();
-    let rows = entries.iter().map(|judged| row(common, judged)).collect();
+    let until = (!abort).then(|| valid_until(known, entries)).flatten();
+    let rows = entries.iter().map(|judged| row(common, judged, known, until)).collect();
     let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
     let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
@@ -129,7 +130,7 @@ fn written(
         payee: shown.and_then(|judged| payee_row(known, judged)),
         route: known.route.ok().cloned(),
         checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
-        valid_until: (!abort).then(|| valid_until(known, entries)).flatten(),
+        valid_until: until,
         unchecked: unchecked.into_iter().collect(),
         name,
         verb: question.verb.to_owned(),
@@ -381,9 +382,12 @@ fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     Some(Reason::new(Code::PaymentAssetUnlisted).expected(written(known)).observed(observed))
 }
 
-fn row(common: &[Objection], judged: &Judged<'_>) -> EntryRow {
+/// `end` is that of the decision.
+fn row(common: &[Objection], judged: &Judged<'_>, known: &Knowledge<'_>, end: Option<Timestamp>) -> EntryRow {
     let objections = [common, judged.objections.as_slice()].concat();
-    EntryRow { index: judged.index, abort: objections.iter().any(Objection::decides), codes: codes(&objections) }
+    let abort = objections.iter().any(Objection::decides);
+    let own = (!abort).then(|| valid_until(known, std::slice::from_ref(judged))).flatten();
+    EntryRow { index: judged.index, abort, codes: codes(&objections), valid_until: own.filter(|_| own != end) }
 }
 
 fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {

@@ -79,6 +79,9 @@ pub struct EntryRow {
     pub abort: bool,
     /// Why, by effect.
     pub codes: Vec<String>,
+    /// Until when it may be paid; absent where it must not be, and where that is the end of the decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<Timestamp>,
 }
 
 /// What is asked for.
@@ -190,6 +193,13 @@ impl Decision {
     /// Whether `code` is among the reasons.
     pub fn has(&self, code: Code) -> bool {
         self.codes.iter().any(|known| known == code.slug())
+    }
+
+    /// The places of the entries that may be paid, each with the time until when. There may be some where the decision
+    /// aborts: others do not pass then.
+    pub fn passing(&self) -> impl Iterator<Item = (usize, Timestamp)> {
+        let passes = self.entries.iter().filter(|row| !row.abort);
+        passes.filter_map(|row| Some((row.index, row.valid_until.or(self.valid_until)?)))
     }
 }
 

@@ -39,6 +39,9 @@ pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E
 /// What the JSON text of a header may use up. It repeats the extensions of the terms, so it nests as they do.
 const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
+/// The members of a payment header, in versions 1 and 2.
+const MEMBERS: [&str; 7] = ["x402Version", "scheme", "network", "resource", "accepted", "payload", "extensions"];
+
 /// The extension in which a client names its payment.
 const PAYMENT_IDENTIFIER: &str = "payment-identifier";
 
@@ -60,6 +63,7 @@ pub fn check(header: &str, terms: &Terms, price: &Price, asset: &Asset, now: Tim
         Version::V1 => check_claims(&payment, price)?,
         Version::V2 => check_accepted(&payment, price)?,
     }
+    check_members(&payment)?;
     check_extensions(&payment, &terms.extensions)?;
     let now = u64::try_from(now.as_second()).unwrap_or_default();
     match price.transfer {
@@ -77,6 +81,16 @@ fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
         let reason = mismatch("", "The payment header cannot be decoded.");
         reason.observed(excerpt(&error.to_string())).into()
     })
+}
+
+/// Refuses members that x402 does not have: what stands there could permit something too.
+fn check_members(payment: &Value) -> Result<(), Box<Reason>> {
+    let mut members = payment.as_object().into_iter().flat_map(Map::keys);
+    let Some(further) = members.find(|name| !MEMBERS.contains(&name.as_str()) && !mutant!("any-member-leaves")) else {
+        return Ok(());
+    };
+    let message = "The payment header has a member that x402 does not have.";
+    Err(mismatch("", message).observed(excerpt(further)).into())
 }
 
 /// What a header of version 1 says beside its payload. It is not signed, and must not contradict the price all the same.

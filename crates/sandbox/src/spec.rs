@@ -166,7 +166,10 @@ pub struct Entry {
     pub wallet: Wallet,
     /// The ENS name in its registration file; that of the agent, when missing.
     pub ens: Option<String>,
-    /// The URI of the file; when missing, the file itself as a `data` URI.
+    /// Whether the file lies in IPFS. Else it is a `data` URI.
+    #[serde(default)]
+    pub ipfs: bool,
+    /// Another URI than that of the file.
     pub uri: Option<String>,
 }
 

@@ -30,6 +30,7 @@ use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_core::reading::Block;
+use clresolve_ipfs::build;
 
 /// Host of the gateway without faults; those with faults are below it.
 const GATEWAY_HOST: &str = "gateway.sandbox.example";
@@ -147,7 +148,7 @@ impl World {
 
         let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
             .map_err(|error| WorldError::Listen(error.to_string()))?;
-        let site = Arc::new(Hosts::new(&published, &schemas, Arc::clone(&chain)));
+        let site = Arc::new(Hosts::new(&spec.agents, &published, &schemas, Arc::clone(&chain)));
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
             .await
             .map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -356,17 +357,11 @@ impl Draft {
     /// Enters an agent in the registry of agents.
     fn enter(&mut self, number: u64, agent: &Agent, entry: &Entry) -> Result<(), WorldError> {
         let file = || {
-            let file = json!({
-                "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
-                "name": agent.label(),
-                "description": agent.about,
-                "services": [{"name": "ENS", "endpoint": entry.ens.as_deref().unwrap_or(&agent.name)}],
-                "x402Support": true,
-                "registrations": [
-                    {"agentId": number, "agentRegistry": format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")},
-                ],
-            });
-            format!("data:application/json;base64,{}", STANDARD.encode(file.to_string()))
+            let file = registration_file(number, agent, entry);
+            if entry.ipfs {
+                return format!("ipfs://{}", build::Dag::default().raw(file).cid);
+            }
+            format!("data:application/json;base64,{}", STANDARD.encode(file))
         };
         let account = match entry.wallet {
             Wallet::Payee | Wallet::Unset | Wallet::Leaving => payee(),
@@ -464,6 +459,19 @@ impl Draft {
     }
 }
 
+/// The file in which an agent of the registry says what it is.
+fn registration_file(number: u64, agent: &Agent, entry: &Entry) -> String {
+    let file = json!({
+        "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
+        "name": agent.label(),
+        "description": agent.about,
+        "services": [{"name": "ENS", "endpoint": entry.ens.as_deref().unwrap_or(&agent.name)}],
+        "x402Support": true,
+        "registrations": [{"agentId": number, "agentRegistry": format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")}],
+    });
+    file.to_string()
+}
+
 /// The agents that have an entry in the registry of agents, each with its number.
 fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &Entry)> {
     let entries = agents.iter().filter_map(|agent| Some((agent, agent.erc8004.as_ref()?)));
@@ -495,7 +503,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn new(published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
+    fn new(agents: &[Agent], published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
         let mut documents = HashMap::new();
         let mut store = Store::default();
         for ((host, path), document) in schemas.documents() {
@@ -512,6 +520,11 @@ impl Hosts {
             };
             documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
             store.add(published.blocks.clone(), agent.ipfs);
+        }
+        for (number, agent, entry) in entries(agents) {
+            let mut dag = build::Dag::default();
+            dag.raw(registration_file(number, agent, entry));
+            store.add(dag.into_blocks(), GatewayManners::Ok);
         }
         let card_of = |name: &str| {
             let known = published.iter().find(|(agent, _)| agent.name == name);

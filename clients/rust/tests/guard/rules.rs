@@ -1,4 +1,5 @@
-//! The rules of the guard, each against the stand-in daemon and a seller that keeps count.
+//! The rules of the guard, each against a seller that keeps count. Those that ask nothing of a daemon alone hold under
+//! each that decides.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use serde_json::{Value, json};
 const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema \
                       other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
                       offset no-time list null";
-const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many";
+const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null \
+                              entry-date entry-over";
 
 /// The client above the guard. It would fail to send: only the guard's own sends.
 static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
@@ -25,6 +27,48 @@ static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
 /// A client of the guard alone.
 fn client(config: Config) -> ClientWithMiddleware {
     ClientBuilder::new(OTHER.clone()).with(guard(config)).build()
+}
+
+/// A client of the guard alone, for purchases at the URL of this one, as whoever decides in its world allows them.
+async fn guarded(purchase: &Purchase<'_>) -> ClientWithMiddleware {
+    let world = purchase.world;
+    let guard = world.guard_for(&world.at.name, &purchase.url).await;
+    ClientBuilder::new(OTHER.clone()).with_arc(guard).build()
+}
+
+/// Each of these tests under each that decides.
+macro_rules! under_each {
+    ($($rule:ident),* $(,)?) => {
+        mod daemon {
+            use crate::world::{By, World};
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $rule() {
+                super::$rule(World::started(By::Daemon).await).await;
+            })*
+        }
+
+        mod resolver {
+            use crate::world::{By, World};
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $rule() {
+                super::$rule(World::started(By::Resolver).await).await;
+            })*
+        }
+    };
+}
+
+under_each! {
+    a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it,
+    an_agent_that_is_not_trusted_is_not_asked,
+    redirects_are_not_followed,
+    terms_without_an_entry_that_passes_are_not_handed_on,
+    the_longest_402_is_read_and_a_longer_one_is_not_paid,
+    a_payment_does_not_leave_without_a_decision_for_its_url,
+    two_payments_in_one_request_do_not_leave,
+    a_decision_is_for_one_payment,
+    of_payments_at_once_exactly_one_leaves_for_each_decision,
+    what_is_signed_must_be_what_was_allowed,
+    of_several_entries_the_one_that_is_signed_counts,
 }
 
 async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
@@ -60,10 +104,9 @@ fn assert_refused<T: std::fmt::Debug>(end: Result<T, Refusal>, why: Why, codes: 
     );
 }
 
-#[tokio::test]
-async fn a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it() {
-    let world = World::start().await;
-    let (purchase, client) = (world.purchase("honest", "1"), client(world.config("")));
+async fn a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it(world: World) {
+    let purchase = world.purchase("honest", "1");
+    let client = guarded(&purchase).await;
     let plain = reqwest::get(&purchase.url).await.expect("a reply");
     let demand = browse(&client, &purchase).await;
     let kept = |response: &Response| {
@@ -77,13 +120,18 @@ async fn a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it() {
     assert_eq!(purchase.paid().await, [world.at.honest.as_str()]);
 }
 
+async fn an_agent_that_is_not_trusted_is_not_asked(world: World) {
+    let purchase = world.purchase("free", "1");
+    let guard = world.guard_for("nobody.eth", &purchase.url).await;
+    let client = ClientBuilder::new(OTHER.clone()).with_arc(guard).build();
+    assert_refused(get(&client, &purchase.url, &[]).await, Why::Denied, &["name-unregistered"]);
+    assert_eq!(purchase.arrived().await.requests, 0);
+}
+
 #[tokio::test]
 async fn nothing_leaves_that_the_gate_does_not_allow() {
     let world = World::start().await;
     let purchase = world.purchase("free", "1");
-    let mut stranger = world.config("");
-    stranger.agent = "stranger.eth".into();
-    assert_refused(get(&client(stranger), &purchase.url, &[]).await, Why::Denied, &["name-unregistered"]);
     for fault in ["500", "503", "204", "302", "hangs", "drops", "oversize"] {
         let mut config = world.config(&format!("gate.{fault}"));
         config.timeout = Duration::from_millis(200);
@@ -110,25 +158,22 @@ async fn a_gate_that_needs_longer_than_its_deadline_is_asked_again() {
     assert_refused(get(&client(impatient), &purchase.url, &[]).await, Why::Unavailable, &[]);
 }
 
-#[tokio::test]
-async fn redirects_are_not_followed() {
-    let world = World::start().await;
+async fn redirects_are_not_followed(world: World) {
     for status in ["301", "302", "303", "307", "308"] {
         let purchase = world.purchase(&format!("redirect-{status}"), status);
-        assert_refused(get(&client(world.config("")), &purchase.url, &[]).await, Why::Redirected, &[]);
+        assert_refused(get(&guarded(&purchase).await, &purchase.url, &[]).await, Why::Redirected, &[]);
         assert_eq!((purchase.arrived().await.requests, purchase.asked().await.len()), (1, 0));
     }
     // The one of a paid request comes back.
-    let (purchase, client) = (world.purchase("paid-elsewhere", "1"), client(world.config("")));
+    let purchase = world.purchase("paid-elsewhere", "1");
+    let client = guarded(&purchase).await;
     browse(&client, &purchase).await;
     assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::SEE_OTHER));
     let payments = purchase.arrived().await.payments;
     assert_eq!(payments.iter().map(|payment| payment.seller.as_str()).collect::<Vec<_>>(), ["agent"]);
 }
 
-#[tokio::test]
-async fn terms_without_an_entry_that_passes_are_not_handed_on() {
-    let world = World::start().await;
+async fn terms_without_an_entry_that_passes_are_not_handed_on(world: World) {
     for (which, code) in [
         ("other-payto", "payee-mismatch"),
         ("ten-years", "payment-timeout-excessive"),
@@ -141,8 +186,11 @@ async fn terms_without_an_entry_that_passes_are_not_handed_on() {
         ("garbage", "payment-terms-malformed"),
         ("v1-other-payto", "payee-mismatch"),
     ] {
-        let (purchase, client) = (world.purchase(which, which), client(world.config("")));
-        assert_refused(get(&client, &purchase.url, &[]).await, Why::Denied, &[code]);
+        let purchase = world.purchase(which, which);
+        let client = guarded(&purchase).await;
+        let refusal = get(&client, &purchase.url, &[]).await.expect_err("a refusal");
+        assert_eq!(refusal.why(), Why::Denied, "{which}");
+        assert!(refusal.codes().contains(&code.to_owned()), "{which}: {:?}", refusal.codes());
         let end = pay(&client, &purchase, &world.payment(json!({}))).await;
         assert_eq!(end, Err((Why::NoDecision, vec![])), "{which}");
         assert!(purchase.paid().await.is_empty(), "{which}");
@@ -181,14 +229,12 @@ async fn a_payment_does_not_leave_without_a_decision_about_what_is_signed() {
     }
 }
 
-#[tokio::test]
-async fn the_longest_402_is_read_and_a_longer_one_is_not_paid() {
-    let world = World::start().await;
-    let client = client(world.config(""));
-    let longest = browse(&client, &world.purchase("longest-body", "1")).await;
+async fn the_longest_402_is_read_and_a_longer_one_is_not_paid(world: World) {
+    let purchase = world.purchase("longest-body", "1");
+    let longest = browse(&guarded(&purchase).await, &purchase).await;
     assert_eq!(longest.bytes().await.expect("a body").len(), 64 * 1024);
     let longer = world.purchase("longer-body", "2");
-    assert_refused(get(&client, &longer.url, &[]).await, Why::Unreadable, &[]);
+    assert_refused(get(&guarded(&longer).await, &longer.url, &[]).await, Why::Unreadable, &[]);
     assert!(longer.asked().await.is_empty());
 }
 
@@ -221,11 +267,9 @@ async fn the_daemon_sees_the_url_every_header_and_the_whole_body() {
     assert_eq!(headers.iter().filter(|pair| pair[0] == "payment-required").count(), 2);
 }
 
-#[tokio::test]
-async fn a_payment_does_not_leave_without_a_decision_for_its_url() {
-    let world = World::start().await;
-    let (purchase, other, client) =
-        (world.purchase("honest", "1"), world.purchase("honest", "2"), client(world.config("")));
+async fn a_payment_does_not_leave_without_a_decision_for_its_url(world: World) {
+    let (purchase, other) = (world.purchase("honest", "1"), world.purchase("honest", "2"));
+    let client = guarded(&purchase).await;
     browse(&client, &purchase).await;
     for name in ["PAYMENT-SIGNATURE", "payment-signature", "X-PAYMENT", "x-Payment"] {
         for value in [world.payment(json!({})).as_str(), ""] {
@@ -235,11 +279,9 @@ async fn a_payment_does_not_leave_without_a_decision_for_its_url() {
     assert_eq!(other.arrived().await.requests, 0);
 }
 
-#[tokio::test]
-async fn two_payments_in_one_request_do_not_leave() {
-    let world = World::start().await;
-    let (purchase, client, payment) =
-        (world.purchase("honest", "1"), client(world.config("")), world.payment(json!({})));
+async fn two_payments_in_one_request_do_not_leave(world: World) {
+    let purchase = world.purchase("honest", "1");
+    let (client, payment) = (guarded(&purchase).await, world.payment(json!({})));
     browse(&client, &purchase).await;
     for other in ["x-payment", "payment-signature"] {
         let headers = [("payment-signature", payment.as_str()), (other, payment.as_str())];
@@ -248,12 +290,10 @@ async fn two_payments_in_one_request_do_not_leave() {
     assert!(purchase.paid().await.is_empty());
 }
 
-#[tokio::test]
-async fn a_decision_is_for_one_payment() {
-    let world = World::start().await;
+async fn a_decision_is_for_one_payment(world: World) {
     for which in ["honest", "asks-again"] {
-        let (purchase, client, payment) =
-            (world.purchase(which, which), client(world.config("")), world.payment(json!({})));
+        let purchase = world.purchase(which, which);
+        let (client, payment) = (guarded(&purchase).await, world.payment(json!({})));
         browse(&client, &purchase).await;
         assert!(pay(&client, &purchase, &payment).await.is_ok());
         assert_eq!(pay(&client, &purchase, &payment).await, Err((Why::NoDecision, vec![])));
@@ -261,11 +301,10 @@ async fn a_decision_is_for_one_payment() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_payments_at_once_exactly_one_leaves_for_each_decision() {
-    let world = World::start().await;
+async fn of_payments_at_once_exactly_one_leaves_for_each_decision(world: World) {
     for decisions in [1, 2] {
-        let (purchase, client) = (world.purchase("honest", &decisions.to_string()), Arc::new(client(world.config(""))));
+        let purchase = world.purchase("honest", &decisions.to_string());
+        let client = Arc::new(guarded(&purchase).await);
         for _ in 0..decisions {
             browse(&client, &purchase).await;
         }
@@ -283,10 +322,9 @@ async fn of_payments_at_once_exactly_one_leaves_for_each_decision() {
     }
 }
 
-#[tokio::test]
-async fn what_is_signed_must_be_what_was_allowed() {
-    let world = World::start().await;
-    let (purchase, client) = (world.purchase("honest", "1"), client(world.config("")));
+async fn what_is_signed_must_be_what_was_allowed(world: World) {
+    let purchase = world.purchase("honest", "1");
+    let client = guarded(&purchase).await;
     browse(&client, &purchase).await;
     let changes = [json!({"to": world.at.stranger}), json!({"value": "10001"}), json!({"validBefore": "9999999999"})];
     for change in changes {
@@ -296,14 +334,14 @@ async fn what_is_signed_must_be_what_was_allowed() {
     assert!(purchase.paid().await.is_empty());
 }
 
-#[tokio::test]
-async fn of_several_entries_the_one_that_is_signed_counts() {
-    let world = World::start().await;
-    let (both, client) = (world.purchase("two-entries", "1"), client(world.config("")));
+async fn of_several_entries_the_one_that_is_signed_counts(world: World) {
+    let both = world.purchase("two-entries", "1");
+    let client = guarded(&both).await;
     browse(&client, &both).await;
     assert!(pay(&client, &both, &world.payment(json!({"value": "9000"}))).await.is_ok());
     assert_eq!(both.arrived().await.payments[0].value, "9000");
-    let poisoned = world.purchase("v1-second-poisoned", "2");
+    let poisoned = world.purchase("second-poisoned", "2");
+    let client = guarded(&poisoned).await;
     browse(&client, &poisoned).await;
     let thiefs = world.payment(json!({"to": world.at.stranger, "value": "9000"}));
     let end = pay(&client, &poisoned, &thiefs).await;
@@ -377,7 +415,7 @@ async fn a_daemon_is_reached_over_https_and_over_a_unix_socket() {
 #[tokio::test]
 async fn proxies_of_the_environment_are_not_asked() {
     let mut test = tokio::process::Command::new(std::env::current_exe().expect("this program"));
-    test.args(["--exact", "rules::a_decision_is_for_one_payment"]);
+    test.args(["--exact", "rules::daemon::a_decision_is_for_one_payment"]);
     for proxy in ["HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
         test.env(proxy, "http://127.0.0.1:9");
     }
@@ -426,7 +464,7 @@ async fn a_signed_decision_is_checked() {
 #[tokio::test]
 async fn a_caller_may_decide_in_this_process() {
     use async_trait::async_trait;
-    use clresolve_guard::{Allowed, Decides, Guard, Reply};
+    use clresolve_guard::{Allowed, Decides, Guard, Payable, Reply};
     use std::time::SystemTime;
 
     struct Own;
@@ -438,9 +476,8 @@ async fn a_caller_may_decide_in_this_process() {
         async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
             let asks: Value = serde_json::from_slice(&reply.body).expect("JSON");
             let until = SystemTime::now() + Duration::from_secs(60);
-            let entries = if asks["accepts"].is_array() { vec![0] } else { vec![] };
-            Allowed::new(entries, until)
-                .ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
+            let entries = if asks["accepts"].is_array() { vec![Payable { entry: 0, until }] } else { vec![] };
+            Allowed::new(entries).ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
         }
         async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<(), Refusal> {
             assert_eq!(entry, 0);

@@ -12,10 +12,7 @@ use x402_chain_eip155::{V1Eip155ExactClient, V2Eip155ExactClient};
 use x402_reqwest::X402Client;
 use x402_types::scheme::client::{PaymentCandidate, PaymentSelector};
 
-use crate::world::World;
-
-/// The first development account of anvil and hardhat: everybody has its key.
-const PAYER_KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+use crate::world::{By, PAYER_KEY, World};
 
 const TEN_YEARS: f64 = 315_360_000.0;
 
@@ -71,17 +68,46 @@ async fn what_the_plain_client_pays() {
     }
 }
 
-#[tokio::test]
-async fn what_the_guarded_client_pays() {
-    let world = World::start().await;
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_client_pays_when_a_daemon_decides() {
+    assert_guarded(World::started(By::Daemon).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_client_pays_when_a_resolver_decides() {
+    assert_guarded(World::started(By::Resolver).await).await;
+}
+
+async fn assert_guarded(world: World) {
     for (attack, which, _, refused) in ROWS {
         let purchase = world.purchase(which, attack);
-        let end = world.guard("").beneath(payments()).get(&purchase.url).send().await;
+        let guard = world.guard_for(&world.at.name, &purchase.url).await;
+        let client = ClientBuilder::new(reqwest::Client::new()).with(payments()).with_arc(guard).build();
+        let end = client.get(&purchase.url).send().await;
         let why = end.as_ref().err().map(|error| Refusal::of(error).expect("a refusal").why());
         assert_eq!(why, refused, "{attack}");
         let paid = if refused.is_none() { vec![world.at.honest.clone()] } else { vec![] };
         assert_eq!(purchase.paid().await, paid, "{attack}");
         assert_eq!(end.ok().map(|response| response.status()), refused.is_none().then_some(StatusCode::OK), "{attack}");
+    }
+}
+
+/// The example without a daemon buys from the agent, and from nobody where the terms pay another.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_without_a_daemon_pays_the_agent_alone() {
+    let world = World::started(By::Resolver).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let tests = std::env::current_exe().expect("this program");
+    let example = tests.ancestors().nth(2).expect("the folder of the build").join("examples/buy_in_process");
+    for (which, paid) in [("honest", true), ("other-payto", false)] {
+        let purchase = world.purchase(which, which);
+        let file = folder.path().join(which);
+        world.config_for(&world.at.name, &purchase.url).save(&file).expect("it is written");
+        let mut buys = tokio::process::Command::new(&example);
+        let buys = buys.arg(&file).arg(&purchase.url).env("PAYER_KEY", PAYER_KEY).output().await.expect("it runs");
+        let said = String::from_utf8_lossy(&buys.stderr);
+        assert_eq!((buys.status.success(), said.contains("payee-mismatch")), (paid, !paid), "{which}: {said}");
+        assert_eq!(purchase.paid().await.len(), usize::from(paid), "{which}");
     }
 }
 

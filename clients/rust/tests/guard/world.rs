@@ -1,20 +1,56 @@
-//! The world of `../testing`, for the tests of this crate.
+//! The world of `../testing`, for the tests of this crate, and who decides in it.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use alloy_primitives::{Address, B256, U256};
+use alloy_signer::SignerSync as _;
+use alloy_signer_local::PrivateKeySigner;
+use alloy_sol_types::{SolStruct as _, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_guard::{Config, Daemon, Guard};
+use clresolve::Resolver;
+use clresolve::sandbox::Sandbox;
+use clresolve_guard::{Config, Daemon, Guard, InProcess};
+use reqwest_middleware::Middleware;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// The stand-in daemon and the sellers. They end with the value.
+/// The first development account of anvil and hardhat: everybody has its key.
+pub(crate) const PAYER_KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+/// How long a payment may be cashed, as the sellers ask.
+const PAYMENT_LIVES: Duration = Duration::from_secs(60);
+
+sol! {
+    /// What EIP-3009 signs.
+    struct TransferWithAuthorization {
+        address from;
+        address to;
+        uint256 value;
+        uint256 validAfter;
+        uint256 validBefore;
+        bytes32 nonce;
+    }
+}
+
+/// Who decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The stand-in daemon.
+    Daemon,
+    /// A resolver in this process, over the embedded world: the agent of the same name pays into the same account.
+    Resolver,
+}
+
+/// The stand-in daemon, the sellers and the embedded world. They end with the value.
 pub(crate) struct World {
     pub(crate) at: Addresses,
     http: reqwest::Client,
+    sandbox: Option<Sandbox>,
     _process: Child,
 }
 
@@ -32,6 +68,7 @@ pub(crate) struct Addresses {
     pub(crate) verb: String,
     pub(crate) honest: String,
     pub(crate) stranger: String,
+    pub(crate) asset: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,7 +87,12 @@ pub(crate) struct Arrived {
 }
 
 impl World {
+    /// A world in which the daemon decides.
     pub(crate) async fn start() -> Self {
+        Self::started(By::Daemon).await
+    }
+
+    pub(crate) async fn started(by: By) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../testing/world.mjs");
         let node = std::env::var("NODE").unwrap_or_else(|_| "node".to_owned());
         let mut process = Command::new(node)
@@ -63,7 +105,11 @@ impl World {
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
         let line = lines.next_line().await.expect("a line").expect("a line");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { at: serde_json::from_str(&line).expect("addresses"), http, _process: process }
+        let sandbox = match by {
+            By::Daemon => None,
+            By::Resolver => Some(Sandbox::start().await.expect("it starts")),
+        };
+        Self { at: serde_json::from_str(&line).expect("addresses"), http, sandbox, _process: process }
     }
 
     /// A purchase of its own, by this identifier.
@@ -83,13 +129,51 @@ impl World {
         guard(self.config(fault))
     }
 
-    /// A payment header for the terms of the cases, as far as the stand-in reads one. Nobody signed it.
-    pub(crate) fn payment(&self, change: Value) -> String {
-        let mut authorization = json!({"to": self.at.honest, "value": "10000", "validBefore": "0"});
-        for (name, value) in change.as_object().into_iter().flatten() {
-            authorization[name] = value.clone();
+    /// A guard for purchases at this URL, as whoever decides in this world allows them.
+    pub(crate) async fn guard_for(&self, agent: &str, url: &str) -> Arc<dyn Middleware> {
+        if self.sandbox.is_none() {
+            return Arc::new(guard(Config { agent: agent.to_owned(), ..self.config("") }));
         }
-        let payload = json!({"authorization": authorization, "signature": "0x"});
+        let resolver = Resolver::new(&self.config_for(agent, url)).await.expect("its configuration is good");
+        let decides = InProcess::new(resolver, agent, &*self.at.verb);
+        Arc::new(Guard::new(decides, reqwest::Client::builder().no_proxy()).expect("a client"))
+    }
+
+    /// The embedded world as a resolver reads it, with an agent that is called at this URL.
+    pub(crate) fn config_for(&self, agent: &str, url: &str) -> clresolve::Config {
+        let mut config = self.sandbox.as_ref().expect("it is embedded").config();
+        let route = url.split('?').next().unwrap_or_default();
+        config.routes.insert(agent.to_owned(), route.to_owned());
+        config
+    }
+
+    /// A payment header for the terms of the cases, with this change, signed by the payer.
+    pub(crate) fn payment(&self, change: Value) -> String {
+        let payer: PrivateKeySigner = PAYER_KEY.parse().expect("a key");
+        let end = SystemTime::now() + PAYMENT_LIVES;
+        let seconds = end.duration_since(SystemTime::UNIX_EPOCH).expect("it is later").as_secs();
+        let given = |name: &str, default: String| change[name].as_str().map_or(default, str::to_owned);
+        let number = |text: String| text.parse::<U256>().expect("a number");
+        let message = TransferWithAuthorization {
+            from: payer.address(),
+            to: given("to", self.at.honest.clone()).parse().expect("an address"),
+            value: number(given("value", "10000".to_owned())),
+            validAfter: U256::ZERO,
+            validBefore: number(given("validBefore", seconds.to_string())),
+            nonce: B256::ZERO,
+        };
+        let token: Address = self.at.asset.parse().expect("an address");
+        let domain = eip712_domain! { name: "USDC", version: "2", chain_id: 84_532, verifying_contract: token, };
+        let signature = payer.sign_hash_sync(&message.eip712_signing_hash(&domain)).expect("it signs");
+        let authorization = json!({
+            "from": message.from,
+            "to": message.to,
+            "value": message.value.to_string(),
+            "validAfter": "0",
+            "validBefore": message.validBefore.to_string(),
+            "nonce": message.nonce,
+        });
+        let payload = json!({"authorization": authorization, "signature": signature.to_string()});
         STANDARD.encode(json!({"x402Version": 2, "payload": payload}).to_string())
     }
 
@@ -105,7 +189,7 @@ pub(crate) fn guard(config: Config) -> Guard<Daemon> {
 }
 
 pub(crate) struct Purchase<'a> {
-    world: &'a World,
+    pub(crate) world: &'a World,
     pub(crate) url: String,
     id: String,
 }

@@ -111,6 +111,7 @@ struct Case {
     limits: Limits,
     route: Result<Route, Reason>,
     payees: BTreeMap<Network, Payees>,
+    now: Timestamp,
 }
 
 impl Default for Case {
@@ -126,6 +127,7 @@ impl Default for Case {
             limits: limits(),
             route: Ok(Route::configured(URL).expect("an https URL")),
             payees: payees(),
+            now: Timestamp::UNIX_EPOCH,
         }
     }
 }
@@ -170,7 +172,7 @@ impl Case {
             limits: &self.limits,
             route: self.route.as_ref(),
             payees: &self.payees,
-            now: Timestamp::UNIX_EPOCH,
+            now: self.now,
         };
         decide(&question, &known)
     }
@@ -302,6 +304,44 @@ fn one_bad_entry_aborts_unless_another_is_selected() {
     assert_eq!(selected(Selected::Index(1)).codes, ["payee-mismatch"]);
     assert!(!selected(Selected::Entry(json!({"index": 0}))).abort);
     assert_eq!(selected(Selected::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
+}
+
+/// Nothing holds longer than what is known of the agent.
+#[test]
+fn a_decision_ends_with_the_verdict() {
+    let now = "1970-01-01T00:04:30Z".parse().expect("a time");
+    let decision = Case { now, ..Case::default() }.decide();
+    assert_eq!((decision.abort, decision.valid_until), (false, "1970-01-01T00:05:00Z".parse().ok()));
+}
+
+/// Who signs one of two entries that are the same says nothing of which.
+#[test]
+fn a_selected_entry_that_stands_there_twice_is_ambiguous() {
+    let mut twice = terms(vec![Ok(price()), Ok(price())]);
+    twice.entries[1].json = twice.entries[0].json.clone();
+    let selected = Some(Selected::Entry(twice.entries[0].json.clone()));
+    let decision = Case { terms: Ok(twice), selected, ..Case::default() }.decide();
+    assert_eq!((decision.abort, decision.codes), (true, vec!["payment-terms-ambiguous".to_owned()]));
+}
+
+/// Entries are paid apart, so each ends by itself: also where others do not pass, and the decision as a whole aborts.
+#[test]
+fn each_entry_that_may_be_paid_ends_by_itself() {
+    let lives = |seconds| Ok(Price { max_timeout_seconds: seconds, ..price() });
+    let thiefs = Ok(Price { pay_to: THIEF, ..price() });
+    let end = |seconds| Timestamp::from_second(seconds).expect("a time");
+    let of = |prices| Case { terms: Ok(terms(prices)), ..Case::default() }.decide();
+
+    let mixed = of(vec![lives(60), lives(30), thiefs]);
+    assert_eq!((mixed.abort, mixed.valid_until), (true, None));
+    assert_eq!(mixed.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    assert_eq!(mixed.entries[2].valid_until, None);
+
+    let all = of(vec![lives(60), lives(30)]);
+    assert_eq!((all.abort, all.valid_until), (false, Some(end(30))));
+    assert_eq!(all.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    // What the decision says of all of them is not said again.
+    assert_eq!(all.entries[1].valid_until, None);
 }
 
 #[test]

@@ -307,12 +307,25 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
 }
 
 #[test]
+fn nothing_leaves_beside_what_x402_has() {
+    for version in [Version::V1, Version::V2] {
+        let mut payment = payment_of_sdk(if version == Version::V1 { 2 } else { 0 });
+        let price = price_of_sdk(Transfer::Eip3009);
+        assert_eq!(found(&payment, version, &price), None);
+        payment["permit"] = json!({"signature": "0x"});
+        assert_eq!(found(&payment, version, &price), Some(String::new()));
+    }
+}
+
+#[test]
 fn a_header_that_cannot_be_decoded_is_not_let_out() {
     let good = STANDARD.encode(eip3009(unchanged).to_string());
     let twice = eip3009(unchanged).to_string().replacen("{\"payload\"", "{\"x402Version\":2,\"payload\"", 1);
-    let long = STANDARD.encode(format!("{}{}", eip3009(unchanged), " ".repeat(MAX_HEADER_BYTES)));
+    // Three bytes are four characters in base64.
+    let of_length = |bytes: usize| STANDARD.encode(format!("{:bytes$}", eip3009(unchanged).to_string()));
+    let (longest, long) = (of_length(MAX_HEADER_BYTES / 4 * 3), of_length(MAX_HEADER_BYTES / 4 * 3 + 1));
     let checked = |header: &str| check(header, &terms(Version::V2, json!({})), &price(), &usdc(), at(NOW));
-    assert_eq!(checked(&good), Ok(()));
+    assert_eq!((checked(&good), checked(&longest)), (Ok(()), Ok(())));
     for header in
         ["", "e30=", "e30", "W10=", &good[..good.len() - 4], &STANDARD.encode(twice), &long, &format!(" {good}")]
     {

@@ -1,0 +1,127 @@
+"""Reads a decision, signed or not.
+
+Every member that the guard relies on has the one form that it can have, or the whole is refused with `ValueError`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+_SCHEMA = "clresolve.decision/1"
+_DECISIONS = ("allow", "deny", "undecided")
+
+# `typ` of a signed decision.
+_TYPE = "clresolve-decision+jwt"
+
+# Seconds by which the clocks of signer and guard may differ.
+_SKEW = 30
+
+# Longest time from `iat` to `exp`, in seconds.
+_MAX_LIFETIME = 3600
+
+# Most entries of a reply, as the daemon reads them.
+_MAX_ENTRIES = 32
+
+# A time as the daemon writes it. Parts of a second are left out: never later than it is.
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The place of an entry that may be paid, and until when, in seconds since 1970."""
+
+    index: int
+    until: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the daemon decided; `until` is in seconds since 1970."""
+
+    abort: bool
+    codes: list[str]
+    passing: list[Entry]
+    until: float | None
+
+
+def read_decision(decision: Any, name: str, verb: str) -> Decision:
+    """The decision about this agent and verb in a parsed answer."""
+    _must(isinstance(decision, dict) and decision.get("schema") == _SCHEMA, "schema")
+    _must(decision.get("name") == name and decision.get("verb") == verb, "question")
+    word, abort = decision.get("decision"), decision.get("abort")
+    _must(word in _DECISIONS, "decision")
+    # What is not allowed aborts, and what does not abort is allowed.
+    _must(abort is (word != "allow"), "abort")
+    codes, entries = decision.get("codes"), decision.get("entries")
+    _must(isinstance(codes, list) and all(isinstance(code, str) for code in codes), "codes")
+    _must(isinstance(entries, list), "entries")
+    for entry in entries:
+        _must(isinstance(entry, dict) and type(entry.get("index")) is int, "entries")
+        _must(0 <= entry["index"] < _MAX_ENTRIES and isinstance(entry.get("abort"), bool), "entries")
+    _must(len({entry["index"] for entry in entries}) == len(entries), "entries")
+    _must("valid_until" in decision, "valid_until")
+    until = _time(decision["valid_until"])
+    passing = [_passing(entry, until) for entry in entries if not entry["abort"]]
+    return Decision(abort, codes, passing, until)
+
+
+def _passing(entry: dict[str, Any], shared: float | None) -> Entry:
+    """An entry that passes, with its own end, else that of the decision."""
+    until = _time(entry["valid_until"]) if "valid_until" in entry else shared
+    if until is None:
+        raise ValueError("valid_until")
+    return Entry(entry["index"], until)
+
+
+def _time(text: Any) -> float | None:
+    if text is None:
+        return None
+    found = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError("valid_until")
+    return datetime.fromisoformat(found[1]).replace(tzinfo=timezone.utc).timestamp()
+
+
+def open_jws(text: str, issuer: str, jwks: dict[str, Any], asked: str, now: int) -> Any:
+    """The decision in a JWS that the signer made for this question (`asked` is its digest) and that holds now."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    parts = text.split(".")
+    _must(len(parts) == 3, "form")
+    header = json.loads(_decoded(parts[0]))
+    _must(isinstance(header, dict) and set(header) == {"alg", "kid", "typ"}, "header")
+    _must(header["alg"] == "EdDSA" and header["typ"] == _TYPE, "header")
+    keys = [key for key in jwks["keys"] if key.get("kty") == "OKP" and key.get("crv") == "Ed25519"]
+    keys = [key for key in keys if key.get("kid") == header["kid"]]
+    _must(len(keys) > 0, "key")
+    key = Ed25519PublicKey.from_public_bytes(_decoded(keys[0]["x"]))
+    try:
+        key.verify(_decoded(parts[2]), f"{parts[0]}.{parts[1]}".encode("ascii"))
+    except InvalidSignature:
+        raise ValueError("signature") from None
+
+    claims = json.loads(_decoded(parts[1]))
+    _must(isinstance(claims, dict) and claims.get("iss") == issuer, "issuer")
+    # Without this an answer to another question, about other terms, would pass.
+    _must(claims.get("request") == asked, "question")
+    iat, exp = claims.get("iat"), claims.get("exp")
+    _must(type(iat) is int and type(exp) is int and 0 < exp - iat <= _MAX_LIFETIME, "time")
+    _must(now < exp + _SKEW and iat <= now + _SKEW, "time")
+    return claims.get("decision")
+
+
+def _decoded(part: str) -> bytes:
+    data = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    _must(base64.urlsafe_b64encode(data).rstrip(b"=").decode() == part, "form")
+    return data
+
+
+def _must(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)

@@ -1,0 +1,63 @@
+//! A resolver in this process: the same three questions, and no daemon.
+
+use async_trait::async_trait;
+use clresolve::Resolver;
+use clresolve::payment::decide::Selected;
+use clresolve::payment::decision::Decision;
+use clresolve::payment::limits::CallerLimits;
+use clresolve::payment::request::DecisionRequest;
+use clresolve::payment::terms;
+
+use crate::guard::{Allowed, Decides, Payable, Reply};
+use crate::refusal::{Refusal, Why};
+
+/// A resolver in this process, and about whom it is asked. Gate and limits are those of its configuration.
+#[derive(Clone)]
+pub struct InProcess {
+    resolver: Resolver,
+    name: String,
+    verb: String,
+    limits: CallerLimits,
+}
+
+impl InProcess {
+    /// The resolver, about the agent with this ENS name and the verb that is paid for.
+    pub fn new(resolver: Resolver, agent: impl Into<String>, verb: impl Into<String>) -> Self {
+        Self { resolver, name: agent.into(), verb: verb.into(), limits: CallerLimits::default() }
+    }
+
+    /// The same, under limits that are tighter than those of the configuration.
+    #[must_use]
+    pub fn tightened(self, limits: CallerLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    fn about(&self, reply: &Reply) -> DecisionRequest {
+        let Reply { url, headers, body } = reply.clone();
+        let reply = terms::Reply { status: 402, headers, body };
+        let request = DecisionRequest::about_reply(&*self.name, &*self.verb, url, reply);
+        DecisionRequest { limits: self.limits.clone(), ..request }
+    }
+}
+
+#[async_trait]
+impl Decides for InProcess {
+    async fn gate(&self) -> Result<(), Refusal> {
+        self.resolver.gate(&self.name, &self.verb).await.map_err(|code| Refusal::new(Why::Denied, [code.to_owned()]))
+    }
+
+    async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
+        let decision = self.resolver.decide(&self.about(reply)).await;
+        Allowed::new(passing(&decision)).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
+    }
+
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {
+        let (selected, header) = (Some(Selected::Index(entry)), Some(header.to_owned()));
+        let decision = self.resolver.decide(&DecisionRequest { selected, header, ..self.about(reply) }).await;
+        if decision.abort { Err(Refusal::new(Why::PaymentDenied, decision.codes)) } else { Ok(()) }
+    }
+}
+
+fn passing(decision: &Decision) -> Vec<Payable> {
+    decision.passing().map(|(entry, until)| Payable { entry, until: until.into() }).collect()
+}

@@ -1,0 +1,174 @@
+//! Payees by a signed offer: a JWS counts by the key that the name publishes, which is read once beside a verdict.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve::config::Config;
+use clresolve::payment::DecisionRequest;
+use clresolve::payment::terms::Reply;
+use clresolve::reason::Code;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::World;
+use clresolve::sandbox::spec::Spec;
+use ed25519_dalek::{Signer as _, SigningKey};
+use serde_json::{Value, json};
+
+use super::URL;
+
+const NAME: &str = "summarizeagent.eth";
+
+/// Nobody's record names it.
+const FRESH: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+
+const OWN: [u8; 32] = [1; 32];
+const OTHER: [u8; 32] = [2; 32];
+
+/// An agent that sells, with these records, and a name that publishes a key.
+async fn world(records: &str) -> World {
+    let spec = format!(
+        r#"
+[[name]]
+name = "publisher.eth"
+holder = "publisher"
+addr = "publisher"
+
+[[agent]]
+name = "{NAME}"
+about = "It sells."
+state = "trusted"
+seller = ""
+{records}
+
+[[agent]]
+name = "signer.eth"
+about = "It signs."
+state = "trusted"
+records."cl.sig.pub" = "{other}"
+
+[[agent]]
+name = "offchain-signer.eth"
+about = "It signs, off the chain."
+state = "trusted"
+records."cl.sig.pub" = "{other}"
+chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/ok/{{sender}}/{{data}}.json"] }} }}
+"#,
+        other = public(OTHER)
+    );
+    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+}
+
+fn public(key: [u8; 32]) -> String {
+    format!("ed25519:{}", STANDARD.encode(SigningKey::from_bytes(&key).verifying_key()))
+}
+
+fn own_key() -> String {
+    format!("records.\"cl.sig.pub\" = \"{}\"\n", public(OWN))
+}
+
+/// Terms that pay a new address, and an offer for exactly these, signed by `key`.
+fn asked(key: [u8; 32]) -> DecisionRequest {
+    let entry = json!({
+        "scheme": "exact",
+        "network": "eip155:31337",
+        "amount": "10000",
+        "asset": "0x00000000000000000000000000000000d0114400",
+        "payTo": FRESH,
+        "maxTimeoutSeconds": 60,
+        "extra": {"name": "Sandbox Dollar", "version": "1"},
+    });
+    let terms = json!({
+        "x402Version": 2,
+        "resource": {"url": URL},
+        "accepts": [entry],
+        "extensions": {"offer-receipt": {"info": {"offers": [offer(key)]}}},
+    });
+    let headers = vec![("payment-required".to_owned(), STANDARD.encode(terms.to_string()))];
+    DecisionRequest::about_reply(NAME, "summarize", URL, Reply { status: 402, headers, body: b"{}".to_vec() })
+}
+
+fn offer(key: [u8; 32]) -> Value {
+    let part = |value: Value| BASE64URL.encode(value.to_string());
+    let payload = json!({
+        "version": 1,
+        "resourceUrl": URL,
+        "scheme": "exact",
+        "network": "eip155:31337",
+        "asset": "0x00000000000000000000000000000000d0114400",
+        "payTo": FRESH,
+        "amount": "10000",
+        "validUntil": 0,
+    });
+    let signed = format!("{}.{}", part(json!({"alg": "EdDSA", "kid": "did:web:a.example#1"})), part(payload));
+    let signature = SigningKey::from_bytes(&key).sign(signed.as_bytes()).to_bytes();
+    json!({"format": "jws", "signature": format!("{signed}.{}", BASE64URL.encode(signature))})
+}
+
+/// The codes of a decision on an offer by this key, where the agent has these records.
+async fn codes(records: &str, key: [u8; 32]) -> Vec<String> {
+    codes_under(records, key, |_| {}).await
+}
+
+async fn codes_under(records: &str, key: [u8; 32], change: impl FnOnce(&mut Config)) -> Vec<String> {
+    let world = world(records).await;
+    let mut config = world.config();
+    change(&mut config);
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    resolver.decide(&asked(key)).await.codes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_counts_by_the_key_that_the_name_publishes() {
+    let named = "records.\"cl.receipt.signer\" = \"signer.eth\"\n";
+    let both = format!("{}{named}", own_key());
+    let unusable = |signer: &str| format!("{}records.\"cl.receipt.signer\" = \"{signer}\"\n", own_key());
+    for (records, key, counts) in [
+        (own_key(), OWN, true),
+        (own_key(), OTHER, false),
+        (String::new(), OWN, false),
+        (named.to_owned(), OTHER, true),
+        // Where another name signs, the own key does not.
+        (both.clone(), OTHER, true),
+        (both, OWN, false),
+        (unusable(NAME), OWN, true),
+        (unusable("nobody.eth"), OWN, false),
+        (unusable("no name"), OWN, false),
+    ] {
+        let said = codes(&records, key).await;
+        let unproven = ["payee-mismatch", "offer-signer-unproven"];
+        assert_eq!(said, if counts { &[][..] } else { &unproven[..] }, "{records}");
+    }
+}
+
+/// A key that the newest block does not repeat is about to change, and what the gate denies of names it denies of signers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_counts_that_the_gate_would_rely_on() {
+    let unproven = ["payee-mismatch", "offer-signer-unproven"];
+    let leaving = format!("{}latest.\"cl.sig.pub\" = \"{}\"\n", own_key(), public(OTHER));
+    for key in [OWN, OTHER] {
+        assert_eq!(codes(&leaving, key).await, unproven);
+    }
+    let offchain = "records.\"cl.receipt.signer\" = \"offchain-signer.eth\"\n";
+    assert_eq!(codes(offchain, OTHER).await, [""; 0]);
+    let denied = codes_under(offchain, OTHER, |config| config.gate.deny = vec![Code::RecordOffchain]).await;
+    assert_eq!(denied, unproven);
+}
+
+/// Whoever sends terms with an offer of a stranger makes no further request either.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_offers_is_read_once_beside_a_verdict() {
+    let world = world(&own_key()).await;
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    resolver.resolve(NAME).await;
+    let before = world.counts();
+    assert!(!resolver.decide(&asked(OWN)).await.abort);
+    let cold = world.counts();
+    assert!(cold.rpc > before.rpc);
+    assert!(!resolver.decide(&asked(OWN)).await.abort);
+    assert!(resolver.decide(&asked(OTHER)).await.abort);
+    let other_spelling = DecisionRequest { name: NAME.to_uppercase(), ..asked(OWN) };
+    assert!(!resolver.decide(&other_spelling).await.abort);
+    assert_eq!(world.counts(), cold, "a warm decision makes no request");
+    resolver.ask_anew(&clresolve::Question::new(NAME)).await.expect("a verdict");
+    let anew = world.counts();
+    assert!(!resolver.decide(&asked(OWN)).await.abort);
+    assert!(world.counts().rpc > anew.rpc, "a new verdict has its own key");
+}
