@@ -23,6 +23,8 @@ mod fleet;
 mod follow;
 mod network;
 mod question;
+#[cfg(feature = "receipts")]
+mod receipt;
 mod registration;
 #[cfg(feature = "cards")]
 mod roots;
