@@ -44,6 +44,7 @@ mod plan;
 mod probe;
 mod progress;
 mod project;
+mod receipt;
 mod records;
 mod render;
 mod route;
@@ -121,6 +122,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Decide(args) => decide::run(args),
         Command::Route(args) => route::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Receipt(args) => receipt::run(args.command),
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),

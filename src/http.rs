@@ -37,6 +37,7 @@ mod metrics;
 mod negotiate;
 mod path;
 mod problem;
+mod receipts;
 mod recent_decisions;
 mod registries;
 mod reload;

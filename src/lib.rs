@@ -67,9 +67,11 @@ pub use clresolve_cards as cards;
 pub use clresolve_core::reason;
 pub use clresolve_payment as payment;
 
-/// A verdict, whom it is to be trusted by, and the policy of a gate.
+/// A verdict, whom it is to be trusted by, and the policy of a gate; what is said of receipts.
 pub mod verdict {
     pub use clresolve_core::state::*;
+    #[cfg(feature = "receipts")]
+    pub use clresolve_receipt as receipt;
     pub use clresolve_verdict::gate::*;
     pub use clresolve_verdict::incident::{Incident, IncidentKind};
     pub use clresolve_verdict::published::*;

@@ -24,6 +24,8 @@ mod follow;
 mod look_ups;
 mod network;
 mod question;
+#[cfg(feature = "receipts")]
+mod receipt;
 mod registration;
 #[cfg(feature = "cards")]
 mod roots;

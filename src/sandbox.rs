@@ -9,6 +9,7 @@ use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::agents;
+use clresolve_sandbox::receipts;
 use clresolve_sandbox::spec::Spec;
 
 pub use clresolve_sandbox::agents::Expected;
@@ -100,6 +101,16 @@ impl Sandbox {
     /// Every name of the sandbox with the verdict that it should get, good agents first, then by name.
     pub fn expected() -> Vec<Expected> {
         agents::expected()
+    }
+
+    /// Receipts of its agents, good ones first, each with what should be said of it beside [`Sandbox::request`].
+    pub fn receipts() -> &'static [receipts::Sample] {
+        receipts::SAMPLES
+    }
+
+    /// The request that its receipts answer: name of the file, and text.
+    pub const fn request() -> (&'static str, &'static str) {
+        receipts::REQUEST
     }
 
     /// The rules by which its names are judged: the built-in profiles with the manifests of its own schemas. Nothing is

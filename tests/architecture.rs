@@ -12,23 +12,30 @@ use std::process::Command;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace, each with those that it may depend on.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("ipfs", &[]),
     ("verdict", &["core", "ipfs"]),
     ("state", &["core"]),
     ("jose", &["core"]),
     ("payment", &["core", "verdict", "jose"]),
+    ("receipt", &["core", "verdict", "jose"]),
     ("bundle", &["core", "ipfs", "verdict", "state", "jose"]),
     ("egress", &["core"]),
     ("chain", &["core", "state", "egress"]),
     ("cards", &["core", "verdict", "jose"]),
     ("sandbox", &["core", "ipfs"]),
-    ("", &["core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "payment", "sandbox"]),
+    (
+        "",
+        &[
+            "core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "payment", "receipt",
+            "sandbox",
+        ],
+    ),
 ];
 
 /// Crates that do no I/O.
-const PURE: [&str; 8] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment"];
+const PURE: [&str; 9] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment", "receipt"];
 
 /// What a crate without I/O has nowhere among its dependencies.
 const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];

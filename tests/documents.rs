@@ -58,12 +58,13 @@ const NOT_RUN: [(&str, &str, &str); 5] = [
 ];
 
 /// What a sample may call without `--sandbox`: these ask no endpoint.
-const OFFLINE: [&str; 10] = [
+const OFFLINE: [&str; 11] = [
     "bundle verify",
     "explain",
     "signature key new",
     "name",
     "sandbox --list",
+    "sandbox --receipts",
     "cards generate",
     "signature key",
     "signature sign",

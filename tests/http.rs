@@ -4,6 +4,8 @@
 mod decisions;
 #[path = "http/freshness.rs"]
 mod freshness;
+#[path = "http/receipts.rs"]
+mod receipts;
 #[cfg(unix)]
 #[path = "http/reload.rs"]
 mod reload;

@@ -15,6 +15,7 @@ mod cards;
 mod output;
 mod pay;
 mod program;
+mod receipt;
 mod signing;
 mod suggest;
 mod world;
@@ -33,6 +34,7 @@ pub(super) use program::{
     CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, ManArgs,
     NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
 };
+pub(super) use receipt::{ReceiptArgs, ReceiptCommand, ReceiptVerifyArgs};
 pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
@@ -55,6 +57,8 @@ Examples:
                                              who has signed this A2A card?
   clresolve probe --sandbox summarizeagent.eth summarize
                                              what would it cost, and is the payee real?
+  clresolve receipt verify r.json --name a.eth
+                                             has this agent's signer signed this?
   clresolve serve                            a daemon for programs and proxies
   clresolve doctor                           are my endpoints and gateways well?
   clresolve explain checksum-mismatch        what a reason code means, and who can fix it
@@ -145,6 +149,8 @@ Examples:
     Route(RouteArgs),
     /// Ask an agent's route without paying, and decide about the terms that it answers
     Probe(ProbeArgs),
+    /// Judge what an agent sent as a receipt
+    Receipt(ReceiptArgs),
     /// Explain a reason code or a requirement, or list all codes
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, without a network

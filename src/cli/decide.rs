@@ -133,7 +133,7 @@ const JSON: clresolve_core::json::Limits =
     clresolve_core::json::Limits { bytes: MAX_TERMS_BYTES + 1, levels: 32, ..clresolve_core::json::Limits::CARD };
 
 /// A file, or standard input: one byte more than `most`, so that what is too long is seen to be.
-fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = most as u64 + 1;
     if path.as_os_str() == "-" {

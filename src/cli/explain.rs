@@ -170,11 +170,13 @@ const fn meaning(entry: &Entry) -> &'static str {
         (Effect::Fail, Step::Document) => "fail: the card is not valid",
         (Effect::Fail, Step::Signature) => "fail: the signature does not count",
         (Effect::Fail, Step::Payment) => "fail: the payment is denied",
+        (Effect::Fail, Step::Receipt) => "fail: the receipt is untrusted",
+        (Effect::Unknown, Step::Receipt) => "unknown: the receipt is indeterminate, unless something fails",
         (Effect::Unknown, Step::Payment) => "unknown: the payment is not made, unless this is settled",
         (Effect::Unknown, Step::Discovery | Step::Signature) => "unknown: it cannot be decided",
         (Effect::Fail, _) => "fail: the verdict is untrusted",
         (Effect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
-        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature | Step::Payment) => {
+        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Receipt) => {
             "warn: reported, and changes nothing"
         }
         (Effect::Warn, _) => "warn: reported, and the verdict stays as it is",

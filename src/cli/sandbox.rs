@@ -1,6 +1,8 @@
 //! `sandbox`: the embedded world, listed or kept running.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -16,6 +18,9 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(args);
     }
+    if let Some(folder) = args.receipts.clone() {
+        return receipts(args, &folder);
+    }
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
     let done = runtime.block_on(keep_running(args));
     runtime.shutdown_background();
@@ -28,6 +33,29 @@ fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
     for expected in Sandbox::expected() {
         let row = serde_json::to_value(&expected)?;
         results.push(&row, |_| line(&row))?;
+    }
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+/// Writes the receipts, and the request that they answer, and lists each with what should be said of it.
+fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
+    let write = |file: &str, text: &str| {
+        let path = folder.join(file);
+        fs::write(&path, text).with_context(|| path.display().to_string())
+    };
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let (file, text) = Sandbox::request();
+    write(file, text)?;
+    for sample in Sandbox::receipts() {
+        write(sample.file, sample.text)?;
+        let codes: Vec<&str> = sample.codes.iter().map(|code| code.slug()).collect();
+        let state = sample.state.as_str();
+        results.push(sample, |_| {
+            let line = format!("{state:<14} {:<32} {:<20} {}", sample.file, sample.name, codes.join(","));
+            format!("{}\n", line.trim_end())
+        })?;
     }
     results.finish()?;
     Ok(Exit::Trusted)

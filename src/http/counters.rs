@@ -10,7 +10,7 @@ use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
 /// The names under which routes are counted, by the start of their paths; the first match counts.
-const ROUTES: [(&str, &str); 17] = [
+const ROUTES: [(&str, &str); 18] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
@@ -18,6 +18,7 @@ const ROUTES: [(&str, &str); 17] = [
     ("/v1/cards/", "card"),
     ("/v1/agents/", "agent"),
     ("/v1/decisions", "decision"),
+    ("/v1/receipts/verify", "receipt"),
     ("/v1/lint", "lint"),
     ("/v1/agent-systems/", "system-card"),
     ("/.well-known/agent-card.json", "root-card"),

@@ -7,7 +7,8 @@ use axum::routing::{any, get, post};
 
 use super::state::AppState;
 use super::{
-    agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, registries, system_cards, verdicts,
+    agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, receipts, registries, system_cards,
+    verdicts,
 };
 
 /// The routes that the configuration switches on, before those that are always there.
@@ -44,6 +45,7 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))
         .route("/v1/decisions", post(decisions::decide))
         .route("/v1/decisions/signed", post(decisions::signed))
+        .route("/v1/receipts/verify", post(receipts::verify))
         .route("/v1/lint", post(lint::card))
         .route("/v1/reasons", get(registries::reasons))
         .route("/v1/profiles", get(registries::profiles))

@@ -1,5 +1,8 @@
 //! The keys that a name signs messages with: the one place where `cl.receipt.signer` and `cl.sig.*` are read.
 
+#[cfg(feature = "receipts")]
+pub(super) mod receipts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +13,11 @@ use clresolve_verdict::published::{Published, Standing};
 
 use super::look_ups::{Beside, Found, LookUps};
 use super::walk::Walker;
-use crate::chain::{Answer, Reading};
+use crate::chain::{Answer, Block, Reading};
 use crate::check::records::{chain_error, unsettled};
 use crate::config::Grade;
 use crate::name::EnsName;
-use crate::reason::Code;
+use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::State;
 
@@ -23,6 +26,7 @@ use crate::verdict::State;
 pub(super) struct SignerRecords {
     records: RecordSet,
     grade: Grade,
+    block: Block,
     /// Whether they come from a gateway off the chain, or from an ancestor's resolver.
     borrowed: bool,
 }
@@ -50,13 +54,23 @@ pub(super) enum SignerError {
 impl SignerRecords {
     /// The records of `name`.
     pub(super) async fn read(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
+        Self::read_unless(walker, name, limit, |_| true).await
+    }
+
+    /// The records of `name`, unless one of the reasons against the reading counts.
+    async fn read_unless(
+        walker: &Walker,
+        name: &EnsName,
+        limit: Duration,
+        counts: impl Fn(&Reason) -> bool,
+    ) -> Result<Self, SignerError> {
         let block = walker.config.chain.block;
         let reading = match tokio::time::timeout(limit, walker.chain.read_keys(name, block, &Key::SIGNER)).await {
             Ok(Ok(reading)) => reading,
             Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
             Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
         };
-        if let Some(reason) = unsettled(&reading, block, walker.now()).first() {
+        if let Some(reason) = unsettled(&reading, block, walker.now()).iter().find(|reason| counts(reason)) {
             return Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message)));
         }
         Self::of(reading)
@@ -68,6 +82,7 @@ impl SignerRecords {
                 borrowed: found.offchain || found.wildcard.is_some(),
                 records: found.records,
                 grade: reading.proof.grade,
+                block: reading.block,
             }),
             Answer::Unregistered => Err(SignerError::Unregistered),
             Answer::NoResolver(_) => Err(SignerError::NoResolver),

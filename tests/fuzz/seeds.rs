@@ -47,9 +47,58 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "terms" => terms(),
         "offers" => offers(),
         "payment-header" => payment_headers(),
+        "receipt" => receipts(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
+}
+
+/// One receipt of each way to sign, by a key of the seed of 32 sevens, and some that are none.
+fn receipts() -> Seeds {
+    let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let sealed = |canonical: &str| {
+        let hash = Digest::of(canonical.as_bytes()).hex();
+        let signature = STANDARD.encode(key.sign(hash.as_bytes()).to_bytes());
+        (hash, signature)
+    };
+    let call =
+        r#"{"input":{"10":1e21,"9":-1.5},"output":"\ud800","signer":"a.eth","ts":"2026-01-01T00:00:00Z","verb":"x"}"#;
+    let rebuilt = call.replace(r#""10":1e21,"9":-1.5"#, r#""9":-1.5,"10":1e+21"#);
+    let open = &call[..call.len() - 1];
+    let (hash, sig) = sealed(&rebuilt);
+    let agent_sdk = format!(
+        r#"{open},"metadata":{{"proof":{{"canonicalization":"json.sorted_keys.v1","hash_sha256":"{hash}"}}}},"signature":{{"alg":"ed25519","kid":"k","sig":"{sig}"}}}}"#
+    );
+    let proof = |hash: &str, sig: &str| {
+        json!({"alg": "ed25519-sha256", "canonical": "cl-stable-json-v1", "hash_sha256": hash, "signature_b64": sig,
+            "signer_id": "a.eth"})
+    };
+    let content =
+        json!({"status": "success", "trace": {"trace_id": "t"}, "x402": {"verb": "summarize", "version": "1.0.0"}});
+    let with = |proof: Value| {
+        let mut receipt = content.clone();
+        receipt["metadata"] = json!({"proof": proof});
+        receipt
+    };
+    let (hash, sig) = sealed(
+        &with(json!({"alg": "ed25519-sha256", "canonical": "cl-stable-json-v1", "signer_id": "a.eth"})).to_string(),
+    );
+    let sdk = with(proof(&hash, &sig)).to_string();
+    let layered = json!({"receipt": {"verb": "x", "line": "1.1.0"}, "signature": {"proof": {"alg": "ed25519",
+        "canonical": "json.sorted_keys.v1", "kid": "k", "signature": "AA", "signer_id": "a.eth"}}});
+    let execution = json!({"schema": "clas.execution.receipt.v1", "agent": {"ens": "a.eth", "kid": "k"},
+        "proofs": [{"type": "execution", "signature": {"alg": "Ed25519", "kid": "k", "value": "AA=="}}]});
+    let duplicate = agent_sdk.replace(r#""verb":"x""#, r#""verb":"y","verb":"x""#);
+    [
+        ("agent-sdk", agent_sdk),
+        ("sdk", sdk),
+        ("layered", layered.to_string()),
+        ("execution", execution.to_string()),
+        ("duplicate", duplicate),
+        ("numbers", r#"{"a":[1e400,-0,9007199254740993,0.1]}"#.to_owned()),
+    ]
+    .map(|(file, text)| (file, text.into_bytes()))
+    .into()
 }
 
 type Seeds = Vec<(&'static str, Vec<u8>)>;

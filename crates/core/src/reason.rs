@@ -11,6 +11,7 @@ mod chain;
 mod content;
 mod hosts;
 mod payment;
+mod receipt;
 mod refusal;
 mod systems;
 
@@ -70,6 +71,8 @@ pub enum Step {
     Signature,
     /// Whether a payment may be made; not a step of the walk.
     Payment,
+    /// Whether a receipt holds; not a step of the walk.
+    Receipt,
 }
 
 impl Step {
@@ -106,6 +109,7 @@ impl Step {
             Self::Discovery => "discovery",
             Self::Signature => "signature",
             Self::Payment => "payment",
+            Self::Receipt => "receipt",
         }
     }
 }
@@ -187,13 +191,14 @@ use chain::rows as of_chain;
 use content::rows as of_content;
 use hosts::rows as of_hosts;
 use payment::rows as of_payment;
+use receipt::rows as of_receipts;
 use systems::rows as of_systems;
 
-of_chain! { [of_content of_card of_systems of_hosts of_payment registry] }
+of_chain! { [of_content of_card of_systems of_hosts of_payment of_receipts registry] }
 
 impl Code {
-    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, in a signature, or about
-    /// a payment.
+    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, in a signature, about a
+    /// payment, or in a receipt.
     pub fn is_of_verdicts(self) -> bool {
         Step::WALK.contains(&self.entry().step)
     }

@@ -51,6 +51,9 @@ pub struct PlainName {
     pub holder: String,
     /// The account that its address record names.
     pub addr: Option<String>,
+    /// Its text records, of any key.
+    #[serde(default)]
+    pub records: BTreeMap<String, String>,
     /// The contract that holds it.
     #[serde(default)]
     pub custody: Custody,

@@ -343,6 +343,7 @@ impl Draft {
             let mut registration = Registration::new(name, account(&plain.holder));
             registration.addr = plain.addr.as_deref().map(account);
             registration.custody = plain.custody;
+            registration.texts.clone_from(&plain.records);
             draft.register(&registration)?;
         }
         for (agent, published) in published {

@@ -8,6 +8,7 @@ mod content;
 mod evidence;
 mod payment;
 mod proof;
+mod receipt;
 mod systems;
 mod text;
 
@@ -31,7 +32,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -50,6 +51,7 @@ impl Target {
         Self { name: "terms", run: payment::terms },
         Self { name: "offers", run: payment::offers },
         Self { name: "payment-header", run: payment::payment_header },
+        Self { name: "receipt", run: receipt::receipt },
     ];
 
     /// The target of this name.

@@ -84,12 +84,16 @@ A verdict from it says so: anchor.world is `sandbox`.
 
 Examples:
   clresolve sandbox --list                            its names, and their verdicts
+  clresolve sandbox --receipts receipts               receipts for `receipt verify`
   clresolve sandbox --write-config sandbox.toml &     run it
   clresolve --config sandbox.toml summarizeagent.eth  ask it, from any client")]
 pub(in crate::cli) struct SandboxArgs {
     /// List the names of the world with the verdict that each should get
     #[arg(long, conflicts_with = "write_config")]
     pub(in crate::cli) list: bool,
+    /// Write receipts of its agents, good and bad, into this folder, and list them
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["list", "write_config"])]
+    pub(in crate::cli) receipts: Option<PathBuf>,
     /// Write a configuration file (and its trust root beside it) for use with --config
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) write_config: Option<PathBuf>,

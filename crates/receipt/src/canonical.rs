@@ -1,0 +1,216 @@
+//! The canonical forms that the families sign: JSON as ECMAScript's `JSON.stringify` prints it, in one of three orders.
+
+use clresolve_core::json::pointer;
+
+use crate::json::{Node, Text};
+
+/// The order of the members of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By the UTF-16 code units of their names, as RFC 8785 has it.
+    Sorted,
+    /// Of an ECMAScript object that was built in that order: names that look like indices come first, as numbers.
+    Rebuilt,
+    /// As `Rebuilt`, but the other names by `localeCompare`. Known here for names in ASCII.
+    ByLocale,
+}
+
+/// Why a value has no canonical form that could be relied on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoForm {
+    #[error("the number at {0} shares its canonical form with other numbers")]
+    Number(String),
+    #[error("the order of the members at {0} depends on the signer's locale")]
+    Order(String),
+}
+
+/// The form of `value`. The depth of a receipt is bounded by its reader, so the recursion is.
+pub(crate) fn form(value: &Node, order: Order) -> Result<Vec<u8>, NoForm> {
+    let mut writer = Writer { order, text: String::new(), path: Vec::new() };
+    writer.write(value)?;
+    Ok(writer.text.into_bytes())
+}
+
+struct Writer {
+    order: Order,
+    text: String,
+    path: Vec<String>,
+}
+
+impl Writer {
+    fn place(&self) -> String {
+        pointer::of(self.path.iter().map(String::as_str))
+    }
+
+    fn write(&mut self, value: &Node) -> Result<(), NoForm> {
+        match value {
+            Node::Null => self.text.push_str("null"),
+            Node::Bool(true) => self.text.push_str("true"),
+            Node::Bool(false) => self.text.push_str("false"),
+            Node::Number(number) if !number.is_exact && !clresolve_core::mutant!("receipts-state-numbers-loosely") => {
+                return Err(NoForm::Number(self.place()));
+            }
+            Node::Number(number) => self.text.push_str(ryu_js::Buffer::new().format(number.value)),
+            Node::Text(text) => self.quote(text),
+            Node::List(items) => {
+                self.text.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    self.separate(at);
+                    self.below(at.to_string(), item)?;
+                }
+                self.text.push(']');
+            }
+            Node::Object(members) => {
+                self.text.push('{');
+                for (at, (name, member)) in self.ordered(members)?.into_iter().enumerate() {
+                    self.separate(at);
+                    self.quote(name);
+                    self.text.push(':');
+                    self.below(name.lossy(), member)?;
+                }
+                self.text.push('}');
+            }
+        }
+        Ok(())
+    }
+
+    fn separate(&mut self, at: usize) {
+        if at > 0 {
+            self.text.push(',');
+        }
+    }
+
+    fn below(&mut self, segment: String, value: &Node) -> Result<(), NoForm> {
+        self.path.push(segment);
+        self.write(value)?;
+        self.path.pop();
+        Ok(())
+    }
+
+    fn ordered<'n>(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
+        let mut list: Vec<_> = members.iter().collect();
+        match self.order {
+            Order::Sorted => list.sort_by_key(|(name, _)| name.units()),
+            Order::Rebuilt => list.sort_by_key(|(name, _)| (index(name).unwrap_or(u32::MAX), name.units())),
+            Order::ByLocale => {
+                let names: Option<Vec<_>> = list.iter().map(|(name, _)| collation_key(name)).collect();
+                let names = names.ok_or_else(|| NoForm::Order(self.place()))?;
+                let mut keyed: Vec<_> = names.into_iter().zip(list).collect();
+                keyed.sort_by(|(one, (name, _)), (other, (another, _))| {
+                    let indices = index(name).unwrap_or(u32::MAX).cmp(&index(another).unwrap_or(u32::MAX));
+                    indices.then_with(|| one.cmp(other))
+                });
+                list = keyed.into_iter().map(|(_, member)| member).collect();
+            }
+        }
+        Ok(list)
+    }
+
+    /// A text as `JSON.stringify` writes it: a lone surrogate as its escape.
+    fn quote(&mut self, text: &Text) {
+        self.text.push('"');
+        for unit in char::decode_utf16(text.units().iter().copied()) {
+            match unit {
+                Err(lone) => self.text.push_str(&format!("\\u{:04x}", lone.unpaired_surrogate())),
+                Ok('"') => self.text.push_str("\\\""),
+                Ok('\\') => self.text.push_str("\\\\"),
+                Ok('\u{8}') => self.text.push_str("\\b"),
+                Ok('\u{c}') => self.text.push_str("\\f"),
+                Ok('\n') => self.text.push_str("\\n"),
+                Ok('\r') => self.text.push_str("\\r"),
+                Ok('\t') => self.text.push_str("\\t"),
+                Ok(control) if control < ' ' => self.text.push_str(&format!("\\u{:04x}", u32::from(control))),
+                Ok(character) => self.text.push(character),
+            }
+        }
+        self.text.push('"');
+    }
+}
+
+/// The index that a name is to ECMAScript: a decimal without a needless zero, below 2^32 - 1.
+fn index(name: &Text) -> Option<u32> {
+    const MAX_DIGITS: usize = 10;
+    let units = name.units();
+    if units.is_empty() || units.len() > MAX_DIGITS || (units[0] == u16::from(b'0') && units.len() > 1) {
+        return None;
+    }
+    let value = units.iter().try_fold(0_u64, |value, unit| {
+        let digit = unit.checked_sub(u16::from(b'0')).filter(|digit| *digit < 10)?;
+        Some(value * 10 + u64::from(digit))
+    })?;
+    u32::try_from(value).ok().filter(|index| *index < u32::MAX)
+}
+
+/// The printable characters of ASCII in the order of the root collation (CLDR), capitals beside their small letters.
+const COLLATION: &str =
+    " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ";
+
+/// What `localeCompare` compares in the root locale: first the letters, then, where those are equal, their case, small
+/// ones first. `None` for a name that is not printable ASCII.
+fn collation_key(name: &Text) -> Option<(Vec<usize>, Vec<bool>)> {
+    let letters: Option<Vec<char>> = name.units().iter().map(|unit| u8::try_from(*unit).ok().map(char::from)).collect();
+    let letters = letters?;
+    let weights: Option<Vec<usize>> =
+        letters.iter().map(|letter| COLLATION.find(letter.to_ascii_lowercase())).collect();
+    Some((weights?, letters.iter().map(char::is_ascii_uppercase).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+
+    fn formed(text: &str, order: Order) -> String {
+        let value = parse(text.as_bytes()).expect("an object");
+        String::from_utf8(form(&value, order).expect("it has a form")).expect("UTF-8")
+    }
+
+    #[test]
+    fn names_that_look_like_indices_come_first_in_a_rebuilt_object_alone() {
+        let text = r#"{"b":1,"10":2,"9":3,"01":4,"4294967294":5,"4294967295":6,"-1":7,"":8}"#;
+        assert_eq!(
+            formed(text, Order::Rebuilt),
+            r#"{"9":3,"10":2,"4294967294":5,"":8,"-1":7,"01":4,"4294967295":6,"b":1}"#
+        );
+        assert_eq!(
+            formed(text, Order::Sorted),
+            r#"{"":8,"-1":7,"01":4,"10":2,"4294967294":5,"4294967295":6,"9":3,"b":1}"#
+        );
+    }
+
+    #[test]
+    fn names_are_ordered_by_code_units_and_not_by_characters() {
+        let text = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"\\ud800\":3}";
+        assert_eq!(formed(text, Order::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
+    }
+
+    #[test]
+    fn values_are_written_as_ecmascript_writes_them() {
+        let text = r#"{"a":[-0,1.0,1e21,1E-7,123456789012345680000],"b":"\u0000\b\u007f\/\u2028\"\\\udfff"}"#;
+        let expected =
+            "{\"a\":[0,1,1e+21,1e-7,123456789012345680000],\"b\":\"\\u0000\\b\u{7f}/\u{2028}\\\"\\\\\\udfff\"}";
+        assert_eq!(formed(text, Order::Sorted), expected);
+    }
+
+    #[test]
+    fn a_member_that_is_named_as_the_prototype_is_a_member() {
+        assert_eq!(formed(r#"{"__proto__":{"x":1}}"#, Order::Rebuilt), r#"{"__proto__":{"x":1}}"#);
+    }
+
+    #[test]
+    fn numbers_that_share_a_form_have_none() {
+        let refused = |text: &str| form(&parse(text.as_bytes()).expect("an object"), Order::Sorted);
+        assert_eq!(refused(r#"{"a":[9007199254740993]}"#), Err(NoForm::Number("/a/0".to_owned())));
+        assert_eq!(refused(r#"{"a":1e400}"#), Err(NoForm::Number("/a".to_owned())));
+    }
+
+    #[test]
+    fn an_order_that_depends_on_the_locale_is_none() {
+        assert_eq!(
+            formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, Order::ByLocale),
+            r#"{"9":6,"_":4,"a":2,"A":3,"z":5,"Z":1}"#
+        );
+        let foreign = parse("{\"x\":{\"ä\":1}}".as_bytes()).expect("an object");
+        assert_eq!(form(&foreign, Order::ByLocale), Err(NoForm::Order("/x".to_owned())));
+    }
+}

@@ -1,0 +1,56 @@
+//! D0, the older receipts of runtime-core: the proof in `metadata`, or beside the receipt in `signature`.
+//!
+//! Signed is the receipt without the whole of `metadata`, so whatever else stands there is nobody's word.
+
+use super::agent_sdk::CANONICAL;
+use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present, sdk};
+use crate::canonical::Order;
+use crate::json::Node;
+
+const BESIDE: [&str; 2] = ["signature", "proof"];
+const WITHIN: [&str; 2] = ["metadata", "proof"];
+
+/// The members of a proof that are compared, but for the signature.
+const COMPARED: [&str; 5] = ["alg", "canonical", "hash_sha256", "kid", "signer_id"];
+
+pub(super) fn is(receipt: &Node) -> bool {
+    stands(receipt, WITHIN) || receipt.get("receipt").is_some_and(Node::is_object) && stands(receipt, BESIDE)
+}
+
+fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
+    let says = |member: &str, word: &str| receipt.text_at(&[proof[0], proof[1], member]).as_deref() == Some(word);
+    says("alg", sdk::ALG) && says("canonical", CANONICAL)
+}
+
+pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+    let is_within = stands(receipt, WITHIN);
+    let proof = if is_within { WITHIN } else { BESIDE };
+    let mut content = if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(Node::Null) };
+    content.remove("metadata");
+    let at = |member: &str| Claim::at(receipt, &[proof[0], proof[1], member]);
+    let (signature, alphabet) = match at("signature_b64") {
+        claim if claim.value.is_some() => ("signature_b64", Alphabet::Standard),
+        _ => ("signature", Alphabet::Url),
+    };
+    let mut unsigned = others(receipt, &proof, &[&COMPARED[..], &[signature]].concat());
+    unsigned.extend(others(receipt, &proof[..1], &["proof"]));
+    if !is_within {
+        unsigned.extend(others(receipt, &[], &["receipt", "signature"]));
+        unsigned.extend(present(receipt, &[&["receipt", "metadata"]]));
+    }
+    Ok(Seal {
+        family: Family::D0,
+        content,
+        order: Order::Rebuilt,
+        signs: Signs::HexDigest,
+        algorithms: vec![(at("alg"), sdk::ALG)],
+        canonical: (at("canonical"), CANONICAL),
+        hash: Some(at("hash_sha256")),
+        signature: at(signature),
+        alphabet,
+        kids: vec![at("kid")],
+        signers: vec![at("signer_id")],
+        agent: None,
+        unsigned,
+    })
+}

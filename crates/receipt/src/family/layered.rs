@@ -1,0 +1,44 @@
+//! D, the layered receipts of runtime-core: `{receipt, runtime?, signature: {proof}}`.
+//!
+//! Signed are the members of `receipt` that the code knows, as canonical bytes, in the order of the signer's locale. The
+//! published verifier puts its own `line` and `contract` there; here they are those of the receipt, so they are covered.
+
+use super::agent_sdk::CANONICAL;
+use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use crate::canonical::Order;
+use crate::json::Node;
+
+/// The members that are signed.
+const SIGNED: [&str; 10] =
+    ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
+
+pub(super) fn is(receipt: &Node) -> bool {
+    receipt.get("receipt").is_some_and(Node::is_object)
+        && receipt.text_at(&["signature", "proof", "alg"]).as_deref() == Some("ed25519")
+}
+
+pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+    let content = receipt.get("receipt").map_or(Node::Null, |inner| inner.split(&SIGNED).0);
+    let at = |member: &str| Claim::at(receipt, &["signature", "proof", member]);
+    let unsigned = [
+        others(receipt, &[], &["receipt", "signature"]),
+        others(receipt, &["receipt"], &SIGNED),
+        others(receipt, &["signature"], &["proof"]),
+        others(receipt, &["signature", "proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
+    ];
+    Ok(Seal {
+        family: Family::D,
+        content,
+        order: Order::ByLocale,
+        signs: Signs::CanonicalBytes,
+        algorithms: vec![(at("alg"), "ed25519")],
+        canonical: (at("canonical"), CANONICAL),
+        hash: None,
+        signature: at("signature"),
+        alphabet: Alphabet::Url,
+        kids: vec![at("kid")],
+        signers: vec![at("signer_id")],
+        agent: None,
+        unsigned: unsigned.concat(),
+    })
+}

@@ -1,0 +1,34 @@
+//! C, the receipts of the MCP server: a `proof` at the top, without a digest.
+//!
+//! Signed is the whole receipt without `proof`: the canonical bytes themselves.
+
+use super::agent_sdk::CANONICAL;
+use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use crate::canonical::Order;
+use crate::json::Node;
+
+pub(super) fn is(receipt: &Node) -> bool {
+    let says = |member: &str, word: &str| receipt.text_at(&[member]).as_deref() == Some(word);
+    receipt.at(&["proof", "signature"]).is_some() && says("version", "1.1.0") && says("family", "trust-verification")
+}
+
+pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+    let mut content = receipt.clone();
+    content.remove("proof");
+    let at = |member: &str| Claim::at(receipt, &["proof", member]);
+    Ok(Seal {
+        family: Family::C,
+        content,
+        order: Order::Sorted,
+        signs: Signs::CanonicalBytes,
+        algorithms: vec![(at("alg"), "ed25519")],
+        canonical: (at("canonical"), CANONICAL),
+        hash: None,
+        signature: at("signature"),
+        alphabet: Alphabet::Standard,
+        kids: vec![at("kid")],
+        signers: vec![Claim::at(receipt, &["signer"]), at("signer_id")],
+        agent: None,
+        unsigned: others(receipt, &["proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
+    })
+}

@@ -1,0 +1,55 @@
+//! A1, the receipts of the SDKs: `metadata.proof` with alg `ed25519-sha256` and canonical `cl-stable-json-v1`.
+//!
+//! Signed is the whole receipt without `receipt_id` and `metadata.receipt_id`, and of the proof the members that say how.
+
+use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present};
+use crate::canonical::Order;
+use crate::json::Node;
+
+pub(super) const ALG: &str = "ed25519-sha256";
+pub(super) const CANONICAL: &str = "cl-stable-json-v1";
+
+/// The members of the proof that are signed.
+const SIGNED: [&str; 3] = ["alg", "canonical", "signer_id"];
+
+pub(super) fn is(receipt: &Node) -> bool {
+    receipt.text_at(&["metadata", "proof", "alg"]).as_deref() == Some(ALG)
+        && receipt.text_at(&["metadata", "proof", "canonical"]).as_deref() == Some(CANONICAL)
+}
+
+pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+    let mut content = receipt.clone();
+    content.remove("receipt_id");
+    if let Some(metadata) = content.get_mut("metadata") {
+        metadata.remove("receipt_id");
+        if let Some(proof) = metadata.get_mut("proof") {
+            *proof = proof.split(&SIGNED).0;
+        }
+    }
+    let mut unsigned = present(receipt, &[&["receipt_id"], &["metadata", "receipt_id"]]);
+    let known = [&SIGNED[..], &["hash_sha256", "signature_b64"]].concat();
+    unsigned.extend(others(receipt, &["metadata", "proof"], &known));
+    Ok(Seal { unsigned, ..sealed(receipt, Family::A1, CANONICAL, content, Order::Sorted) })
+}
+
+/// What the proof of A1, A2 and A3 says about `content`.
+pub(super) fn sealed(receipt: &Node, family: Family, canonical: &'static str, content: Node, order: Order) -> Seal {
+    let at = |member: &str| Claim::at(receipt, &["metadata", "proof", member]);
+    // The proof has no place for the key; the SDKs' own vectors sign one at the top.
+    let kid = content.get("kid").is_some().then(|| Claim::at(receipt, &["kid"]));
+    Seal {
+        family,
+        content,
+        order,
+        signs: Signs::HexDigest,
+        algorithms: vec![(at("alg"), ALG)],
+        canonical: (at("canonical"), canonical),
+        hash: Some(at("hash_sha256")),
+        signature: at("signature_b64"),
+        alphabet: Alphabet::Standard,
+        kids: kid.into_iter().collect(),
+        signers: vec![at("signer_id")],
+        agent: None,
+        unsigned: Vec::new(),
+    }
+}

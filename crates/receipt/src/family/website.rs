@@ -1,0 +1,46 @@
+//! B2, the receipts of the website: digest and signature are objects in `metadata.proof`.
+//!
+//! Signed are the members of B1, in another order. Where one is absent the published code signs a text that is no JSON,
+//! and for `receipt_type` `genesis` it signs other members: neither is taken apart here.
+
+use super::agent_sdk::{CANONICAL, SIGNED};
+use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use crate::canonical::Order;
+use crate::json::Node;
+
+pub(super) fn is(receipt: &Node) -> bool {
+    let is_object = |member: &str| receipt.at(&["metadata", "proof", member]).is_some_and(Node::is_object);
+    let says = |member: &str, word: &str| receipt.text_at(&[member]).as_deref() == Some(word);
+    is_object("hash") && is_object("signature") && !says("family", "trust") && !says("receipt_type", "genesis")
+}
+
+pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+    if let Some(missing) = SIGNED.into_iter().find(|member| receipt.get(member).is_none()) {
+        let place = format!("/{missing}");
+        return Err(Unsealable { place, why: "a receipt of this family without the member has no canonical form" });
+    }
+    let (content, _) = receipt.split(&SIGNED);
+    let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
+    let unsigned = [
+        others(receipt, &[], &[&SIGNED[..], &["metadata"]].concat()),
+        others(receipt, &["metadata"], &["proof"]),
+        others(receipt, &["metadata", "proof"], &["canonicalization", "hash", "signature", "signer_id"]),
+        others(receipt, &["metadata", "proof", "hash"], &["alg", "value"]),
+        others(receipt, &["metadata", "proof", "signature"], &["alg", "kid", "value"]),
+    ];
+    Ok(Seal {
+        family: Family::B2,
+        content,
+        order: Order::Sorted,
+        signs: Signs::HexDigest,
+        algorithms: vec![(at(&["hash", "alg"]), "SHA-256"), (at(&["signature", "alg"]), "Ed25519")],
+        canonical: (at(&["canonicalization"]), CANONICAL),
+        hash: Some(at(&["hash", "value"])),
+        signature: at(&["signature", "value"]),
+        alphabet: Alphabet::Standard,
+        kids: vec![at(&["signature", "kid"])],
+        signers: vec![Claim::at(receipt, &["signer"]), at(&["signer_id"])],
+        agent: None,
+        unsigned: unsigned.concat(),
+    })
+}

@@ -1,0 +1,381 @@
+//! Receipts as their signers read them: strict JSON, but with the values that ECMAScript has and other readers lack.
+//!
+//! A text keeps its UTF-16 code units, lone surrogates too. A number keeps its double, and whether that is all that stands
+//! in the text. So the canonical forms can be written as the published code writes them, and what they would not tell
+//! apart is known. Each container is read by the JSON library from the text of its own, which it has checked before.
+
+use std::fmt;
+
+use clresolve_core::json::{Limits, pointer};
+use clresolve_core::text::excerpt;
+use serde::de::{Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Most bytes of a receipt. It may hold input and output of a call whole; the largest published one has 2 KiB.
+pub const MAX_BYTES: usize = Limits::CARD.bytes;
+
+/// Most levels of objects and lists. The text of a value is read once for each level above it, so this bounds the time too.
+const MAX_LEVELS: usize = Limits::CARD.levels;
+
+/// Most values, containers included: they bound the memory, since a value takes some dozen times the two bytes of its text.
+const MAX_VALUES: usize = Limits::CARD.values;
+
+/// Most UTF-16 code units in the name of a member: it stands in the path of each value below it.
+const MAX_NAME_UNITS: usize = Limits::CARD.name;
+
+/// Text as UTF-16 code units; surrogates may be lone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Text(Vec<u16>);
+
+impl Text {
+    pub(crate) fn units(&self) -> &[u16] {
+        &self.0
+    }
+
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.0.iter().copied().eq(text.encode_utf16())
+    }
+
+    /// The text for people: a lone surrogate is a replacement character.
+    pub(crate) fn lossy(&self) -> String {
+        String::from_utf16_lossy(&self.0)
+    }
+
+    /// From UTF-8 in which lone surrogates are coded as if they were characters: so the JSON library gives them.
+    fn from_wtf8(bytes: &[u8]) -> Option<Self> {
+        let mut units = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        loop {
+            let valid = match std::str::from_utf8(rest) {
+                Ok(text) => text,
+                Err(error) => std::str::from_utf8(&rest[..error.valid_up_to()]).ok()?,
+            };
+            units.extend(valid.encode_utf16());
+            match &rest[valid.len()..] {
+                [] => return Some(Self(units)),
+                [0xed, middle, low, tail @ ..] => {
+                    units.push(0xd000 | u16::from(middle & 0x3f) << 6 | u16::from(low & 0x3f));
+                    rest = tail;
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.encode_utf16().collect())
+    }
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Number {
+    /// The nearest double; infinite where the text states more than there is.
+    pub(crate) value: f64,
+    /// Whether ECMAScript's form of the double states the same number as the text. Where it does not, a signature over
+    /// that form covers other numbers as well.
+    pub(crate) is_exact: bool,
+}
+
+impl Number {
+    fn of(text: &str) -> Option<Self> {
+        let value: f64 = text.parse().ok()?;
+        let is_exact = value.is_finite() && decimal(text) == decimal(ryu_js::Buffer::new().format(value));
+        Some(Self { value, is_exact })
+    }
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Text),
+    List(Vec<Node>),
+    /// In the order of the text; no name stands there twice.
+    Object(Vec<(Text, Node)>),
+}
+
+impl Node {
+    /// The member of an object.
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter().find(|(known, _)| known.is(name)).map(|(_, value)| value)
+    }
+
+    /// The value below members of these names.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |value, name| value.get(name))
+    }
+
+    /// The text, if it is one without a lone surrogate.
+    pub(crate) fn text(&self) -> Option<String> {
+        let Self::Text(text) = self else { return None };
+        String::from_utf16(text.units()).ok()
+    }
+
+    /// The text at a path.
+    pub(crate) fn text_at(&self, path: &[&str]) -> Option<String> {
+        self.at(path)?.text()
+    }
+
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    /// The object with only these members, and the names of the others.
+    pub(crate) fn split(&self, names: &[&str]) -> (Self, Vec<String>) {
+        let Self::Object(members) = self else { return (self.clone(), Vec::new()) };
+        let (kept, left): (Vec<_>, Vec<_>) =
+            members.iter().cloned().partition(|(name, _)| names.iter().any(|known| name.is(known)));
+        (Self::Object(kept), left.into_iter().map(|(name, _)| name.lossy()).collect())
+    }
+
+    /// Removes a member of an object; whether it was there.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Self::Object(members) = self else { return false };
+        let before = members.len();
+        members.retain(|(known, _)| !known.is(name));
+        members.len() < before
+    }
+
+    /// Sets a member of an object.
+    pub(crate) fn set(&mut self, name: &str, value: Self) {
+        let Self::Object(members) = self else { return };
+        match members.iter_mut().find(|(known, _)| known.is(name)) {
+            Some((_, place)) => *place = value,
+            None => members.push((name.into(), value)),
+        }
+    }
+
+    /// The member of an object, to change it.
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        let Self::Object(members) = self else { return None };
+        members.iter_mut().find(|(known, _)| known.is(name)).map(|(_, value)| value)
+    }
+}
+
+/// Why bytes are not a receipt that can be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// More than there may be of something.
+    #[error("more than {limit} {what}")]
+    TooMuch {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// Not one JSON object in UTF-8.
+    #[error("not one strict JSON object: {0}")]
+    NotJson(String),
+    /// A member stands in an object twice.
+    #[error("the member {pointer} stands there twice")]
+    DuplicateKey {
+        /// JSON Pointer of the member.
+        pointer: String,
+    },
+}
+
+/// Reads exactly one JSON object.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
+    if bytes.len() > MAX_BYTES {
+        return Err(Unreadable::TooMuch { what: "bytes", limit: MAX_BYTES });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotJson(error.to_string()))?;
+    // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
+    let raw: &RawValue =
+        serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
+    let mut reader = Reader { values: 0, path: Vec::new(), fault: None };
+    match reader.value(raw.get()) {
+        Ok(node) if node.is_object() => Ok(node),
+        Ok(_) => Err(Unreadable::NotJson("expected an object".to_owned())),
+        Err(error) => Err(reader.fault.unwrap_or_else(|| Unreadable::NotJson(excerpt(&error.to_string())))),
+    }
+}
+
+struct Reader {
+    values: usize,
+    /// Names and indices of the containers around the value.
+    path: Vec<String>,
+    /// A refusal of ours, kept beside the library's error because that can carry nothing but text.
+    fault: Option<Unreadable>,
+}
+
+impl Reader {
+    fn refuse<E: serde::de::Error>(&mut self, fault: Unreadable) -> E {
+        self.fault = Some(fault);
+        E::custom("refused")
+    }
+
+    fn value(&mut self, text: &str) -> Result<Node, serde_json::Error> {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(self.refuse(Unreadable::TooMuch { what: "values", limit: MAX_VALUES }));
+        }
+        let mut library = serde_json::Deserializer::from_str(text);
+        match text.as_bytes().first() {
+            Some(b'{') => self.inner(|reader| library.deserialize_map(reader)),
+            Some(b'[') => self.inner(|reader| library.deserialize_seq(reader)),
+            Some(b'"') => library.deserialize_bytes(TextVisitor).map(Node::Text),
+            Some(b'n') => Ok(Node::Null),
+            Some(b't') => Ok(Node::Bool(true)),
+            Some(b'f') => Ok(Node::Bool(false)),
+            _ => Number::of(text).map(Node::Number).ok_or_else(|| serde_json::Error::custom("expected a value")),
+        }
+    }
+
+    fn inner(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Node, serde_json::Error>,
+    ) -> Result<Node, serde_json::Error> {
+        if self.path.len() == MAX_LEVELS {
+            return Err(self.refuse(Unreadable::TooMuch { what: "levels", limit: MAX_LEVELS }));
+        }
+        read(self)
+    }
+
+    /// The value in a container, behind this segment.
+    fn below<E: serde::de::Error>(&mut self, segment: String, raw: &RawValue) -> Result<Node, E> {
+        self.path.push(segment);
+        let value = self.value(raw.get()).map_err(E::custom)?;
+        self.path.pop();
+        Ok(value)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Reader {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(raw) = items.next_element::<&RawValue>()? {
+            list.push(self.below(list.len().to_string(), raw)?);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+        let mut names = std::collections::HashSet::new();
+        let mut object = Vec::new();
+        while let Some(Name(name)) = members.next_key()? {
+            if name.units().len() > MAX_NAME_UNITS {
+                return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: MAX_NAME_UNITS }));
+            }
+            if !names.insert(name.units().to_vec()) && !clresolve_core::mutant!("receipts-say-things-twice") {
+                let lossy = name.lossy();
+                let place = pointer::of(self.path.iter().map(String::as_str).chain([lossy.as_str()]));
+                return Err(self.refuse(Unreadable::DuplicateKey { pointer: excerpt(&place) }));
+            }
+            let value = self.below(name.lossy(), members.next_value()?)?;
+            object.push((name, value));
+        }
+        Ok(Node::Object(object))
+    }
+}
+
+/// The name of a member.
+struct Name(Text);
+
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        Text::from_wtf8(bytes).ok_or_else(|| E::custom("not a text"))
+    }
+}
+
+/// What a decimal numeral states: its digits without zeros at either end, and the power of ten of the last of them. Zero
+/// has no digits; its sign states nothing. `None` for powers that no double has.
+fn decimal(text: &str) -> Option<(bool, String, i64)> {
+    let (sign, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    let significant = all.trim_end_matches('0');
+    let trailing = i64::try_from(all.len() - significant.len()).ok()?;
+    let significant = significant.trim_start_matches('0');
+    if significant.is_empty() {
+        return Some((false, String::new(), 0));
+    }
+    let power: i64 = power.parse().ok()?;
+    let power = power.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(trailing)?;
+    Some((sign, significant.to_owned(), power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Number {
+        Number::of(text).expect("a number")
+    }
+
+    #[test]
+    fn a_number_is_exact_where_its_canonical_form_states_it() {
+        for exact in ["0", "-0", "-0.0e7", "1", "-1.50", "1e21", "1E+23", "1e-7", "100e-2", "0.1", "5e-324"] {
+            assert!(number(exact).is_exact, "{exact}");
+        }
+        for other in ["9007199254740993", "12345678901234567890", "0.1000000000000000000001", "1e400", "1e-400"] {
+            assert!(!number(other).is_exact, "{other}");
+        }
+    }
+
+    #[test]
+    fn duplicate_members_are_refused_at_any_depth_and_in_any_spelling() {
+        for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":2}"#, r#"{"\ud800":1,"\uD800":2}"#] {
+            assert!(matches!(parse(text.as_bytes()), Err(Unreadable::DuplicateKey { .. })), "{text}");
+        }
+        let below = parse(br#"{"x":[0,{"y/z":1,"y/z":2}]}"#);
+        assert_eq!(below, Err(Unreadable::DuplicateKey { pointer: "/x/1/y~1z".to_owned() }));
+    }
+
+    #[test]
+    fn a_text_keeps_its_lone_surrogates() {
+        let node = parse(br#"{"a":"x\ud800y\ude00\ud83d\ude00"}"#).expect("an object");
+        let Some(Node::Text(text)) = node.get("a") else { panic!("a text") };
+        assert_eq!(text.units(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused() {
+        let limit = |text: String| match parse(text.as_bytes()) {
+            Err(Unreadable::TooMuch { limit, .. }) => limit,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(limit(" ".repeat(MAX_BYTES + 1)), MAX_BYTES);
+        assert_eq!(limit(format!("{}{}", r#"{"a":"#.repeat(5000), "1}".to_owned() + &"}".repeat(4999))), MAX_LEVELS);
+        assert_eq!(limit(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(MAX_VALUES))), MAX_VALUES);
+        assert_eq!(limit(format!(r#"{{"{}":0}}"#, "n".repeat(MAX_NAME_UNITS + 1))), MAX_NAME_UNITS);
+    }
+
+    #[test]
+    fn only_one_object_is_read() {
+        for text in
+            ["", "[]", "null", "{} {}", "{'a':1}", "{\"a\":\"\n\"}", "{\"a\":01}", "\u{feff}{}", "{\"a\":\"\\ud8\"}"]
+        {
+            assert!(matches!(parse(text.as_bytes()), Err(Unreadable::NotJson(_))), "{text}");
+        }
+        assert!(matches!(parse(b"{\"a\":\"\xed\xa0\x80\"}"), Err(Unreadable::NotJson(_))));
+    }
+}

@@ -1,0 +1,360 @@
+//! The checks, one by one, on receipts that are signed here.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clresolve_jose::SigningKey;
+use serde_json::{Value, json};
+
+use super::*;
+
+const KID: &str = "key-1";
+const SIGNER: &str = "runtime.example.eth";
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).expect("a name")
+}
+
+/// What is known of an agent whose signer has `key`.
+struct World {
+    agent: Agent,
+    signer: Signer,
+    key: SigningKey,
+}
+
+impl World {
+    fn new() -> Self {
+        let key = SigningKey::generate().expect("randomness");
+        let public = PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
+        Self {
+            agent: Agent {
+                name: name("summarizeagent.eth"),
+                entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
+                verbs: vec!["summarize".to_owned()],
+            },
+            signer: Signer {
+                name: name(SIGNER),
+                key: Ok(public),
+                kid: Some(KID.to_owned()),
+                canonical: None,
+                block: 1,
+            },
+            key,
+        }
+    }
+
+    /// Of the SDKs: the proof is added to `content`.
+    fn of_the_sdks(&self, mut content: Value) -> Value {
+        content["metadata"]["proof"] =
+            json!({"alg": "ed25519-sha256", "canonical": "cl-stable-json-v1", "signer_id": SIGNER});
+        let (hash, signature) = self.sealed(&content);
+        content["metadata"]["proof"]["hash_sha256"] = json!(hash);
+        content["metadata"]["proof"]["signature_b64"] = json!(signature);
+        content
+    }
+
+    /// Of the agent SDK.
+    fn of_the_agent_sdk(&self, content: Value) -> Value {
+        let (hash, signature) = self.sealed(&content);
+        let mut receipt = content;
+        receipt["metadata"] = json!({"proof": {"canonicalization": "json.sorted_keys.v1", "hash_sha256": hash}});
+        receipt["signature"] = json!({"alg": "ed25519", "kid": KID, "sig": signature});
+        receipt
+    }
+
+    fn sealed(&self, content: &Value) -> (String, String) {
+        let hash = Digest::of(&serde_json_canonicalizer::to_vec(content).expect("a form")).hex();
+        let signature = STANDARD.encode(self.key.sign(hash.as_bytes()));
+        (hash, signature)
+    }
+
+    fn judged(&self, receipt: &Value) -> Judgement {
+        self.judged_bytes(receipt.to_string().as_bytes(), None)
+    }
+
+    fn judged_for(&self, receipt: &Value, request: &Value) -> Judgement {
+        self.judged_bytes(receipt.to_string().as_bytes(), Some(request))
+    }
+
+    fn judged_bytes(&self, receipt: &[u8], request: Option<&Value>) -> Judgement {
+        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
+        judge(
+            receipt,
+            &Knowledge { agent: Some(&self.agent), signer: Ok(&self.signer), request: request.as_ref(), now },
+        )
+    }
+}
+
+fn key_bytes(key: &SigningKey) -> Vec<u8> {
+    let jwk = key.public().to_jwk();
+    URL_SAFE_NO_PAD.decode(jwk["x"].as_str().expect("x")).expect("base64url")
+}
+
+fn content() -> Value {
+    json!({
+        "x402": {"verb": "summarize", "version": "1.0.0", "entry": "x402://summarizeagent.eth/summarize/v1",
+            "request_id": "req-1"},
+        "trace": {"trace_id": "t-1", "started_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:00:01Z"},
+        "status": "success",
+        "result": {"summary": "hello"},
+    })
+}
+
+fn call() -> Value {
+    json!({"signer": SIGNER, "verb": "summarize", "ts": "2026-01-01T00:00:00Z", "input": {"content": "x"},
+        "output": {"summary": "x"}, "execution": {"status": "ok"}})
+}
+
+fn codes(found: &Judgement) -> Vec<Code> {
+    found.reasons.iter().map(|reason| reason.code).collect()
+}
+
+fn status(found: &Judgement, check: Check) -> Status {
+    found.row(check).expect("a row").status
+}
+
+#[test]
+fn an_honest_receipt_is_trusted() {
+    let world = World::new();
+    for receipt in [world.of_the_sdks(content()), world.of_the_agent_sdk(call())] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    }
+}
+
+#[test]
+fn the_signature_is_over_what_was_recomputed() {
+    let world = World::new();
+    let mut receipt = world.of_the_sdks(content());
+    receipt["result"]["summary"] = json!("other");
+    let found = world.judged(&receipt);
+    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
+    let row = found.row(Check::Hash).expect("a row");
+    assert_ne!(row.expected, row.observed);
+    assert_eq!(found.clas(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
+}
+
+#[test]
+fn a_signature_of_another_key_does_not_hold() {
+    let (world, thief) = (World::new(), World::new());
+    assert_eq!(codes(&world.judged(&thief.of_the_agent_sdk(call()))), [Code::ReceiptSignatureInvalid]);
+}
+
+/// The order of the group is added to the second half of a signature: the same equation holds.
+#[test]
+fn malleable_and_misspelt_signatures_do_not_hold() {
+    const ORDER: [u8; 32] = [
+        0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+    ];
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    let text = receipt["signature"]["sig"].as_str().expect("a text").to_owned();
+    let mut bytes = STANDARD.decode(&text).expect("base64");
+    let mut carry = 0;
+    for (byte, order) in bytes[32..].iter_mut().zip(ORDER) {
+        let sum = u16::from(*byte) + u16::from(order) + carry;
+        *byte = sum.to_le_bytes()[0];
+        carry = sum >> 8;
+    }
+    for other in [STANDARD.encode(bytes), text.trim_end_matches('=').to_owned(), format!("{text} ")] {
+        let mut changed = receipt.clone();
+        changed["signature"]["sig"] = json!(other);
+        assert_eq!(codes(&world.judged(&changed)), [Code::ReceiptSignatureInvalid], "{other}");
+    }
+}
+
+#[test]
+fn an_algorithm_that_the_family_lacks_is_refused() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["signature"]["alg"] = json!("none");
+    let found = world.judged(&receipt);
+    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"]));
+}
+
+#[test]
+fn the_key_id_is_compared() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["signature"]["kid"] = json!("key-2");
+    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    receipt["signature"].as_object_mut().expect("an object").remove("kid");
+    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    let mut signed = content();
+    signed["kid"] = json!("key-2");
+    assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [Code::ReceiptKeyMismatch]);
+}
+
+#[test]
+fn a_key_that_is_not_published_decides_nothing() {
+    let mut world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    world.signer.kid = None;
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    let found = world.judged(&receipt);
+    assert_eq!(found.state(), State::Indeterminate);
+    assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
+    let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+    let known =
+        Knowledge { agent: Some(&world.agent), signer: Err(&unknown), request: None, now: Timestamp::UNIX_EPOCH };
+    let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
+    assert_eq!((status(&found, Check::Signature), status(&found, Check::Signer)), (Status::Unknown, Status::Unknown));
+}
+
+#[test]
+fn the_signer_is_the_one_that_the_agent_names() {
+    let world = World::new();
+    let mut call = call();
+    call["signer"] = json!("thief.eth");
+    assert_eq!(codes(&world.judged(&world.of_the_agent_sdk(call))), [Code::ReceiptSignerMismatch]);
+}
+
+#[test]
+fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
+    let world = World::new();
+    for (pointer, value) in [("/x402/entry", "x402://analyzeagent.eth/analyze/v1"), ("/x402/verb", "analyze")] {
+        let mut content = content();
+        *content.pointer_mut(pointer).expect("a member") = json!(value);
+        let found = world.judged(&world.of_the_sdks(content));
+        assert_eq!(codes(&found), [Code::ReceiptRequestMismatch], "{pointer}");
+    }
+    let mut call = call();
+    call["verb"] = json!("agent.execute");
+    assert_eq!(world.judged(&world.of_the_agent_sdk(call)).state(), State::Trusted);
+}
+
+#[test]
+fn a_time_in_the_future_is_implausible() {
+    let world = World::new();
+    let with = |pointer: &str, time: &str| {
+        let mut content = content();
+        *content.pointer_mut(pointer).expect("a member") = json!(time);
+        codes(&world.judged(&world.of_the_sdks(content)))
+    };
+    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:00Z"), []);
+    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [Code::ReceiptTimeImplausible]);
+    assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [Code::ReceiptTimeImplausible]);
+    assert_eq!(with("/trace/started_at", "yesterday"), [Code::ReceiptTimeImplausible]);
+}
+
+#[test]
+fn a_receipt_echoes_the_request() {
+    let world = World::new();
+    let receipt = world.of_the_sdks(content());
+    let request = |id: &str| json!({"x402": {"verb": "summarize", "version": "1.0.0", "request_id": id}});
+    assert_eq!(world.judged_for(&receipt, &request("req-1")).state(), State::Trusted);
+    assert_eq!(codes(&world.judged_for(&receipt, &request("req-2"))), [Code::ReceiptTraceNotEchoed]);
+    let without = json!({"x402": {"verb": "summarize", "version": "1.0.0"}});
+    let undecided = world.judged_for(&receipt, &without);
+    assert_eq!((undecided.state(), codes(&undecided)), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]));
+    let mut traced = request("req-1");
+    traced["trace"] = json!({"trace_id": "t-2"});
+    assert_eq!(codes(&world.judged_for(&receipt, &traced)), [Code::ReceiptTraceNotEchoed]);
+    let other = json!({"x402": {"verb": "analyze", "version": "1.0.0", "request_id": "req-1"}});
+    assert_eq!(codes(&world.judged_for(&receipt, &other)), [Code::ReceiptRequestMismatch]);
+}
+
+#[test]
+fn a_receipt_with_its_input_is_about_that_input() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    for request in [json!({"input": {"content": "x"}}), json!({"content": "x"})] {
+        assert_eq!(world.judged_for(&receipt, &request).state(), State::Trusted, "{request}");
+    }
+    let other = world.judged_for(&receipt, &json!({"input": {"content": "y"}}));
+    assert_eq!(codes(&other), [Code::ReceiptRequestMismatch]);
+}
+
+#[test]
+fn what_line_1_0_0_demands_is_demanded() {
+    let world = World::new();
+    for (pointer, name) in [("/x402", "verb"), ("/x402", "version"), ("/trace", "trace_id"), ("", "status")] {
+        let mut content = content();
+        let object = content.pointer_mut(pointer).and_then(Value::as_object_mut).expect("an object");
+        object.remove(name);
+        let found = world.judged(&world.of_the_sdks(content));
+        assert!(codes(&found).contains(&Code::ReceiptSchemaInvalid), "{pointer}/{name}");
+    }
+}
+
+/// A reader that keeps the prototype's name for itself would say VERIFIED.
+#[test]
+fn a_member_that_is_named_as_the_prototype_is_covered() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    let altered = receipt.replace(r#""content":"x""#, r#""content":"x","__proto__":{"content":"y"}"#);
+    assert_ne!(receipt, altered);
+    let found = world.judged_bytes(altered.as_bytes(), None);
+    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
+}
+
+#[test]
+fn what_nobody_signs_is_listed_and_decides_nothing() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["metadata"]["settled"] = json!(true);
+    receipt["status"] = json!("success");
+    receipt["signature"]["at"] = json!("2099-01-01T00:00:00Z");
+    let found = world.judged(&receipt);
+    assert_eq!(found.state(), State::Trusted);
+    assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
+}
+
+#[test]
+fn a_shape_of_no_family_or_of_several_is_not_guessed() {
+    let world = World::new();
+    let mut both = world.of_the_agent_sdk(call());
+    both["metadata"]["proof"]["alg"] = json!("ed25519-sha256");
+    both["metadata"]["proof"]["canonical"] = json!("cl-stable-json-v1");
+    let trust = json!({"family": "trust", "metadata": {"proof": {"hash": {}, "signature": {}}}});
+    for receipt in [json!({}), both, trust] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    }
+}
+
+#[test]
+fn whatever_an_agent_sends_gets_a_code() {
+    let world = World::new();
+    let code = |text: &str| match codes(&world.judged_bytes(text.as_bytes(), None))[..] {
+        [code] => code,
+        ref codes => panic!("{codes:?}"),
+    };
+    assert_eq!(code(""), Code::ReceiptSchemaInvalid);
+    assert_eq!(code("<html>"), Code::ReceiptSchemaInvalid);
+    assert_eq!(code(r#"{"a":1,"a":2}"#), Code::ReceiptDuplicateKey);
+    assert_eq!(code(&" ".repeat(1 << 20)), Code::ReceiptFamilyUnknown);
+    assert_eq!(code(&"[".repeat(5000)), Code::ReceiptSchemaInvalid);
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    for number in ["12345678901234567890", "9007199254740993", "1e400", "-1e999999999999999999999"] {
+        let altered = receipt.replace(r#"{"status":"ok"}"#, &format!(r#"{{"status":"ok","n":{number}}}"#));
+        assert_eq!(code(&altered), Code::ReceiptSchemaInvalid, "{number}");
+    }
+}
+
+/// The two receipts that verifyagent publishes, by the documented key of their signer.
+#[test]
+fn published_examples_get_their_result() {
+    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return;
+    };
+    let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
+    let key = PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
+    let signer = Signer {
+        name: name("runtime.commandlayer.eth"),
+        key: Ok(key),
+        kid: Some("vC4WbcNoq2znSCiQ".to_owned()),
+        canonical: None,
+        block: 1,
+    };
+    let world = World { signer, ..World::new() };
+    for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {
+        let bytes = std::fs::read(folder.join(file)).expect("the corpus has it");
+        let now = "2026-11-01T00:00:00Z".parse().expect("a time");
+        let known = Knowledge { agent: Some(&world.agent), signer: Ok(&world.signer), request: None, now };
+        let found = judge(&bytes, &known);
+        assert_eq!((found.family, found.state()), (Some(Family::B1), state), "{file}: {found:#?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! What is asked about a receipt.
+
+use clresolve_core::digest::Digest;
+use clresolve_core::text::excerpt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{MAX_BYTES, Node, Unreadable, parse};
+
+/// Most bytes of a question in JSON: a receipt, a request, and the name around them.
+pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + 4096;
+
+/// A receipt, and whom it is said to be of.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The agent that was asked, as typed.
+    pub name: String,
+    /// The receipt, as it came.
+    pub receipt: Vec<u8>,
+    /// The request that it is said to answer.
+    pub request: Option<Request>,
+}
+
+/// A request that was sent to an agent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    content: Node,
+    sha256: Digest,
+}
+
+impl Request {
+    /// Reads a request: one strict JSON object, bounded as a receipt is.
+    ///
+    /// # Errors
+    /// [`Unreadable`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
+        Ok(Self { content: parse(bytes)?, sha256: Digest::of(bytes) })
+    }
+
+    /// SHA-256 of its bytes.
+    pub const fn sha256(&self) -> Digest {
+        self.sha256
+    }
+
+    pub(crate) const fn content(&self) -> &Node {
+        &self.content
+    }
+}
+
+/// What `POST /v1/receipts/verify` takes. The receipt is judged by its own bytes, so they are kept as they stand there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body<'a> {
+    name: String,
+    #[serde(borrow)]
+    receipt: &'a RawValue,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+}
+
+impl Question {
+    /// Reads a question: `{"name", "receipt", "request"?}`.
+    ///
+    /// # Errors
+    /// What is wrong with the question, in words. A receipt, however broken, is never wrong here if it is JSON.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let body: Body<'_> = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let request = body.request.map(|raw| Request::from_bytes(raw.get().as_bytes())).transpose();
+        Ok(Self {
+            name: body.name,
+            receipt: body.receipt.get().as_bytes().to_vec(),
+            request: request.map_err(|error| format!("request: {error}"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_receipt_are_kept() {
+        let receipt = r#"{"a": 1.0, "a":1}"#;
+        let question = Question::from_json(format!(r#"{{"name":"a.eth","receipt":{receipt}}}"#).as_bytes());
+        assert_eq!(question.expect("a question").receipt, receipt.as_bytes());
+    }
+
+    #[test]
+    fn what_is_no_question_is_refused() {
+        for body in [
+            "",
+            "[]",
+            r#"{"name":"a.eth"}"#,
+            r#"{"name":"a.eth","receipt":{},"receipt":{}}"#,
+            r#"{"name":"a.eth","receipt":{},"remember":true}"#,
+            r#"{"name":"a.eth","receipt":{},"request":[]}"#,
+            r#"{"name":"a.eth","receipt":{},"request":{"a":1,"a":2}}"#,
+        ] {
+            assert!(Question::from_json(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Receipts of the sandbox's agents: one of each family, and one for each way in which a receipt goes wrong.
+//!
+//! They are signed with a key that everybody has: its seed is 32 bytes of value 7. The chain of the sandbox publishes it
+//! under the name that signs for `summarizeagent.eth`.
+
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use serde::Serialize;
+
+/// A receipt, whom it is said to be of, and what should be said of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sample {
+    /// Name of its file.
+    pub file: &'static str,
+    /// The agent.
+    pub name: &'static str,
+    /// The state.
+    pub state: State,
+    /// The code of every reason, by effect.
+    pub codes: &'static [Code],
+    /// Its text.
+    #[serde(skip)]
+    pub text: &'static str,
+}
+
+/// The request that the receipts answer.
+pub const REQUEST: (&str, &str) = ("request.json", include_str!("receipts/request.json"));
+
+macro_rules! samples {
+    ($($file:literal $name:literal $state:ident [$($code:ident)*];)*) => {
+        /// Every receipt of the sandbox, good ones first.
+        pub const SAMPLES: &[Sample] = &[$(Sample {
+            file: concat!($file, ".json"),
+            name: $name,
+            state: State::$state,
+            codes: &[$(Code::$code),*],
+            text: include_str!(concat!("receipts/", $file, ".json")),
+        }),*];
+    };
+}
+
+samples! {
+    "sdk" "summarizeagent.eth" Trusted [];
+    "runtime" "summarizeagent.eth" Trusted [];
+    "commercial-runtime" "summarizeagent.eth" Trusted [];
+    "agent-sdk" "summarizeagent.eth" Trusted [];
+    "website" "summarizeagent.eth" Trusted [];
+    "mcp-server" "summarizeagent.eth" Trusted [];
+    "runtime-core" "summarizeagent.eth" Trusted [];
+    "runtime-core-hash-bound" "summarizeagent.eth" Trusted [];
+    "clas-execution" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
+    "prototype" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptRequestMismatch ReceiptSignatureInvalid];
+    "receipt-duplicate-key" "summarizeagent.eth" Untrusted [ReceiptDuplicateKey];
+    "receipt-family-unknown" "summarizeagent.eth" Indeterminate [ReceiptFamilyUnknown];
+    "receipt-hash-mismatch" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "receipt-key-mismatch" "summarizeagent.eth" Untrusted [ReceiptKeyMismatch];
+    "receipt-key-unpublished" "raw-cid.eth" Indeterminate [ReceiptKeyUnpublished];
+    "receipt-request-mismatch" "summarizeagent.eth" Untrusted [ReceiptRequestMismatch];
+    "receipt-schema-invalid" "summarizeagent.eth" Untrusted [ReceiptSchemaInvalid];
+    "receipt-signature-invalid" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "receipt-signer-mismatch" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptSignerMismatch];
+    "receipt-time-implausible" "summarizeagent.eth" Untrusted [ReceiptTimeImplausible];
+    "receipt-trace-not-echoed" "summarizeagent.eth" Untrusted [ReceiptTraceNotEchoed];
+}

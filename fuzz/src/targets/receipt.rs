@@ -1,0 +1,36 @@
+//! What an agent sends as a receipt.
+
+use clresolve::name::EnsName;
+use clresolve::sign::PublicKey;
+use clresolve::verdict::State;
+use clresolve_receipt::judge;
+use clresolve_receipt::judge::{Agent, Knowledge, Signer};
+use clresolve_receipt::question::Request;
+use ed25519_dalek::SigningKey;
+use jiff::Timestamp;
+
+/// A receipt, signed by anybody. It is trusted under one key at most, is judged alike each time, and echoes itself where
+/// it is read.
+pub(crate) fn receipt(input: &[u8]) {
+    let state = |seed: u8| {
+        let key = SigningKey::from_bytes(&[seed; 32]).verifying_key();
+        let name = EnsName::parse("a.eth").expect("a name");
+        let signer = Signer {
+            name: name.clone(),
+            key: Ok(PublicKey::from_bytes(key.as_bytes()).expect("a key")),
+            kid: Some("k".to_owned()),
+            canonical: None,
+            block: 1,
+        };
+        let agent = Agent { name, entry: None, verbs: Vec::new() };
+        let request = Request::from_bytes(input).ok();
+        let now = Timestamp::from_second(super::MADE).expect("a time");
+        let known = Knowledge { agent: Some(&agent), signer: Ok(&signer), request: None, now };
+        let found = judge(input, &known);
+        assert_eq!(found, judge(input, &known));
+        let echoed = judge(input, &Knowledge { request: request.as_ref(), ..known });
+        assert!(echoed.state() != State::Trusted || found.state() == State::Trusted, "an echo alone is no proof");
+        found.state()
+    };
+    assert!(state(7) != State::Trusted || state(8) != State::Trusted, "any key will do");
+}
