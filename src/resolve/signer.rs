@@ -121,7 +121,7 @@ pub(super) fn addresses(published: &Published) -> SignerKeys {
 #[derive(Clone, Debug)]
 pub(super) enum OfferKey {
     /// This one.
-    Is(PublicKey),
+    Is(Box<PublicKey>),
     /// The name has none, or none that the gate would rely on.
     None,
     /// It could not be read.
@@ -151,14 +151,14 @@ pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &B
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     let look_up = async move {
         match read_offer_key(&asking, &name).await {
-            Ok(Some(key)) => OfferKey::Is(key),
+            Ok(Some(key)) => OfferKey::Is(Box::new(key)),
             Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => OfferKey::None,
             Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => OfferKey::None,
             Err(SignerError::Unavailable(_)) => OfferKey::Unread,
         }
     };
     match keys.answer(beside.clone(), (), &walker.clock, look_up).await {
-        OfferKey::Is(key) => Some(key),
+        OfferKey::Is(key) => Some(*key),
         OfferKey::None | OfferKey::Unread => None,
     }
 }
