@@ -81,7 +81,8 @@ fn people(found: &Verification, palette: &Palette) -> String {
             Status::Skip => "skip",
         };
         let observed = row.observed.as_deref().map(|observed| Foreign::new(observed).to_string());
-        let _ = writeln!(text, "  {:<10} {word:<8} {}", row.check.as_str(), observed.unwrap_or_default());
+        let line = format!("  {:<10} {word:<8} {}", row.check.as_str(), observed.unwrap_or_default());
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     if !found.unsigned.is_empty() {
         let places: Vec<_> = found.unsigned.iter().map(|place| Foreign::new(place).to_string()).collect();
