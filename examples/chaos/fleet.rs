@@ -54,9 +54,8 @@ impl Member {
     }
 
     /// Ends its process at once.
-    pub(crate) async fn kill(&self) -> anyhow::Result<()> {
-        let daemon = self.take()?;
-        daemon.signal("-KILL").await
+    pub(crate) fn kill(&self) -> anyhow::Result<()> {
+        self.take()?.signal("-KILL")
     }
 
     /// Asks it to end, and waits until it has.
@@ -65,11 +64,8 @@ impl Member {
     }
 
     /// Has it read its configuration again.
-    pub(crate) async fn reload(&self) -> anyhow::Result<()> {
-        let daemon = self.take()?;
-        let sent = daemon.signal("-HUP").await;
-        self.state().daemon = Some(daemon);
-        sent
+    pub(crate) fn reload(&self) -> anyhow::Result<()> {
+        self.state().daemon.as_ref().context("it is down")?.signal("-HUP")
     }
 
     /// Its memory in KiB, where it is up.

@@ -152,12 +152,12 @@ pub(crate) async fn of_daemons(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Resul
         sleep(lot.rest()).await;
         if lot.below(2) == 0 {
             stage.report.trouble("configuration read again");
-            stage.fleet[0].reload().await?;
+            stage.fleet[0].reload()?;
             continue;
         }
         let one = &stage.fleet[1 + lot.below(stage.fleet.len() - 1)];
         stage.report.trouble("a daemon killed");
-        one.kill().await?;
+        one.kill()?;
         sleep(lot.time(0..1_000)).await;
         start_again(one).await?;
     }

@@ -57,15 +57,16 @@ impl Daemon {
     }
 
     /// Sends it a signal.
-    pub(crate) async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+    pub(crate) fn signal(&self, signal: &str) -> anyhow::Result<()> {
         let id = self.child.id().context("the daemon ended by itself")?;
-        ensure!(Command::new("kill").args([signal, &id.to_string()]).status().await?.success(), "kill failed");
+        let sent = std::process::Command::new("kill").args([signal, &id.to_string()]).status()?;
+        ensure!(sent.success(), "kill failed");
         Ok(())
     }
 
     /// Asks it to end, and waits until it has.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        self.signal("-TERM").await?;
+        self.signal("-TERM")?;
         let status = timeout(PATIENCE, self.child.wait()).await.context("the daemon does not end")??;
         ensure!(status.success(), "the daemon ended with {status}");
         Ok(())
