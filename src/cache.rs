@@ -41,7 +41,7 @@ use crate::telemetry::{self, Eviction, NotCached, Pool};
 use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
 
-pub(crate) use self::changes::{Changes, Unread};
+pub(crate) use self::changes::{Changes, EndpointId, Unread};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.
@@ -107,11 +107,13 @@ pub struct Finished {
     pub resolution: Resolution,
     /// What it proved of the content, where a refresh may use that again.
     pub content: Option<Arc<ProvenContent>>,
+    /// Whether a change was announced while it was under way, of which a run that begins now would know.
+    pub is_overtaken: bool,
 }
 
 impl From<Resolution> for Finished {
     fn from(resolution: Resolution) -> Self {
-        Self { resolution, content: None }
+        Self { resolution, content: None, is_overtaken: false }
     }
 }
 
@@ -137,7 +139,7 @@ struct Flight {
 
 /// When a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Began {
+pub(crate) struct Began {
     /// The evictions before it.
     evictions: Mark,
     /// By which [`Changes`] knows it. Each run has another one.
@@ -420,6 +422,28 @@ impl VerdictCache {
         flights.retain(|key, _| key.name != *name);
     }
 
+    /// What begins now knows of every eviction and hint until now.
+    pub(crate) fn begin(&self) -> Began {
+        Began { evictions: self.evicted.mark(), ticket: self.changes.begin() }
+    }
+
+    /// Whether `name` was evicted since, or a hint came since that `found` does not know.
+    pub(crate) fn unread(&self, name: &EnsName, began: Began, found: &Resolution, now: Timestamp) -> Option<Unread> {
+        let unread = self.changes.unread(name, began.ticket, found, now);
+        unread.or_else(|| (!self.is_standing(name, began)).then_some(Unread(None)))
+    }
+
+    /// A run for hints has ended. Whether it knows of all of them and of every eviction, or is to be made again.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn judge(&self, name: &EnsName, began: Began, found: &Resolution, now: Timestamp) -> bool {
+        self.changes.judge(name, began.ticket, found, now) && self.is_standing(name, began)
+    }
+
+    /// Whether `name` was not evicted since.
+    pub(crate) fn is_standing(&self, name: &EnsName, began: Began) -> bool {
+        self.evicted.permits(name, began.evictions)
+    }
+
     /// When `name` was evicted last, as far as that is remembered.
     #[cfg(feature = "redis")]
     pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
@@ -436,7 +460,7 @@ impl VerdictCache {
         if let Some(flight) = flights.get(&key) {
             return flight.answer.clone();
         }
-        let began = Began { evictions: self.evicted.mark(), ticket: self.changes.begin() };
+        let began = self.begin();
         let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
         let task = tokio::spawn(async move {
@@ -454,13 +478,24 @@ impl VerdictCache {
 
     /// Keeps what a run found, unless its name was evicted meanwhile.
     async fn keep(&self, key: &CacheKey, found: &Finished, failures_before: u32, began: Began) {
-        if !self.evicted.permits(&key.name, began.evictions) {
+        if !self.is_standing(&key.name, began) {
             return;
         }
         if let Err(why) = self.insert(key.clone(), found, failures_before, began.evictions).await {
             telemetry::not_cached(key.name.as_str(), why);
         }
-        self.settle(key, began.ticket, &found.resolution).await;
+        self.settle(key, began, &found.resolution);
+    }
+
+    /// Evicts a name whose run does not know of a hint, that run's own verdict among the rest: the hint came just before that
+    /// was kept, when nothing of the name was.
+    fn settle(&self, key: &CacheKey, began: Began, found: &Resolution) {
+        let verdict = found.verdict();
+        let Ok(at) = verdict.freshness.checked_at.parse() else { return };
+        let is_unread = verdict.state != State::Indeterminate && self.unread(&key.name, began, found, at).is_some();
+        if is_unread && !clresolve_core::mutant!("overtaken-verdicts-are-kept") {
+            self.evict(&key.name, at);
+        }
     }
 
     async fn before(&self, key: &CacheKey) -> Before {

@@ -447,8 +447,10 @@ mod tests {
 
     use super::*;
     use crate::config::{Gateway, ProofDemand};
+    use crate::reason::Code;
     use crate::cpu_pool;
-    use crate::sandbox::Sandbox;
+    use crate::sandbox::spec::Spec;
+    use crate::sandbox::{Sandbox, World};
 
     /// The time of the machine, moved on by this number of seconds.
     #[derive(Default)]
@@ -516,6 +518,38 @@ mod tests {
         assert!(!judged.is_finished());
         drop(release);
         assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
+        for job in busy {
+            assert!(!job.await.expect("it ends"), "its channel was closed");
+        }
+    }
+
+    /// What is announced while a run is judged holds for those who wait for it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_answer_that_a_change_overtook_is_not_given() {
+        let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
+        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let (mut release, mut busy) = (Vec::new(), Vec::new());
+        for _ in 0..cpu_pool::MAX_THREADS {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let resolver = resolver.clone();
+            release.push(go);
+            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
+        }
+        let asking = resolver.clone();
+        let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
+        while resolver.pool().jobs() <= cpu_pool::MAX_THREADS {
+            tokio::task::yield_now().await;
+        }
+        let name = EnsName::parse("good.eth").expect("a name");
+        world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        resolver.evict(&name);
+        drop(release);
+        let answer = judged.await.expect("it ends");
+        let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
+        assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
         for job in busy {
             assert!(!job.await.expect("it ends"), "its channel was closed");
         }

@@ -1,9 +1,11 @@
 //! Which cached names may have changed on chain: what endpoints hint at, within a budget for each.
 //!
 //! A hint is no evidence. It puts a name's verdicts out of the cache, and until a run has begun after it and has read the
-//! chain up to its block, what runs say of the name is not relied on. [`Changes`] does no I/O and reads no clock.
+//! chain up to its block, what runs say of the name is not relied on. Trusted verdicts alone are followed: what denies may
+//! wait for its time. [`Changes`] does no I/O and reads no clock.
 
 mod budget;
+mod endpoint;
 mod index;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -11,13 +13,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, B256};
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
 use self::budget::Budget;
-use self::index::Index;
-use super::{CacheKey, VerdictCache};
-use crate::chain::{Change, News, Source};
+pub(crate) use self::endpoint::EndpointId;
+use self::endpoint::Followed;
+use self::index::{Index, Knows, Places};
+use super::CacheKey;
+use crate::chain::{Endpoint, News, Source};
 use crate::name::EnsName;
-use crate::telemetry::{self, Eviction, Pool};
+use crate::telemetry;
 use crate::verdict::{Resolution, State};
 
 /// How long a run must have read up to the block of a hint: two blocks of mainnet and some, in which the endpoints that
@@ -29,12 +34,8 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 /// repeat it without a new charge to its budget.
 const REMEMBERED: SignedDuration = SignedDuration::from_mins(10);
 
-/// How long an endpoint is doubted whose hint came to nothing: its block did not come in time, or nothing had changed and no
-/// other endpoint said so. Its hints still have names read again, but no run waits for their blocks. So it withholds no
-/// name for more than a small part of the time.
-const DOUBT: SignedDuration = SignedDuration::from_mins(10);
-
-/// Most names with a hint that is remembered. It is more than eight endpoints may cause in that time.
+/// Most names with a hint that is remembered. It is more than six strangers' endpoints may cause in that time. Beyond it
+/// hints evict, and no run waits for their blocks.
 const MAX_MARKS: usize = 16_384;
 
 /// Shortest time between two runs for hints of one name.
@@ -43,21 +44,34 @@ const BETWEEN_READINGS: SignedDuration = SignedDuration::from_secs(1);
 /// How far beyond the runs' newest block a hint's block may be, in blocks: endpoints are seldom further apart.
 const MAX_AHEAD: u64 = 16;
 
+/// How many strangers, of other operators, must have read the blocks that a stranger left out: one of them may lie.
+const ENOUGH_STRANGERS: usize = 2;
+
 /// Cached names, and which of them may have changed.
-pub(crate) struct Changes(Mutex<Ledger>);
+pub(crate) struct Changes {
+    ledger: Mutex<Ledger>,
+    /// Rings when names are to be read again.
+    bell: Notify,
+}
 
 struct Ledger {
-    /// Counts runs, entries and hints, so that one can be said to be before another.
+    /// Counts runs, entries, hints and endpoints, so that one can be said to be before another.
     tickets: u64,
     index: Index,
     marks: HashMap<EnsName, Mark>,
-    endpoints: Vec<Endpoint>,
-    /// The highest block that a run has read, and when that was.
+    /// [`MAX_MARKS`].
+    most_marks: usize,
+    endpoints: BTreeMap<EndpointId, Followed>,
+    /// The highest block that a trusted run has read, and when that was. Enough endpoints have vouched for it.
     read: Option<(u64, Timestamp)>,
     /// Names to read again, and from when on.
     changed: BTreeMap<EnsName, Timestamp>,
-    /// Names to read again after a gap, with the ticket of the gap.
-    stale: VecDeque<(EnsName, u64)>,
+    /// Names whose hints were found when a run ended, and which are still to be evicted everywhere.
+    recalled: BTreeSet<EnsName>,
+    /// Names to read again after a gap.
+    stale: VecDeque<EnsName>,
+    /// The ticket of the last gap.
+    gap: u64,
     stale_budget: Budget,
 }
 
@@ -73,29 +87,14 @@ struct Mark {
     /// The block of a hint that came true: what has read less is of the past, for as long as the hint is remembered.
     reached: Option<u64>,
     /// The highest block that each endpoint has hinted at.
-    by: BTreeMap<usize, u64>,
+    by: BTreeMap<EndpointId, u64>,
     /// When the name was last given to be read.
     read: Option<Timestamp>,
 }
 
-/// A run does not know of a hint; with the block that it had to read, where there is one.
+/// A run does not know of a change that was announced; with the block that it had to read, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unread(pub(crate) Option<u64>);
-
-/// How an endpoint is followed.
-struct Endpoint {
-    /// Whether it alone is enough, so that no other says what blocks it can have: the operator's own, or the only one.
-    is_authority: bool,
-    budget: Budget,
-    /// Whether it answered the last time.
-    is_up: bool,
-    /// The lowest block from which its logs were read without a gap.
-    since: Option<u64>,
-    /// What it said the last time: places, with the newest block of each. A run that was under way then may have missed it.
-    said: HashMap<(Source, B256), u64>,
-    /// Until when runs wait for no block of its hints, since one of them came to nothing.
-    doubted_until: Option<Timestamp>,
-}
 
 /// What came of the news of an endpoint.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -104,7 +103,7 @@ pub(crate) struct Outcome {
     pub(crate) evicted: Vec<CacheKey>,
     /// Hints that were taken.
     pub(crate) hints: u64,
-    /// Hints that were beyond the budget.
+    /// Hints that were beyond the budget: the first of them with the name, further ones with all names of their place.
     pub(crate) over_budget: u64,
     /// Hints at blocks too far ahead.
     pub(crate) too_far: u64,
@@ -112,33 +111,54 @@ pub(crate) struct Outcome {
     pub(crate) is_stale: bool,
 }
 
+/// A hint of an endpoint.
+#[derive(Clone, Copy)]
+struct Hint {
+    from: EndpointId,
+    block: u64,
+    /// Whether its block stands in place of another one.
+    is_new_chain: bool,
+    at: Timestamp,
+}
+
 impl Changes {
     /// Nothing is followed yet, and so nothing is held.
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Ledger {
+        let ledger = Ledger {
             tickets: 0,
             index: Index::default(),
             marks: HashMap::new(),
-            endpoints: Vec::new(),
+            most_marks: MAX_MARKS,
+            endpoints: BTreeMap::new(),
             read: None,
             changed: BTreeMap::new(),
+            recalled: BTreeSet::new(),
             stale: VecDeque::new(),
+            gap: 0,
             stale_budget: Budget::of_readings(),
-        }))
+        };
+        Self { ledger: Mutex::new(ledger), bell: Notify::new() }
     }
 
-    /// The endpoints that are followed from now on, in this order: for each, whether it is the operator's own.
-    pub(crate) fn follow(&self, own: &[bool]) {
-        let is_alone = own.len() == 1;
-        let endpoint = |own: &bool| Endpoint {
-            is_authority: *own || is_alone,
-            budget: Budget::of_hints(),
-            is_up: false,
-            since: None,
-            said: HashMap::new(),
-            doubted_until: None,
-        };
-        self.ledger().endpoints = own.iter().map(endpoint).collect();
+    /// The endpoints that are followed from now on; gives by what each is known, in their order. What others still say is
+    /// ignored. One that was followed before keeps its budget and the doubt about it. What is cached is read again, as
+    /// after a gap: the logs of the blocks between the two were not read.
+    pub(crate) fn follow(&self, endpoints: &[Endpoint]) -> Vec<EndpointId> {
+        let mut ledger = self.ledger();
+        let mut before = std::mem::take(&mut ledger.endpoints);
+        let mut ids = Vec::new();
+        for endpoint in endpoints {
+            let is_same = |(id, followed): (&EndpointId, &Followed)| (followed.endpoint == *endpoint).then_some(*id);
+            let known = before.iter().find_map(is_same).filter(|_| !clresolve_core::mutant!("reloads-forgive"));
+            let (id, followed) = match known.and_then(|id| before.remove_entry(&id)) {
+                Some(known) => known,
+                None => (EndpointId(ledger.ticket()), Followed::new(endpoint.clone())),
+            };
+            ledger.endpoints.insert(id, followed.resumed(endpoints.len() == 1));
+            ids.push(id);
+        }
+        ledger.note_gap();
+        ids
     }
 
     /// A run begins.
@@ -146,51 +166,55 @@ impl Changes {
         self.ledger().ticket()
     }
 
-    /// Whether there was a hint that a run does not know: it began before (`began`), or has read up to `newest` only. With
-    /// that the block that it had to read, where there is one.
-    pub(crate) fn unread(&self, name: &EnsName, began: u64, newest: Option<u64>, now: Timestamp) -> Option<Unread> {
-        let ledger = self.ledger();
-        let mark = ledger.marks.get(name).filter(|_| !clresolve_core::mutant!("hints-are-forgotten"))?;
-        let awaited = mark.block.filter(|_| now.duration_since(mark.awaited_since) < PATIENCE);
-        let known = mark.reached.filter(|_| !clresolve_core::mutant!("reached-blocks-are-forgotten"));
-        let is_late = awaited.max(known).is_some_and(|block| newest.is_none_or(|newest| newest < block));
-        (began < mark.ticket || is_late).then_some(Unread(awaited.max(known)))
+    /// Whether there was a hint that a run does not know, which began then (`began`) and found this. With that the block
+    /// that it had to read, where there is one.
+    pub(crate) fn unread(
+        &self,
+        name: &EnsName,
+        began: u64,
+        found: &Resolution,
+        now: Timestamp,
+    ) -> Option<Unread> {
+        let mut ledger = self.ledger();
+        if ledger.recall(name, found, now) {
+            self.bell.notify_one();
+        }
+        ledger.unread(name, began, found.newest(), now)
     }
 
-    /// A run after the hints about a name has ended: it had read up to `newest`, and whether it saw a change. An endpoint
-    /// whose hint came to nothing is doubted.
-    pub(crate) fn judge(&self, name: &EnsName, newest: Option<u64>, is_changed: bool, now: Timestamp) {
-        let mut ledger = self.ledger();
-        let Some(mark) = ledger.marks.get_mut(name) else { return };
-        let Some(block) = mark.block.take() else { return };
-        let has_come = newest.is_some_and(|newest| newest >= block);
-        if has_come && (is_changed || mark.by.len() > 1) {
+    /// A run after hints has ended. Whether it knows of all of them, or is to be made again. An endpoint whose block did not
+    /// come in time is doubted. That nothing has changed in a block that came says nothing against it: most logs are of
+    /// what no verdict reads.
+    pub(crate) fn judge(&self, name: &EnsName, began: u64, found: &Resolution, now: Timestamp) -> bool {
+        let (mut ledger, newest) = (self.ledger(), found.newest());
+        if ledger.unread(name, began, newest, now).is_some() {
+            return false;
+        }
+        let Some(mark) = ledger.marks.get_mut(name) else { return true };
+        let Some(block) = mark.block.take() else { return true };
+        if newest.is_some_and(|newest| newest >= block) {
             mark.reached = mark.reached.max(Some(block));
-            return;
+            return true;
         }
-        let guilty: Vec<usize> =
-            mark.by.iter().filter(|(_, by)| **by == block).map(|(endpoint, _)| *endpoint).collect();
-        for (index, endpoint) in ledger.endpoints.iter_mut().enumerate() {
-            if guilty.contains(&index) && !endpoint.is_authority {
-                endpoint.doubted_until = Some(now + DOUBT);
-            }
+        let guilty: Vec<EndpointId> = mark.by.iter().filter(|(_, by)| **by == block).map(|(id, _)| *id).collect();
+        for id in guilty {
+            ledger.endpoints.entry(id).and_modify(|endpoint| endpoint.doubt(now));
         }
+        true
     }
 
     /// An entry comes into the cache. What is returned names it.
     pub(super) fn add(&self, key: &CacheKey, resolution: &Resolution) -> u64 {
         let mut ledger = self.ledger();
         let entry = ledger.ticket();
-        if ledger.endpoints.is_empty() {
+        let (verdict, newest) = (resolution.verdict(), resolution.newest());
+        let is_followed = verdict.state == State::Trusted || clresolve_core::mutant!("every-verdict-is-followed");
+        if ledger.endpoints.is_empty() || !is_followed {
             return entry;
         }
-        let (verdict, newest) = (resolution.verdict(), resolution.newest());
         let Ok(at) = verdict.freshness.checked_at.parse() else { return entry };
-        if newest.is_some_and(|newest| ledger.read.is_none_or(|(before, _)| before < newest)) {
-            ledger.read = newest.map(|newest| (newest, at));
-        }
+        ledger.note_read(newest, at);
         ledger.index.add(entry, key, verdict, newest);
-        ledger.recall(entry, at);
         entry
     }
 
@@ -204,10 +228,13 @@ impl Changes {
         self.ledger().index.resolvers()
     }
 
-    /// Takes what is new at the endpoint with this index.
-    pub(crate) fn news(&self, endpoint: usize, news: &News, now: Timestamp) -> Outcome {
+    /// Takes what is new at an endpoint.
+    pub(crate) fn news(&self, from: EndpointId, news: &News, now: Timestamp) -> Outcome {
         let mut ledger = self.ledger();
         let mut outcome = Outcome::default();
+        if !ledger.endpoints.contains_key(&from) {
+            return outcome;
+        }
         ledger.forget(now);
         // An endpoint may repeat a log as often as it likes: each place is looked at once.
         let mut said = HashMap::new();
@@ -215,33 +242,43 @@ impl Changes {
             let block = said.entry((change.source, change.node)).or_insert(change.block);
             *block = change.block.max(*block);
         }
-        for ((source, node), block) in &said {
-            let change = Change { block: *block, source: *source, node: *node };
-            let is_new_chain = news.replaced.is_some_and(|lowest| change.block >= lowest);
-            ledger.hint(endpoint, &change, is_new_chain, now, &mut outcome);
+        let mut has_budget = true;
+        for (place, block) in &said {
+            let is_new_chain = news.replaced.is_some_and(|lowest| *block >= lowest)
+                && !clresolve_core::mutant!("replaced-blocks-are-known");
+            let hint = Hint { from, block: *block, is_new_chain, at: now };
+            if has_budget {
+                has_budget = ledger.hint_at(place, hint, &mut outcome);
+            } else {
+                outcome.over_budget += u64::from(ledger.index.is_read_at(place));
+            }
         }
-        if let Some(endpoint) = ledger.endpoints.get_mut(endpoint) {
+        if let Some(endpoint) = ledger.endpoints.get_mut(&from) {
             (endpoint.said, endpoint.is_up) = (said, true);
         }
-        outcome.is_stale = ledger.cover(endpoint, news);
+        outcome.is_stale = ledger.cover(from, news);
+        self.bell.notify_one();
         outcome
     }
 
     /// Whether the endpoint answered the last time that it was asked.
-    pub(crate) fn answered(&self, endpoint: usize, is_up: bool) {
-        if let Some(endpoint) = self.ledger().endpoints.get_mut(endpoint) {
-            endpoint.is_up = is_up;
-        }
+    pub(crate) fn answered(&self, endpoint: EndpointId, is_up: bool) {
+        self.ledger().endpoints.entry(endpoint).and_modify(|endpoint| endpoint.is_up = is_up);
     }
 
     /// How many endpoints are followed now.
     pub(crate) fn followed(&self) -> usize {
-        self.ledger().endpoints.iter().filter(|endpoint| endpoint.is_up).count()
+        self.ledger().endpoints.values().filter(|endpoint| endpoint.is_up).count()
     }
 
     /// A name is to be read again, from then on.
     pub(crate) fn read_again(&self, name: EnsName, from: Timestamp) {
         self.ledger().changed.insert(name, from);
+    }
+
+    /// The names whose hints were found when a run ended. They are to be evicted.
+    pub(crate) fn recalled(&self) -> BTreeSet<EnsName> {
+        std::mem::take(&mut self.ledger().recalled)
     }
 
     /// The names that are to be read now. A name with a hint is given at most once a second.
@@ -261,11 +298,16 @@ impl Changes {
     /// Whether no name is to be read again, now or later.
     pub(crate) fn is_idle(&self) -> bool {
         let ledger = self.ledger();
-        ledger.changed.is_empty() && ledger.stale.is_empty()
+        ledger.changed.is_empty() && ledger.stale.is_empty() && ledger.recalled.is_empty()
+    }
+
+    /// Ends when names may be to be read again.
+    pub(crate) async fn wait(&self) {
+        self.bell.notified().await;
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -280,103 +322,172 @@ impl Ledger {
         self.marks.retain(|_, mark| (SignedDuration::ZERO..REMEMBERED).contains(&now.duration_since(mark.at)));
     }
 
-    fn hint(&mut self, endpoint: usize, change: &Change, is_new_chain: bool, now: Timestamp, outcome: &mut Outcome) {
-        for name in self.index.concerned(change, is_new_chain) {
-            let known = self.marks.get(&name).and_then(|mark| mark.by.get(&endpoint));
-            if known.is_some_and(|block| *block >= change.block) && !is_new_chain {
-                continue;
-            }
-            if self.is_too_far(endpoint, change.block, now) {
-                outcome.too_far += 1;
-                continue;
-            }
-            let payer = if clresolve_core::mutant!("one-budget-for-all") { 0 } else { endpoint };
-            let Some(of) = self.endpoints.get_mut(payer) else { continue };
-            if !of.budget.take(now) && !clresolve_core::mutant!("hints-without-end") {
-                outcome.over_budget += 1;
-                continue;
-            }
+    fn unread(&self, name: &EnsName, began: u64, newest: Option<u64>, now: Timestamp) -> Option<Unread> {
+        let mark = self.marks.get(name).filter(|_| !clresolve_core::mutant!("hints-are-forgotten"))?;
+        let awaited = mark.block.filter(|_| now.duration_since(mark.awaited_since) < PATIENCE);
+        let known = mark.reached.filter(|_| !clresolve_core::mutant!("reached-blocks-are-forgotten"));
+        let is_late = awaited.max(known).is_some_and(|block| newest.is_none_or(|newest| newest < block));
+        (began < mark.ticket || is_late).then_some(Unread(awaited.max(known)))
+    }
+
+    /// Takes a hint at all names that were read at this place. False where the budget is spent: the rest is not looked at.
+    fn hint_at(&mut self, place: &(Source, B256), hint: Hint, outcome: &mut Outcome) -> bool {
+        let names = self.index.concerned(place, hint.block, hint.is_new_chain);
+        names.into_iter().all(|(name, knows)| self.hint(name, knows, hint, outcome))
+    }
+
+    /// Takes a hint at one name. False where the budget is spent.
+    fn hint(&mut self, name: EnsName, knows: Knows, hint: Hint, outcome: &mut Outcome) -> bool {
+        let known = self.marks.get(&name).and_then(|mark| mark.by.get(&hint.from));
+        if known.is_some_and(|block| *block >= hint.block) && !hint.is_new_chain {
+            return true;
+        }
+        if self.is_too_far(hint) {
+            outcome.too_far += 1;
+            return true;
+        }
+        let first = self.endpoints.keys().next().copied();
+        let payer = first.filter(|_| clresolve_core::mutant!("one-budget-for-all")).unwrap_or(hint.from);
+        let may_hint = self.endpoints.get_mut(&payer).is_some_and(|endpoint| endpoint.may_hint(hint.at));
+        if !may_hint && !clresolve_core::mutant!("hints-without-end") {
+            outcome.over_budget += 1;
+            return false;
+        }
+        if knows == Knows::Nothing {
             outcome.hints += 1;
-            outcome.evicted.extend(self.index.keys_of(&name));
-            self.mark(name, endpoint, change.block, now);
+            outcome.evicted.extend(self.index.take(&name));
+        }
+        self.mark(name, knows, hint);
+        true
+    }
+
+    /// Notes how far a trusted run has read the chain.
+    fn note_read(&mut self, newest: Option<u64>, at: Timestamp) {
+        if newest.is_some_and(|newest| self.read.is_none_or(|(before, _)| before < newest)) {
+            self.read = newest.map(|newest| (newest, at));
         }
     }
 
-    /// Takes what endpoints said the last time for hints about an entry that is new.
-    fn recall(&mut self, entry: u64, now: Timestamp) {
-        let places = self.index.places(entry);
-        for endpoint in 0..self.endpoints.len() {
-            for place in &places {
-                let Some(block) = self.endpoints[endpoint].said.get(place).copied() else { continue };
-                let change = Change { block, source: place.0, node: place.1 };
-                self.hint(endpoint, &change, false, now, &mut Outcome::default());
+    /// Takes what endpoints said the last time for hints about what a run found: it came while the run was under way, or
+    /// before anything of its name was cached. Whether there was one.
+    fn recall(&mut self, name: &EnsName, found: &Resolution, now: Timestamp) -> bool {
+        let (verdict, newest) = (found.verdict(), found.newest());
+        let Some(places) = Places::of(name, verdict).filter(|_| verdict.state == State::Trusted) else { return false };
+        if clresolve_core::mutant!("what-was-said-is-forgotten") {
+            return false;
+        }
+        self.note_read(newest, now);
+        let said = |(id, endpoint): (&EndpointId, &Followed)| {
+            let block = places.iter().filter_map(|place| endpoint.said.get(&place)).max().copied()?;
+            newest.is_none_or(|newest| newest < block).then_some((*id, block))
+        };
+        let unread: Vec<(EndpointId, u64)> = self.endpoints.iter().filter_map(said).collect();
+        let mut is_hinted = false;
+        for (from, block) in unread {
+            let mut outcome = Outcome::default();
+            let hint = Hint { from, block, is_new_chain: false, at: now };
+            self.hint(name.clone(), Knows::Nothing, hint, &mut outcome);
+            is_hinted |= outcome.hints > 0;
+            if let Some(endpoint) = self.endpoints.get(&from) {
+                outcome.count(&endpoint.endpoint.label);
             }
         }
+        if is_hinted {
+            self.recalled.insert(name.clone());
+        }
+        is_hinted
     }
 
-    fn mark(&mut self, name: EnsName, endpoint: usize, block: u64, now: Timestamp) {
+    /// Notes a hint, and has the name read again. Runs that are under way count where nothing says that they missed it.
+    fn mark(&mut self, name: EnsName, knows: Knows, hint: Hint) {
+        let now = hint.at;
+        if !self.has_room(&name, now) {
+            return;
+        }
         let ticket = self.ticket();
-        if self.marks.len() >= MAX_MARKS && !self.marks.contains_key(&name) {
-            self.marks.retain(|_, mark| now.duration_since(mark.at) < PATIENCE);
-            if self.marks.len() >= MAX_MARKS {
-                return;
+        let is_doubted = self.endpoints.get(&hint.from).is_some_and(|endpoint| endpoint.is_doubted(now));
+        let mark = self.marks.entry(name.clone()).or_insert_with(|| Mark::new(now));
+        mark.by.insert(hint.from, hint.block);
+        mark.at = now;
+        if knows == Knows::Nothing {
+            mark.ticket = ticket;
+            if mark.block.is_none() || clresolve_core::mutant!("hints-prolong-the-wait") {
+                mark.awaited_since = now;
             }
+            let awaited = (!is_doubted || clresolve_core::mutant!("liars-are-waited-for")).then_some(hint.block);
+            mark.block = mark.block.max(awaited);
         }
-        let is_doubted = self.endpoints.get(endpoint).and_then(|of| of.doubted_until).is_some_and(|until| now < until);
-        let awaited = (!is_doubted || clresolve_core::mutant!("liars-are-waited-for")).then_some(block);
-        let by = BTreeMap::new();
-        let new = || Mark { ticket, at: now, block: None, awaited_since: now, reached: None, by, read: None };
-        let mark = self.marks.entry(name.clone()).or_insert_with(new);
-        if mark.block.is_none() || clresolve_core::mutant!("hints-prolong-the-wait") {
-            mark.awaited_since = now;
+        let last = mark.read.filter(|_| !clresolve_core::mutant!("readings-without-a-pause"));
+        self.changed.insert(name, last.map_or(now, |read| now.max(read + BETWEEN_READINGS)));
+    }
+
+    /// Whether a hint at the name can be remembered. Old ones make room.
+    fn has_room(&mut self, name: &EnsName, now: Timestamp) -> bool {
+        if self.marks.len() < self.most_marks || self.marks.contains_key(name) || clresolve_core::mutant!("marks-without-end") {
+            return true;
         }
-        mark.block = mark.block.max(awaited);
-        (mark.ticket, mark.at) = (ticket, now);
-        mark.by.insert(endpoint, block);
-        self.changed.insert(name, mark.read.map_or(now, |read| now.max(read + BETWEEN_READINGS)));
+        self.marks.retain(|_, mark| now.duration_since(mark.at) < PATIENCE);
+        self.marks.len() < self.most_marks
     }
 
     /// Whether no honest endpoint can have that block: the runs have read far less, and a chain has at most one block a
     /// second.
-    fn is_too_far(&self, endpoint: usize, block: u64, now: Timestamp) -> bool {
-        let is_authority = self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.is_authority);
+    fn is_too_far(&self, hint: Hint) -> bool {
+        let is_authority = self.endpoints.get(&hint.from).is_some_and(Followed::is_authority);
         let Some((read, at)) = self.read.filter(|_| !is_authority) else { return false };
-        let since = u64::try_from(now.duration_since(at).as_secs()).unwrap_or(0);
-        block > read.saturating_add(since).saturating_add(MAX_AHEAD)
+        let since = u64::try_from(hint.at.duration_since(at).as_secs()).unwrap_or(0);
+        hint.block > read.saturating_add(since).saturating_add(MAX_AHEAD)
             && !clresolve_core::mutant!("hints-of-the-far-future")
     }
 
     /// Notes which blocks the endpoint covers. Whether a gap leaves names that must be read again: no other endpoint has
     /// covered it.
-    fn cover(&mut self, endpoint: usize, news: &News) -> bool {
+    fn cover(&mut self, from: EndpointId, news: &News) -> bool {
+        let Some(endpoint) = self.endpoints.get_mut(&from) else { return false };
         let Some(missed) = &news.missed else {
-            if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
-                endpoint.since = endpoint.since.or(Some(news.head.number));
-            }
+            endpoint.since = endpoint.since.or(Some(news.head.number));
             return false;
         };
-        if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
-            endpoint.since = Some(news.head.number.max(missed.end().saturating_add(1)));
+        endpoint.since = Some(news.head.number.max(missed.end().saturating_add(1)));
+        let is_stale = !self.is_covered(from, *missed.start());
+        if is_stale {
+            self.note_gap();
         }
-        let covers = |(index, other): (usize, &Endpoint)| {
-            index != endpoint && other.is_up && other.since.is_some_and(|since| since <= *missed.start())
-        };
-        if self.endpoints.iter().enumerate().any(covers) {
-            return false;
+        is_stale
+    }
+
+    /// Whether others have read the blocks from this one on: an endpoint of the operator's own, or, where a stranger left
+    /// them out, some strangers. None of them stands in for the operator's own.
+    fn is_covered(&self, from: EndpointId, first: u64) -> bool {
+        let Some(gap) = self.endpoints.get(&from).map(|followed| &followed.endpoint) else { return false };
+        let others = self.endpoints.iter().filter(|(id, other)| **id != from && other.has_read_from(first));
+        let others: Vec<&Endpoint> = others.map(|(_, other)| &other.endpoint).collect();
+        let operators: BTreeSet<&str> =
+            others.iter().map(|other| other.operator.as_str()).filter(|operator| *operator != gap.operator).collect();
+        let strangers_are_enough = operators.len() >= ENOUGH_STRANGERS && !gap.own;
+        let is_known_by_any = clresolve_core::mutant!("strangers-cover-gaps") && !others.is_empty();
+        strangers_are_enough || is_known_by_any || others.iter().any(|other| other.own)
+    }
+
+    /// All names are read again that are followed now. Those that already wait for that keep their place.
+    fn note_gap(&mut self) {
+        self.gap = self.ticket();
+        let mut names = self.index.names();
+        if clresolve_core::mutant!("gaps-begin-anew") {
+            self.stale.clear();
         }
-        let ticket = self.ticket();
-        self.stale = self.index.names().into_iter().map(|name| (name, ticket)).collect();
-        true
+        self.stale.retain(|name| names.remove(name));
+        self.stale.extend(names);
     }
 
     /// The next names of a gap, as far as the budget goes. One that was read since then is left out.
     fn stale(&mut self, now: Timestamp) -> Vec<EnsName> {
         let mut names = Vec::new();
-        while let Some((name, gap)) = self.stale.front() {
-            if !self.index.has_before(name, *gap) {
+        while let Some(name) = self.stale.front() {
+            if !self.index.has_before(name, self.gap) {
                 self.stale.pop_front();
             } else if self.stale_budget.take(now) {
-                names.extend(self.stale.pop_front().map(|(name, _)| name));
+                names.extend(self.stale.pop_front());
             } else {
                 break;
             }
@@ -385,29 +496,18 @@ impl Ledger {
     }
 }
 
-impl VerdictCache {
-    /// Drops the verdicts under these keys, failures among them, because of a change on chain.
-    pub(crate) async fn drop_changed(&self, keys: &[CacheKey]) {
-        let pools = [(Pool::Trusted, &self.trusted), (Pool::Untrusted, &self.other), (Pool::Failures, &self.failures)];
-        for key in keys {
-            for (pool, entries) in pools {
-                if entries.remove(key).await.is_some() {
-                    telemetry::cache_evicted(pool, Eviction::Changed);
-                }
-            }
-        }
+impl Mark {
+    const fn new(now: Timestamp) -> Self {
+        Self { ticket: 0, at: now, block: None, awaited_since: now, reached: None, by: BTreeMap::new(), read: None }
     }
+}
 
-    /// Evicts a name whose run does not know of a hint, and drops what it has brought: the hint came while it was under
-    /// way, or at the sight of it. Who asks after the hint is not served by it.
-    pub(super) async fn settle(&self, key: &CacheKey, began: u64, resolution: &Resolution) {
-        let verdict = resolution.verdict();
-        let Ok(at) = verdict.freshness.checked_at.parse() else { return };
-        let is_unread = self.changes.unread(&key.name, began, resolution.newest(), at).is_some();
-        if verdict.state != State::Indeterminate && is_unread {
-            self.evict(&key.name, at);
-            self.drop_changed(std::slice::from_ref(key)).await;
-        }
+impl Outcome {
+    /// Counts the hints of the endpoint with this label.
+    pub(crate) fn count(&self, label: &str) {
+        telemetry::hints(label, self.hints);
+        telemetry::hints_ignored(label, "budget", self.over_budget);
+        telemetry::hints_ignored(label, "too-far", self.too_far);
     }
 }
 

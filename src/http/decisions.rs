@@ -91,19 +91,19 @@ async fn answered(
         let answered = latest.admission.ask(client, Question::new(&request.name)).await?;
         (latest, answered)
     };
-    let decision = Arc::new(state.resolver.decide_on(&answered.resolution, &request).await);
+    let (decision, resolution) = state.resolver.decide_on(answered.resolution, &request).await;
+    let decision = Arc::new(decision);
     drop(permit);
     report_decision(&decision);
     let body = Bytes::from(serde_json::to_vec(&*decision).unwrap_or_default());
     if asked == Asked::BeforeSigning {
         state.recent_decisions.keep(digest, &request.name, &decision, &body, state.resolver.now());
     }
-    let resolution = &answered.resolution;
-    let signed = || signature(&state, &decision, resolution, digest);
+    let signed = || signature(&state, &decision, &resolution, digest);
     Ok(match (form, (form != Form::Plain).then(signed)) {
-        (_, Some(Ok(jws))) => sent(jws.into(), sign::MEDIA_TYPE, resolution),
+        (_, Some(Ok(jws))) => sent(jws.into(), sign::MEDIA_TYPE, &resolution),
         (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
-        _ => sent(body, "application/json", resolution),
+        _ => sent(body, "application/json", &resolution),
     })
 }
 

@@ -68,7 +68,7 @@ impl Reloader {
         let before = self.in_force.state();
         let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
         let systems = Systems::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
-        let state = AppState::new(resolver, &next, before.signatures.clone(), systems).after(&before);
+        let state = AppState::after(&before, resolver, &next, systems);
         self.in_force.replace(serving(state));
         self.config = next;
         Ok(restart)

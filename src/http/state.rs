@@ -72,11 +72,12 @@ impl AppState {
         }
     }
 
-    /// What follows on `earlier` after a reload. A drain that was announced stays announced; one state follows the chain.
-    #[must_use]
-    pub(super) fn after(self, earlier: &Self) -> Self {
+    /// What comes in the place of `earlier` after a reload. A drain that was announced stays announced. One state at a time
+    /// follows the chain.
+    pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
         earlier.following.stop();
-        Self { draining: Arc::clone(&earlier.draining), ..self }
+        let signatures = earlier.signatures.clone();
+        Self { draining: Arc::clone(&earlier.draining), ..Self::new(resolver, config, signatures, systems) }
     }
 
     /// Whether the daemon is about to end.

@@ -21,11 +21,16 @@ use serde_json::Value;
 use super::{Inner, Resolver};
 use super::look_ups::Beside;
 use super::signer;
+use crate::cache::Began;
 use crate::config::BlockSelector;
+use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
 use crate::verdict::{GatePolicy, Identity, Resolution};
+
+/// How often a question is looked into whose verdict ends meanwhile. After that it is decided without look-ups.
+const TRIES: usize = 2;
 
 /// Everything that a decision rests on.
 struct Facts {
@@ -110,44 +115,71 @@ impl Resolver {
     /// Never fails: what went wrong is in the decision, which then aborts.
     pub async fn decide(&self, request: &DecisionRequest) -> Decision {
         let resolution = self.resolve(&request.name).await;
-        let decision = self.decide_on(&resolution, request).await;
+        let (decision, _) = self.decide_on(resolution, request).await;
         report(&decision);
         decision
     }
 
-    /// The same, about the agent of a verdict that was just asked for. It is not reported yet.
-    pub(crate) async fn decide_on(&self, resolution: &Resolution, request: &DecisionRequest) -> Decision {
+    /// The same, about the agent of a verdict that was just asked for. It is not reported yet. Look-ups take time: a verdict
+    /// that no longer stands after them is asked for again. Gives the verdict that the decision is about, too.
+    pub(crate) async fn decide_on(&self, resolution: Resolution, request: &DecisionRequest) -> (Decision, Resolution) {
+        let mut resolution = resolution;
+        for _ in 0..TRIES {
+            let began = self.0.cached.cache.begin();
+            let (facts, decision) = self.looked_into(resolution, request).await;
+            let is_usable = decision.abort || self.still_stands(&facts.resolution, began);
+            if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
+                return (decision, facts.resolution);
+            }
+            resolution = self.resolve(&request.name).await;
+        }
+        let (facts, decision) = self.judged(self.facts(resolution, request)).await;
+        (decision, facts.resolution)
+    }
+
+    /// The decision, and what it rests on: what was looked up, too, where that could decide.
+    async fn looked_into(&self, resolution: Resolution, request: &DecisionRequest) -> (Facts, Decision) {
+        let (mut facts, mut decision) = self.judged(self.facts(resolution, request)).await;
+        if !may_be_settled_by_a_registration(&decision) {
+            return (facts, decision);
+        }
+        let Some(beside) = Beside::of(&facts.resolution) else { return (facts, decision) };
+        if self.add_registrations(&beside, &mut facts.payees).await {
+            facts.now = self.now();
+            (facts, decision) = self.judged(facts).await;
+        }
+        if !facts.may_be_settled_by_a_key(&decision) {
+            return (facts, decision);
+        }
+        let Inner { walker, offer_keys, .. } = &*self.0;
+        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return (facts, decision) };
+        facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
+        facts.now = self.now();
+        self.judged(facts).await
+    }
+
+    /// What a decision rests on without a further request.
+    fn facts(&self, resolution: Resolution, request: &DecisionRequest) -> Facts {
         let config = &self.0.walker.config;
         let terms = request.terms();
-        let payees = match &terms {
-            Ok(terms) => self.payees(resolution, terms),
-            Err(_) => BTreeMap::new(),
-        };
-        let facts = Facts {
-            resolution: resolution.clone(),
+        let payees = terms.as_ref().map(|terms| self.payees(&resolution, terms)).unwrap_or_default();
+        Facts {
             gate: config.gate.policy(),
             limits: config.limits.limits().tightened(&request.limits),
-            route: self.route(resolution, Some(&request.verb)),
+            route: self.route(&resolution, Some(&request.verb)),
+            resolution,
             request: request.clone(),
             terms,
             payees,
             now: self.now(),
-        };
-        let (mut facts, mut decision) = self.judged(facts).await;
-        if !may_be_settled_by_a_registration(&decision) {
-            return decision;
         }
-        let Some(beside) = Beside::of(resolution) else { return decision };
-        if self.add_registrations(&beside, &mut facts.payees).await {
-            (facts, decision) = self.judged(facts).await;
-        }
-        if !facts.may_be_settled_by_a_key(&decision) {
-            return decision;
-        }
-        let Inner { walker, offer_keys, .. } = &*self.0;
-        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return decision };
-        facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
-        self.judged(facts).await.1
+    }
+
+    /// Whether a verdict is fresh, and nothing is announced since then that it does not know.
+    fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
+        let now = self.now();
+        let is_fresh = resolution.verdict().freshness.fresh_until.parse::<Timestamp>().is_ok_and(|until| now < until);
+        is_fresh && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
     }
 
     /// Adds what the ERC-8004 registrations of the name say about the payees on these networks. Whether any says something.
@@ -225,6 +257,11 @@ impl Resolver {
     }
 }
 
+/// The name that a verdict is about; `None` for one that is invalid.
+fn named(resolution: &Resolution) -> Option<EnsName> {
+    EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()
+}
+
 /// What the address records say of a network: its own coin type, else ENSIP-19's default of all EVM chains.
 fn record(published: &Published, network: &Network) -> Claim {
     let own = network.chain_id().and_then(CoinType::of_chain);
@@ -279,4 +316,80 @@ pub(crate) fn report(decision: &Decision) {
         verdict = decision.verdict,
         "decision"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cpu_pool;
+    use crate::sandbox::World;
+    use crate::sandbox::spec::Spec;
+
+    const NAME: &str = "summarizeagent.eth";
+
+    /// Requests of a look-up: one for the name's record; for the registry one for the block, three for what it says in it.
+    const OF_A_LOOK_UP: u64 = 5;
+
+    /// A world with an agent whose payee its registration alone proves, and what its seller asks for.
+    struct Shop {
+        world: World,
+        resolver: Resolver,
+        request: DecisionRequest,
+    }
+
+    impl Shop {
+        async fn open() -> Self {
+            let key = "agent-registration[0x00010000027a69148004a169fb4a3325136eb29fa0ceb6d2e539a432][1]";
+            let spec = format!(
+                "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\n[[agent]]\nname = \
+                 \"{NAME}\"\nabout = \"It sells.\"\nstate = \"trusted\"\nseller = \"\"\naddresses = {{ 31337 = \"0x\", 84532 \
+                 = \"0x\" }}\nrecords.\"{key}\" = \"1\"\nerc8004 = {{ }}\n"
+            );
+            let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+            let mut config = world.config();
+            config.timeout = Duration::from_secs(120);
+            let resolver = Resolver::new(&config).await.expect("its configuration is good");
+            let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
+            let url = route.url.to_string();
+            let reply = resolver.unpaid(&url, Some("{}")).await.expect("the seller answers");
+            let request = DecisionRequest::about_reply(NAME, "summarize", &url, reply);
+            Self { world, resolver, request }
+        }
+    }
+
+    /// A look-up takes as long as hosts like. What is announced meanwhile holds for the payment.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_during_a_look_up_stops_the_payment() {
+        let mut shop = Shop::open().await;
+        shop.resolver.resolve(NAME).await;
+        let (mut release, mut busy) = (Vec::new(), Vec::new());
+        for _ in 0..cpu_pool::MAX_THREADS {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let resolver = shop.resolver.clone();
+            release.push(go);
+            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
+        }
+        let before = shop.world.counts().rpc;
+        let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
+        let deciding = tokio::spawn(async move { resolver.decide(&request).await });
+        // Until the registration waits to be judged.
+        let waits = |shop: &Shop| {
+            shop.resolver.pool().jobs() > cpu_pool::MAX_THREADS && shop.world.counts().rpc == before + OF_A_LOOK_UP
+        };
+        while !waits(&shop) {
+            assert!(!deciding.is_finished(), "a registration was read where the answers are given");
+            tokio::task::yield_now().await;
+        }
+        let name = EnsName::parse(NAME).expect("a name");
+        shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        shop.resolver.evict(&name);
+        drop(release);
+        let decision = deciding.await.expect("it ends");
+        assert!(decision.abort && decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
+        for job in busy {
+            assert!(!job.await.expect("it ends"), "its channel was closed");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use super::sources::ContentSources;
 use super::walk::{Order, Walker};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
-use crate::cache::{CacheKey, Finished, VerdictCache};
+use crate::cache::{Began, CacheKey, Finished, VerdictCache};
 use crate::chain::{BlockSelector, Recording};
 use crate::cid::{ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
@@ -131,7 +131,7 @@ impl Fleet {
     /// The verdict of the fleet's evidence, where there is some that counts here. The next run fetches the content by
     /// itself: only so can it show to others how it is proven.
     async fn taken(&self, walker: &Arc<Walker>, order: &Order) -> Option<Resolution> {
-        let began = order.changes.begin();
+        let began = order.cache.begin();
         let value = self.tier.take(&order.key).await?;
         let judged = self.judged(walker, order, value, began).await;
         if judged.is_none() {
@@ -140,9 +140,9 @@ impl Fleet {
         judged
     }
 
-    /// The verdict that shared evidence leads to here, for a run that began with this ticket. Proving the evidence again
-    /// takes the processor, so it is done where evidence is judged.
-    async fn judged(&self, walker: &Arc<Walker>, order: &Order, value: Value, began: u64) -> Option<Resolution> {
+    /// The verdict that shared evidence leads to here, for a run that began then. Proving the evidence again takes the
+    /// processor, so it is done where evidence is judged.
+    async fn judged(&self, walker: &Arc<Walker>, order: &Order, value: Value, began: Began) -> Option<Resolution> {
         let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), order.rules.clone(), order.key.clone());
         let open = move || {
@@ -153,11 +153,12 @@ impl Fleet {
         let mut run = walker.pool.run(open).await.ok()?;
         let reading = run.evidence.reading.as_mut().ok()?;
         reading.newest = newest;
-        if (reading.block.number, reading.block.hash) != block || is_unread(order, began, newest, walker.now()) {
+        if (reading.block.number, reading.block.hash) != block {
             return None;
         }
         walker.complete(&mut run.evidence).await;
-        let (_, Finished { resolution, .. }) = walker.conclude(run, &order.rules, 0).await;
+        // What does not know of a hint ends as a failure here.
+        let (_, Finished { resolution, .. }) = walker.conclude(run, order, began).await;
         let verdict = resolution.verdict();
         let until = verdict.freshness.fresh_until.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
         let is_same = until == Some(fresh_until.as_millisecond());
@@ -167,8 +168,9 @@ impl Fleet {
     async fn run_own(&self, walker: &Arc<Walker>, order: Order, lease: Option<Lease>) -> Finished {
         let (keeper, keeping) = self.keeper(walker);
         let _running = telemetry::run_begins();
+        let began = order.cache.begin();
         let run = keeper.gather_for(&order).await;
-        let (run, found) = walker.conclude(run, &order.rules, order.before.failures).await;
+        let (run, found) = walker.conclude(run, &order, began).await;
         if let Some((block, _)) = block_of(&run.evidence) {
             self.tier.saw(&order.key.world, block);
         }
@@ -194,15 +196,18 @@ impl Fleet {
         (keeper, Keeping { blocks, proofs, began: self.tier.now() })
     }
 
-    /// Writes the evidence of a run for the others, if it decided something.
-    async fn share(&self, walker: &Arc<Walker>, order: &Order, run: Run, found: &Resolution, keeping: Keeping) {
+    /// Writes the evidence of a run for the others, if it decided something. What it walked is kept in any case: the next
+    /// run uses the content, and is to show how it was proven.
+    async fn share(&self, walker: &Arc<Walker>, order: &Order, mut run: Run, found: &Resolution, keeping: Keeping) {
+        let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.with_kept_walks(&mut run.evidence, &mut blocks);
         let freshness = &found.verdict().freshness;
         let (Some(block), Ok(fresh_until)) = (block_of(&run.evidence), freshness.fresh_until.parse()) else { return };
         if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
             return;
         }
         let (key, began, newest, content_of) = (&order.key, keeping.began, found.newest(), run.content_of);
-        match self.packed(walker, &order.rules, run, keeping).await {
+        match self.packed(walker, &order.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
                 let value = Value { block, newest, began, fresh_until, content_of, evidence };
                 self.tier.put(key, &value).await;
@@ -220,15 +225,14 @@ impl Fleet {
         walker: &Arc<Walker>,
         rules: &RuleSet,
         mut run: Run,
-        keeping: Keeping,
+        blocks: WalkedBlocks,
+        proofs: Option<Arc<Recording>>,
     ) -> Result<Vec<u8>, BundleError> {
-        let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
-        self.with_kept_walks(&mut run.evidence, &mut blocks);
         // What each daemon reads and remembers by itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
         // A bundle has no room for it: it goes beside it.
         run.content_of = None;
-        let mut chain = OfChain { header: None, state_proof: keeping.proofs.and_then(|proofs| proofs.take()) };
+        let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;
         }
@@ -262,13 +266,6 @@ impl Fleet {
 /// Blocks of the past are read by number and never evicted: they are not shared.
 const fn is_shared(key: &CacheKey) -> bool {
     !matches!(key.block, BlockSelector::Number(_))
-}
-
-/// Whether there was a hint at a change that evidence does not know: it came after this ticket, or the evidence was read
-/// up to `newest` only.
-fn is_unread(order: &Order, began: u64, newest: Option<u64>, now: Timestamp) -> bool {
-    order.changes.unread(&order.key.name, began, newest, now).is_some()
-        && !clresolve_core::mutant!("shared-evidence-ignores-hints")
 }
 
 fn block_of(evidence: &Evidence) -> Option<(u64, alloy_primitives::B256)> {

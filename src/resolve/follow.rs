@@ -9,16 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::upstream::Upstream;
-use super::{Question, Resolver};
-use crate::cache::Changes;
+use super::Resolver;
+use crate::cache::{Changes, EndpointId};
 use crate::chain::{Follower, News};
 use crate::name::EnsName;
-use crate::reason::Code;
 use crate::telemetry;
 
 /// Most runs at once for names that may have changed: far fewer than clients may cause, so that these come first.
@@ -55,32 +54,30 @@ impl Resolver {
         let upstream = walker.upstream.as_ref().filter(|_| walker.config.follow.enabled);
         let followers = upstream.map(Upstream::followers).unwrap_or_default();
         let changes = Arc::clone(&self.0.cached.cache.changes);
-        let own: Vec<bool> = followers.iter().map(Follower::is_own).collect();
-        changes.follow(&own);
+        let endpoints: Vec<_> = followers.iter().map(|follower| follower.endpoint().clone()).collect();
+        let ids = changes.follow(&endpoints);
         telemetry::followed(0);
         if followers.is_empty() {
             return Following(Vec::new());
         }
-        let wake = Arc::new(Notify::new());
-        let watch = |(index, follower): (usize, Follower)| {
-            let watch = Watch { resolver: self.clone(), changes: Arc::clone(&changes), wake: Arc::clone(&wake), index };
+        let watch = |(id, follower): (EndpointId, Follower)| {
+            let watch = Watch { resolver: self.clone(), changes: Arc::clone(&changes), id };
             tokio::spawn(watch.run(follower)).abort_handle()
         };
-        let mut tasks: Vec<AbortHandle> = followers.into_iter().enumerate().map(watch).collect();
-        tasks.push(tokio::spawn(read_again(self.clone(), Arc::clone(&changes), wake)).abort_handle());
+        let mut tasks: Vec<AbortHandle> = ids.into_iter().zip(followers).map(watch).collect();
+        tasks.push(tokio::spawn(read_again(self.clone(), Arc::clone(&changes))).abort_handle());
         Following(tasks)
     }
 
     /// Reads a name again under the configured rules. A run that does not know of the change yet is followed by another.
     async fn read_changed(&self, name: EnsName, changes: &Changes) {
-        let began = changes.begin();
-        let Ok(resolution) = self.ask_anew(&Question::new(name.as_str())).await else { return };
+        let cache = &self.0.cached.cache;
+        let began = cache.begin();
+        let found = self.0.cached.read_again(&name, self.configured_rules()).await;
         let now = self.now();
-        if changes.unread(&name, began, resolution.newest(), now).is_some() {
-            return changes.read_again(name, now + UNTIL_NEXT_READING);
+        if !cache.judge(&name, began, &found, now) {
+            changes.read_again(name, now + UNTIL_NEXT_READING);
         }
-        let is_changed = resolution.verdict().reasons.iter().any(|reason| reason.code == Code::RecordPending);
-        changes.judge(&name, resolution.newest(), is_changed, now);
     }
 }
 
@@ -88,44 +85,41 @@ impl Resolver {
 struct Watch {
     resolver: Resolver,
     changes: Arc<Changes>,
-    wake: Arc<Notify>,
     /// By which the changes know it.
-    index: usize,
+    id: EndpointId,
 }
 
 impl Watch {
     /// Asks again and again. Never ends.
     async fn run(self, mut follower: Follower) {
         let config = &self.resolver.0.walker.config.follow;
-        let pause = if follower.is_own() { config.poll } else { config.poll_public };
+        let pause = if follower.endpoint().own { config.poll } else { config.poll_public };
         let mut was_up = true;
         loop {
             let news = follower.next(&self.changes.resolvers()).await;
             let is_up = news.is_ok();
             match news {
-                Ok(Some(news)) => self.take(follower.label(), &news).await,
+                Ok(Some(news)) => self.take(&follower.endpoint().label, &news),
                 Ok(None) => {}
-                Err(error) if was_up => tracing::warn!(endpoint = follower.label(), %error, "endpoint is not followed"),
+                Err(error) if was_up => {
+                    tracing::warn!(endpoint = follower.endpoint().label, %error, "endpoint is not followed");
+                }
                 Err(_) => {}
             }
-            self.changes.answered(self.index, is_up);
+            self.changes.answered(self.id, is_up);
             telemetry::followed(self.changes.followed());
             was_up = is_up;
-            self.wake.notify_one();
             sleep(pause).await;
         }
     }
 
     /// Puts what may have changed out of the cache.
-    async fn take(&self, label: &str, news: &News) {
+    fn take(&self, label: &str, news: &News) {
         let now = self.resolver.now();
-        let outcome = self.changes.news(self.index, news, now);
-        self.resolver.0.cached.evict_changed(&outcome.evicted).await;
-        self.wake.notify_one();
+        let outcome = self.changes.news(self.id, news, now);
+        self.resolver.0.cached.evict_changed(&outcome.evicted);
         telemetry::head_age(label, now.duration_since(news.head.timestamp));
-        telemetry::hints(label, outcome.hints);
-        telemetry::hints_ignored(label, "budget", outcome.over_budget);
-        telemetry::hints_ignored(label, "too-far", outcome.too_far);
+        outcome.count(label);
         telemetry::hints_ignored(label, "unasked", news.unasked as u64);
         let Some(missed) = &news.missed else { return };
         telemetry::gap(label);
@@ -135,10 +129,11 @@ impl Watch {
 }
 
 /// Reads the names that may have changed, a few at a time. Never ends.
-async fn read_again(resolver: Resolver, changes: Arc<Changes>, wake: Arc<Notify>) {
+async fn read_again(resolver: Resolver, changes: Arc<Changes>) {
     let places = Arc::new(Semaphore::new(MAX_READINGS));
     let mut readings = JoinSet::new();
     loop {
+        resolver.0.cached.evict(&changes.recalled());
         for name in changes.due(resolver.now()) {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             while readings.try_join_next().is_some() {}
@@ -149,9 +144,38 @@ async fn read_again(resolver: Resolver, changes: Arc<Changes>, wake: Arc<Notify>
             });
         }
         if changes.is_idle() {
-            wake.notified().await;
+            changes.wait().await;
         } else {
             sleep(TICK).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::CacheStatus;
+    use crate::resolve::Question;
+    use crate::sandbox::World;
+    use crate::sandbox::spec::Spec;
+    use crate::verdict::State;
+
+    /// Most changes are of what names no content: reading it again would burden hosts and gateways for nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_name_that_may_have_changed_keeps_its_content() {
+        let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
+        let world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+        let name = EnsName::parse("good.eth").expect("a name");
+        assert_eq!(resolver.resolve("good.eth").await.verdict().state, State::Trusted);
+        let before = world.counts();
+        resolver.evict(&name);
+        let status = async || resolver.cache_status(&Question::new("good.eth")).await.expect("the profile exists");
+        assert!(matches!(status().await, CacheStatus::Missing));
+        resolver.read_changed(name, &resolver.0.cached.cache.changes).await;
+        let after = world.counts();
+        assert!(matches!(status().await, CacheStatus::Fresh(_)));
+        assert_eq!((after.https, after.gateway), (before.https, before.gateway));
+        assert_eq!(after.rpc - before.rpc, 2, "the records, and the holder of the owner's name");
     }
 }

@@ -17,7 +17,7 @@ use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
 use super::upstream::Upstream;
 use crate::build::{self, Run};
-use crate::cache::{Before, CacheKey, Changes, Finished, ProvenContent, Unread};
+use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, Unread, VerdictCache};
 use crate::chain::{Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
@@ -60,13 +60,14 @@ pub(super) struct Walker {
 }
 
 /// A run that is to be made for the cache.
+#[derive(Clone)]
 pub(super) struct Order {
     pub(super) key: CacheKey,
     pub(super) rules: RuleSet,
     /// What earlier runs left. Content is used again where the chain still says the same.
     pub(super) before: Before,
-    /// What may have changed on chain.
-    pub(super) changes: Arc<Changes>,
+    /// Knows what was evicted and what may have changed on chain.
+    pub(super) cache: Arc<VerdictCache>,
 }
 
 impl Walker {
@@ -78,36 +79,41 @@ impl Walker {
     /// What a run of this process finds.
     pub(super) async fn run(self: &Arc<Self>, order: &Order) -> Finished {
         let _running = telemetry::run_begins();
+        let began = order.cache.begin();
         let run = self.gather_for(order).await;
-        self.conclude(run, &order.rules, order.before.failures).await.1
+        self.conclude(run, order, began).await.1
     }
 
-    /// Gathers what an order asks for. It knows of every hint at a change, or says nothing about the newest block.
+    /// Gathers what an order asks for.
     pub(super) async fn gather_for(&self, order: &Order) -> Run {
-        let Order { key, rules, before, changes } = order;
-        let began = changes.begin();
-        let mut run = self.gather(key.name.clone(), &rules.policy, before.content.as_deref()).await;
-        if let Ok(reading) = &mut run.evidence.reading
-            && let Some(unread) = changes.unread(&key.name, began, reading.newest, self.now())
-        {
-            reading.latest = Some(Err(unseen(unread)));
-        }
-        run
+        let Order { key, rules, before, .. } = order;
+        self.gather(key.name.clone(), &rules.policy, before.content.as_deref()).await
     }
 
-    /// The verdict of a run that was gathered, after `failures` failures in a row. It is remembered, counted and logged.
-    pub(super) async fn conclude(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Finished) {
-        let (mut run, mut resolution) = self.judged(run, rules, failures).await;
+    /// The verdict of a run that was gathered since it began. It is remembered, counted and logged. Where it does not know
+    /// of a change that was announced before it is given, it says nothing about the newest block.
+    pub(super) async fn conclude(self: &Arc<Self>, run: Run, order: &Order, began: Began) -> (Run, Finished) {
+        let Order { key, rules, before, cache } = order;
+        let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
-            (run, resolution) = self.judged(run, rules, failures).await;
+            (run, resolution) = self.judged(run, rules, before.failures).await;
+        }
+        let mut is_overtaken = false;
+        if let Some(unread) = cache.unread(&key.name, began, &resolution, self.now())
+            && let Ok(reading) = &mut run.evidence.reading
+            && !clresolve_core::mutant!("overtaken-runs-answer")
+        {
+            is_overtaken = unread.0.is_none_or(|block| reading.newest.is_some_and(|newest| newest >= block));
+            reading.latest = Some(Err(unseen(unread)));
+            (run, resolution) = self.judged(run, rules, before.failures).await;
         }
         let verdict = resolution.verdict();
         telemetry::verdict(verdict.state.as_str());
         log(verdict);
         report(verdict);
         let content = ProvenContent::of(&run).filter(|_| verdict.state == State::Trusted).map(Arc::new);
-        (run, Finished { resolution, content })
+        (run, Finished { resolution, content, is_overtaken })
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.
@@ -274,7 +280,7 @@ impl Walker {
 fn unseen(Unread(block): Unread) -> ChainError {
     let detail = match block {
         Some(block) => format!("an endpoint announced a change in block {block}, which too few have reached"),
-        None => "an endpoint announced a change while the records were read".to_owned(),
+        None => "a change was announced while the name was read".to_owned(),
     };
     ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }

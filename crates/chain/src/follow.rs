@@ -39,9 +39,9 @@ const OVERLAP: u64 = 4;
 /// their end, and the rest is read again.
 const MAX_RANGE: u64 = 128;
 
-/// Most requests for logs in one round. A range that an endpoint refuses is halved, so this is enough for a few blocks
-/// that are full among many.
-const MAX_LOG_REQUESTS: usize = 24;
+/// Most requests for logs in one round. A request that an endpoint refuses is parted, so this is enough to find one full
+/// block among the last few, and in it the one contract of many that filled it.
+const MAX_LOG_REQUESTS: usize = 48;
 
 /// Most places (a contract and a node) whose changes are taken of one round. A block of mainnet has a few that count.
 const MAX_PLACES: usize = 1024;
@@ -57,6 +57,7 @@ const NO_SUCH_METHOD: i64 = -32601;
 
 /// Follows one endpoint.
 pub struct Follower {
+    configured: Endpoint,
     endpoint: RpcEndpoint,
     chain_id: u64,
     contracts: Contracts,
@@ -97,6 +98,7 @@ impl Follower {
     /// nothing from what reads names.
     pub fn all(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Vec<Self> {
         let follower = |endpoint: &Endpoint| Self {
+            configured: endpoint.clone(),
             endpoint: RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout),
             chain_id: config.chain_id,
             contracts: config.contracts,
@@ -107,14 +109,9 @@ impl Follower {
         config.endpoints.iter().map(follower).collect()
     }
 
-    /// The endpoint's label.
-    pub fn label(&self) -> &str {
-        &self.endpoint.label
-    }
-
-    /// Whether the endpoint is the operator's own.
-    pub const fn is_own(&self) -> bool {
-        self.endpoint.own
+    /// The endpoint, as it is configured.
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.configured
     }
 
     /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
@@ -209,7 +206,7 @@ impl Follower {
         let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed };
         let mut requests = MAX_LOG_REQUESTS;
         for wanted in Wanted::groups(&self.contracts, &self.topics, resolvers) {
-            self.reap(&wanted, first..=head.number, &mut requests, &mut harvest).await?;
+            self.reap(wanted, first..=head.number, &mut requests, &mut harvest).await?;
         }
         let Harvest { changes, unasked, missed } = harvest;
         let mut changes: Vec<Change> = changes.into_values().collect();
@@ -228,13 +225,14 @@ impl Follower {
     /// Reads the logs of a range in as few requests as the endpoint permits.
     async fn reap(
         &self,
-        wanted: &Wanted,
+        wanted: Wanted,
         range: RangeInclusive<u64>,
         requests: &mut usize,
         harvest: &mut Harvest,
     ) -> Result<(), Failure> {
-        let mut open = vec![range];
-        while let Some(range) = open.pop() {
+        let mut open = vec![(wanted, range)];
+        // Ends: each turn takes a request, and without one nothing is added.
+        while let Some((wanted, range)) = open.pop() {
             if *requests == 0 {
                 harvest.miss(range);
                 continue;
@@ -242,10 +240,10 @@ impl Follower {
             *requests -= 1;
             let filter = wanted.filter(&range);
             match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (filter,)).await {
-                Ok(logs) => harvest.take(logs, wanted, &range, &self.contracts),
+                Ok(logs) => harvest.take(logs, &wanted, &range, &self.contracts),
                 Err(error) if !is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
-                Err(_) => match halves(&range) {
-                    Some((older, newer)) => open.extend([older, newer]),
+                Err(_) => match wanted.parts(&range) {
+                    Some(parts) => open.extend(parts),
                     None => harvest.miss(range),
                 },
             }
@@ -261,42 +259,62 @@ struct Beginning {
     missed: Option<RangeInclusive<u64>>,
 }
 
-/// The logs of one group of contracts.
+/// The logs of some contracts.
+#[derive(Clone)]
 struct Wanted {
-    /// `None` for any contract.
-    addresses: Option<Vec<Address>>,
-    /// The contracts that count.
-    counted: BTreeSet<Address>,
+    /// The contracts that count. Where there are more than [`MAX_ADDRESSES`], the logs of any contract are asked for.
+    contracts: BTreeSet<Address>,
     topics: Vec<B256>,
 }
 
 impl Wanted {
     fn groups(contracts: &Contracts, topics: &Topics, resolvers: &BTreeSet<Address>) -> Vec<Self> {
-        let registration = registration(contracts);
-        let registration = Self {
-            addresses: Some(registration.to_vec()),
-            counted: registration.into(),
-            topics: topics.registration.clone(),
-        };
-        let named = (resolvers.len() <= MAX_ADDRESSES).then(|| resolvers.iter().copied().collect());
-        let resolvers = Self { addresses: named, counted: resolvers.clone(), topics: topics.resolver.clone() };
-        if resolvers.counted.is_empty() { vec![registration] } else { vec![registration, resolvers] }
+        let registration = Self { contracts: registration(contracts).into(), topics: topics.registration.clone() };
+        let resolvers = Self { contracts: resolvers.clone(), topics: topics.resolver.clone() };
+        if resolvers.contracts.is_empty() { vec![registration] } else { vec![registration, resolvers] }
     }
 
     fn filter(&self, range: &RangeInclusive<u64>) -> Filter {
         let filter =
             Filter::new().from_block(*range.start()).to_block(*range.end()).event_signature(self.topics.clone());
-        match &self.addresses {
-            Some(addresses) => filter.address(addresses.clone()),
-            None => filter,
+        if self.names_contracts() { filter.address(self.contracts.iter().copied().collect::<Vec<_>>()) } else { filter }
+    }
+
+    fn names_contracts(&self) -> bool {
+        self.contracts.len() <= MAX_ADDRESSES
+    }
+
+    /// The same logs in two requests: of shorter ranges, else of fewer contracts, else of fewer events. Whoever fills a
+    /// block with the logs of one contract then hides only what that contract says with the same event. `None` where a
+    /// single request is left.
+    fn parts(&self, range: &RangeInclusive<u64>) -> Option<[(Self, RangeInclusive<u64>); 2]> {
+        let (first, last) = (*range.start(), *range.end());
+        if first < last {
+            let middle = first + (last - first) / 2;
+            return Some([(self.clone(), first..=middle), (self.clone(), middle + 1..=last)]);
         }
+        let parts = if clresolve_core::mutant!("full-blocks-are-gaps") {
+            return None;
+        } else if let Some(at) =
+            self.contracts.iter().nth(self.contracts.len() / 2).filter(|_| self.contracts.len() > 1)
+        {
+            let mut earlier = self.contracts.clone();
+            let later = earlier.split_off(at);
+            [earlier, later].map(|contracts| Self { contracts, topics: self.topics.clone() })
+        } else if self.topics.len() > 1 {
+            let (some, others) = self.topics.split_at(self.topics.len() / 2);
+            [some, others].map(|topics| Self { contracts: self.contracts.clone(), topics: topics.into() })
+        } else {
+            return None;
+        };
+        Some(parts.map(|part| (part, range.clone())))
     }
 
     /// Whether a log is one that the request asks for.
     fn asks_for(&self, log: &Log, range: &RangeInclusive<u64>) -> bool {
         let is_of_range = log.block_number.is_some_and(|number| range.contains(&number));
         let is_of_kind = log.topic0().is_some_and(|topic| self.topics.contains(topic));
-        let is_of_contract = self.addresses.is_none() || self.counted.contains(&log.address());
+        let is_of_contract = !self.names_contracts() || self.contracts.contains(&log.address());
         is_of_range && is_of_kind && is_of_contract && !log.removed
     }
 }
@@ -316,7 +334,7 @@ impl Harvest {
                 self.unasked += 1;
                 continue;
             }
-            if wanted.counted.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
+            if wanted.contracts.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
                 for change in changes(log, contracts) {
                     self.note(change, range);
                 }
@@ -325,7 +343,7 @@ impl Harvest {
     }
 
     fn note(&mut self, change: Change, range: &RangeInclusive<u64>) {
-        let has_room = self.changes.len() < MAX_PLACES;
+        let has_room = self.changes.len() < MAX_PLACES || clresolve_core::mutant!("places-without-end");
         match self.changes.entry((change.source, change.node)) {
             Entry::Occupied(mut known) => known.get_mut().block = known.get().block.max(change.block),
             Entry::Vacant(new) if has_room => drop(new.insert(change)),
@@ -349,10 +367,4 @@ fn is_about_the_range(error: &TransportError) -> bool {
         }
         _ => false,
     }
-}
-
-fn halves(range: &RangeInclusive<u64>) -> Option<(RangeInclusive<u64>, RangeInclusive<u64>)> {
-    let (first, last) = (*range.start(), *range.end());
-    let middle = first + (last - first) / 2;
-    (first < last).then(|| (first..=middle, middle + 1..=last))
 }

@@ -233,13 +233,17 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     /// The height that as many operators as must agree have reached with the votes on the newest block that count: the lower
-    /// one of records and payments, since who agrees on one may dispute the other. Where one of them is an objection, that
-    /// one's height.
+    /// one of records and payments, since who agrees on one may dispute the other. Where the records are an objection, its
+    /// height. One to payments alone counts as a payment's only: its height, which it may have made up, stands for no
+    /// record.
     pub(crate) fn reached(&self, at: AtLatest) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.height();
         match (self.agreed_height(at.records, Part::Records), self.agreed_height(at.payment, Part::Payment)) {
             (Some(records), Some(payment)) => Some(records.min(payment)),
             (None, _) => objection(at.records),
+            (Some(records), None) if !clresolve_core::mutant!("objections-vouch-for-records") => {
+                objection(at.payment).map(|payment| records.min(payment))
+            }
             (_, None) => objection(at.payment),
         }
     }

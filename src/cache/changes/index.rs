@@ -6,7 +6,7 @@ use std::hash::Hash;
 use alloy_primitives::{Address, B256, keccak256};
 
 use crate::cache::CacheKey;
-use crate::chain::{Change, Source};
+use crate::chain::Source;
 use crate::name::EnsName;
 use crate::verdict::Verdict;
 
@@ -20,7 +20,7 @@ pub(super) struct Index {
     entries: HashMap<u64, Followed>,
     /// By the nodes of the name and its ancestors.
     by_node: HashMap<B256, BTreeSet<u64>>,
-    /// By the node whose records the resolver holds for the name: its own, or that of the ancestor that answers.
+    /// By the nodes whose records the resolver may hold for the name: its own, and that of the ancestor that answers.
     by_records: HashMap<B256, BTreeSet<u64>>,
     /// Of how many entries each is the resolver.
     resolvers: BTreeMap<Address, usize>,
@@ -29,39 +29,73 @@ pub(super) struct Index {
 /// An entry of the cache.
 struct Followed {
     key: CacheKey,
-    /// The nodes of the name and its ancestors, the name's own first.
-    nodes: Vec<B256>,
-    records: B256,
-    resolver: Option<Address>,
+    places: Places,
     /// Height up to which the chain was read.
     newest: Option<u64>,
 }
 
-impl Index {
-    pub(super) fn add(&mut self, entry: u64, key: &CacheKey, verdict: &Verdict, newest: Option<u64>) {
-        let nodes = lineage(&key.name);
-        let Some(own) = nodes.first().copied().filter(|_| nodes.len() <= MAX_LABELS) else { return };
+/// What a verdict may know of a change, by the height up to which it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Knows {
+    /// Nothing: it was read before the block.
+    Nothing,
+    /// All, if the block at that height was the same one.
+    PerhapsAll,
+}
+
+/// Where a verdict was read from.
+pub(super) struct Places {
+    /// The nodes of the name and its ancestors, the name's own first.
+    nodes: Vec<B256>,
+    /// The nodes of its records. The resolver of an ancestor may tell of a change under either node.
+    records: Vec<B256>,
+    resolver: Option<Address>,
+}
+
+impl Places {
+    /// Those of a verdict. `None` for a name that is too long to be followed.
+    pub(super) fn of(name: &EnsName, verdict: &Verdict) -> Option<Self> {
+        let nodes = lineage(name);
+        let own = nodes.first().copied().filter(|_| nodes.len() <= MAX_LABELS)?;
         let anchor = verdict.anchor.as_ref();
         let resolver = anchor.and_then(|anchor| anchor.resolver.as_deref()?.parse().ok());
         let ancestor = anchor.and_then(|anchor| EnsName::parse(anchor.wildcard.as_deref()?).ok());
-        let records = ancestor.map_or(own, |ancestor| ancestor.node());
-        for node in &nodes {
+        let records = [own].into_iter().chain(ancestor.map(|ancestor| ancestor.node())).collect();
+        Some(Self { nodes, records, resolver })
+    }
+
+    /// The places whose changes concern the verdict.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Source, B256)> + '_ {
+        let registrations = self.nodes.iter().map(|node| (Source::Registration, *node));
+        let of = |resolver| self.records.iter().map(move |node| (Source::Resolver(resolver), *node));
+        registrations.chain(self.resolver.into_iter().flat_map(of))
+    }
+}
+
+impl Index {
+    pub(super) fn add(&mut self, entry: u64, key: &CacheKey, verdict: &Verdict, newest: Option<u64>) {
+        let Some(places) = Places::of(&key.name, verdict) else { return };
+        for node in &places.nodes {
             self.by_node.entry(*node).or_default().insert(entry);
         }
-        self.by_records.entry(records).or_default().insert(entry);
-        if let Some(resolver) = resolver {
+        for node in &places.records {
+            self.by_records.entry(*node).or_default().insert(entry);
+        }
+        if let Some(resolver) = places.resolver {
             *self.resolvers.entry(resolver).or_default() += 1;
         }
-        self.entries.insert(entry, Followed { key: key.clone(), nodes, records, resolver, newest });
+        self.entries.insert(entry, Followed { key: key.clone(), places, newest });
     }
 
     pub(super) fn remove(&mut self, entry: u64) {
-        let Some(followed) = self.entries.remove(&entry) else { return };
-        for node in &followed.nodes {
+        let Some(Followed { places, .. }) = self.entries.remove(&entry) else { return };
+        for node in &places.nodes {
             remove_from(&mut self.by_node, node, entry);
         }
-        remove_from(&mut self.by_records, &followed.records, entry);
-        let Some(resolver) = followed.resolver else { return };
+        for node in &places.records {
+            remove_from(&mut self.by_records, node, entry);
+        }
+        let Some(resolver) = places.resolver else { return };
         let count = self.resolvers.get(&resolver).map_or(0, |count| count - 1);
         if count == 0 {
             self.resolvers.remove(&resolver);
@@ -70,32 +104,55 @@ impl Index {
         }
     }
 
-    /// The names that a change concerns: those that were read before its block, or on a chain that is no more
-    /// (`is_new_chain`).
-    pub(super) fn concerned(&self, change: &Change, is_new_chain: bool) -> BTreeSet<EnsName> {
-        let (entries, resolver) = match change.source {
-            Source::Registration => (self.by_node.get(&change.node), None),
-            Source::Resolver(resolver) => (self.by_records.get(&change.node), Some(resolver)),
+    /// The names that a change at this place in this block concerns: those that were read before it, or on a chain that is
+    /// no more (`is_new_chain`), and those that were read up to its height.
+    pub(super) fn concerned(
+        &self,
+        place: &(Source, B256),
+        block: u64,
+        is_new_chain: bool,
+    ) -> BTreeMap<EnsName, Knows> {
+        let resolver = match place.0 {
+            Source::Registration => None,
+            Source::Resolver(resolver) => Some(resolver),
         };
-        let followed = entries.into_iter().flatten().filter_map(|entry| self.entries.get(entry));
         let is_its = |followed: &&Followed| {
-            resolver.is_none() || followed.resolver == resolver || clresolve_core::mutant!("any-address-hints")
+            resolver.is_none() || followed.places.resolver == resolver || clresolve_core::mutant!("any-address-hints")
         };
-        let is_news = |followed: &&Followed| is_new_chain || followed.newest.is_none_or(|newest| newest < change.block);
-        followed.filter(is_its).filter(is_news).map(|followed| followed.key.name.clone()).collect()
+        let knows = |followed: &Followed| match followed.newest {
+            Some(newest) if newest == block && !is_new_chain => {
+                (!clresolve_core::mutant!("a-height-is-a-block")).then_some(Knows::PerhapsAll)
+            }
+            newest => (is_new_chain || newest.is_none_or(|newest| newest < block)).then_some(Knows::Nothing),
+        };
+        let mut names = BTreeMap::new();
+        let followed = self.at(place).into_iter().flatten().filter_map(|entry| self.entries.get(entry));
+        for followed in followed.filter(is_its) {
+            if let Some(knows) = knows(followed) {
+                let least = names.entry(followed.key.name.clone()).or_insert(knows);
+                *least = knows.min(*least);
+            }
+        }
+        names
     }
 
-    /// The places whose changes concern an entry.
-    pub(super) fn places(&self, entry: u64) -> Vec<(Source, B256)> {
-        let Some(followed) = self.entries.get(&entry) else { return Vec::new() };
-        let registrations = followed.nodes.iter().map(|node| (Source::Registration, *node));
-        let records = followed.resolver.map(|resolver| (Source::Resolver(resolver), followed.records));
-        registrations.chain(records).collect()
+    /// Whether an entry may have been read at this place.
+    pub(super) fn is_read_at(&self, place: &(Source, B256)) -> bool {
+        self.at(place).is_some()
     }
 
-    /// The keys under which verdicts on a name are cached.
-    pub(super) fn keys_of(&self, name: &EnsName) -> Vec<CacheKey> {
-        self.of(name).map(|(_, followed)| followed.key.clone()).collect()
+    fn at(&self, (source, node): &(Source, B256)) -> Option<&BTreeSet<u64>> {
+        match source {
+            Source::Registration => self.by_node.get(node),
+            Source::Resolver(_) => self.by_records.get(node),
+        }
+    }
+
+    /// Takes the entries of a name out. Gives their keys.
+    pub(super) fn take(&mut self, name: &EnsName) -> Vec<CacheKey> {
+        let entries: Vec<(u64, CacheKey)> = self.of(name).map(|(entry, of)| (entry, of.key.clone())).collect();
+        entries.iter().for_each(|(entry, _)| self.remove(*entry));
+        entries.into_iter().map(|(_, key)| key).collect()
     }
 
     /// Whether a verdict on the name is cached that is older than `ticket`.

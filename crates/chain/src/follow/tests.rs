@@ -21,12 +21,26 @@ use crate::transport::PostError;
 struct Door {
     http: reqwest::Client,
     sent: Mutex<Vec<String>>,
+    /// What the logs of are too much for a reply, in a request with these words.
+    flooded: Mutex<Vec<String>>,
+}
+
+impl Door {
+    fn is_flooded(&self, request: &str) -> bool {
+        let flooded = self.flooded.lock().unwrap();
+        request.contains("eth_getLogs") && !flooded.is_empty() && flooded.iter().all(|word| request.contains(word))
+    }
 }
 
 #[async_trait::async_trait]
 impl HttpPost for Door {
     async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
-        self.sent.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+        let request = String::from_utf8(body.to_vec()).unwrap();
+        let is_flooded = self.is_flooded(&request);
+        self.sent.lock().unwrap().push(request);
+        if is_flooded {
+            return Err(PostError::TooLarge(cap));
+        }
         let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
         let response = self.http.post(url.clone()).body(body).send().await.map_err(broken)?;
         if !response.status().is_success() {
@@ -60,8 +74,8 @@ impl Stage {
         let time: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         builder.seal(time).unwrap();
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
-        let door =
-            Arc::new(Door { http: reqwest::Client::builder().no_proxy().build().unwrap(), sent: Mutex::default() });
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let door = Arc::new(Door { http, sent: Mutex::default(), flooded: Mutex::default() });
         let contracts = Contracts {
             universal_resolver: UNIVERSAL_RESOLVER,
             registry: REGISTRY,
@@ -287,6 +301,42 @@ async fn a_flood_of_logs_is_a_gap_in_a_bounded_number_of_requests() {
     assert!(news.missed.is_some());
     assert!(news.changes.len() <= MAX_PLACES, "{}", news.changes.len());
     assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
+}
+
+/// What a request for logs up to this block says.
+fn ends_with(block: Block) -> String {
+    format!("\"toBlock\":\"{:#x}\"", block.number)
+}
+
+/// Whoever fills a block with the logs of a contract would else hide what changes in the same block.
+#[tokio::test]
+async fn a_block_with_too_many_logs_is_asked_for_in_parts() {
+    let mut stage = Stage::new().await;
+    stage.resolvers.extend((0..MAX_ADDRESSES - 1).map(|n| Address::with_last_byte(n as u8)));
+    let flooding = Address::with_last_byte(77);
+    stage.news().await;
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let before = stage.requests_for_logs();
+    *stage.door.flooded.lock().unwrap() = vec![format!("{flooding:#x}"), ends_with(block)];
+    let news = stage.news().await.expect("a new block");
+    assert_eq!(stage.of("one.eth", &news), [block.number]);
+    assert_eq!(news.missed, Some(block.number..=block.number));
+    assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
+}
+
+/// The same, of one event of the very contract.
+#[tokio::test]
+async fn a_contract_with_too_many_logs_is_asked_for_event_by_event() {
+    let mut stage = Stage::new().await;
+    stage.news().await;
+    stage.write("one.eth", "other.eth");
+    let block = stage.seal();
+    let event = alloy_primitives::keccak256("AddrChanged(bytes32,address)");
+    *stage.door.flooded.lock().unwrap() = vec![format!("{event:#x}"), ends_with(block)];
+    let news = stage.news().await.expect("a new block");
+    assert_eq!(stage.of("one.eth", &news), [block.number]);
+    assert_eq!(news.missed, Some(block.number..=block.number));
 }
 
 /// A publisher may else drown what others change in the same blocks.
