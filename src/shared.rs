@@ -56,12 +56,21 @@ pub struct Tier {
     /// Who this daemon is on the bus.
     sender: [u8; 16],
     sent: AtomicU64,
-    /// The world in force, and the block that was first seen of it.
-    first_block: Mutex<Option<(Arc<str>, u64)>>,
+    /// The world in force, and what was first seen of it.
+    first_seen: Mutex<Option<(Arc<str>, Seen)>>,
     /// Whether others are worth waiting for.
     waits: Circuit,
     later: mpsc::Sender<BoxFuture<'static, ()>>,
     _tasks: [AbortOnDrop; 2],
+}
+
+/// How far a run has read the chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Height of the block that it read.
+    pub block: u64,
+    /// Height up to which it knows of changes.
+    pub newest: Option<u64>,
 }
 
 /// A right to run for a question, which other daemons respect until it is released or its time is over.
@@ -116,7 +125,7 @@ impl Tier {
             channel,
             sender,
             sent: AtomicU64::new(0),
-            first_block: Mutex::default(),
+            first_seen: Mutex::default(),
             waits: Circuit::default(),
             later,
             _tasks: [listening, writing].map(|task| AbortOnDrop(task.abort_handle())),
@@ -140,7 +149,7 @@ impl Tier {
     }
 
     async fn read(&self, key: &CacheKey) -> Result<Value, SharedRead> {
-        let Some(first) = self.first_block(&key.world) else { return Err(SharedRead::Early) };
+        let Some(first) = self.first_seen(&key.world) else { return Err(SharedRead::Early) };
         let binding = Binding { version: VERSION, key };
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
@@ -154,13 +163,15 @@ impl Tier {
         Ok(value)
     }
 
-    fn is_usable(&self, value: &Value, key: &CacheKey, first_block: u64) -> Result<(), SharedRead> {
+    fn is_usable(&self, value: &Value, key: &CacheKey, first: Seen) -> Result<(), SharedRead> {
         let now = self.clock.now();
         if (value.fresh_until <= now || value.began > now + MAX_SKEW) && !clresolve_core::mutant!("aged-evidence-is-taken")
         {
             return Err(SharedRead::Aged);
         }
-        if value.block.0 < first_block && !clresolve_core::mutant!("older-blocks-are-taken") {
+        // What has changed between the two, this process has not been told of.
+        let is_older = value.block.0 < first.block || value.newest < first.newest;
+        if is_older && !clresolve_core::mutant!("older-blocks-are-taken") {
             return Err(SharedRead::OldBlock);
         }
         let evicted = self.cache.evicted_at(&key.name);
@@ -170,17 +181,17 @@ impl Tier {
         Ok(())
     }
 
-    /// Remembers a block of a run of this process, if it is the first of its world.
-    pub fn saw(&self, world: &Arc<str>, block: u64) {
-        let mut first = self.first_block.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Remembers how far a run of this process has read, if it is the first of its world.
+    pub fn saw(&self, world: &Arc<str>, seen: Seen) {
+        let mut first = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
         if first.as_ref().is_none_or(|(known, _)| known != world) {
-            *first = Some((Arc::clone(world), block));
+            *first = Some((Arc::clone(world), seen));
         }
     }
 
-    fn first_block(&self, world: &Arc<str>) -> Option<u64> {
-        let first = self.first_block.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().filter(|(known, _)| known == world).map(|(_, block)| *block)
+    fn first_seen(&self, world: &Arc<str>) -> Option<Seen> {
+        let first = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().filter(|(known, _)| known == world).map(|(_, seen)| *seen)
     }
 
     /// Asks for the right to run for a question, for as long as a run may take. Where waits for others were in vain some

@@ -411,6 +411,20 @@ async fn nothing_older_than_the_first_block_of_a_process_is_taken() {
     assert!(block(&later.resolve(AGENT).await) > old, "it has seen a later block");
 }
 
+/// It could not know of a change before, and this process was not there to be told of it.
+#[tokio::test]
+async fn nothing_read_before_the_newest_block_that_a_process_first_saw_is_taken() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.sharer().await;
+    let in_time = stage.daemon().await;
+    let (found, requests) = stage.requests(in_time.resolve(AGENT)).await;
+    assert_eq!((found.verdict().state, requests), (State::Trusted, 0));
+
+    stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
+    let later = stage.daemon().await;
+    assert_eq!(later.resolve(AGENT).await.verdict().state, State::Indeterminate);
+}
+
 fn authority(url: &impl ToString) -> String {
     url.to_string().trim_start_matches("http://").trim_end_matches('/').to_owned()
 }

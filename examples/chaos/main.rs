@@ -64,11 +64,11 @@ const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
 /// How often endpoints are asked for new blocks, as those of the operator's own are by default.
 const POLL: Duration = Duration::from_millis(500);
 
-/// When every daemon must know of a change, whatever goes on: an endpoint may have been asked just before, be silent for
-/// [`trouble::LONGEST`], and the daemon may be as busy as the machine.
-const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+/// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
+/// before, the next one is silent, and the daemon is as busy as the machine.
+const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a change stands before it is taken back.
+/// How long a change stands after that, before it is taken back.
 const STANDS: Duration = Duration::from_secs(2);
 
 /// The pause between two looks at memory.

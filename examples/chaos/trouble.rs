@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clresolve::name::EnsName;
 use redis::Commands as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::fleet::{Asked, Member};
 use crate::line::Line;
@@ -20,7 +20,7 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(3);
 /// Memory that a full server may take, in bytes: less than an empty one.
 const FULL: &str = "1";
 
-/// The pause between two looks at whether a change is known.
+/// The pause before a daemon is started again.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Numbers by lot: the same ones in each run (SplitMix64).
@@ -174,7 +174,7 @@ async fn start_again(daemon: &Member) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The owner takes the trust of a name away. When every daemon knows, and some time after, the old record is written.
+/// The owner takes the trust of a name away. When every daemon must know, and some time after, the old record is written.
 pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     let (record, old, new) = RECORD;
     while stage.goes_on() {
@@ -182,32 +182,28 @@ pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
         let name = turning(lot.below(TURNING));
         let ens = EnsName::parse(&name)?;
         let mut world = stage.sight.lock().await;
-        let allowed = who_allows(&stage, &name).await;
-        let written = Instant::now();
+        let was_allowed = is_allowed(&stage, &name).await;
         world.write_text(&ens, record, new)?;
+        stage.report.turns(&name);
         stage.report.trouble("a record changed");
-        while !who_allows(&stage, &name).await.is_empty() && written.elapsed() < KNOWN_WITHIN {
-            sleep(ASK_AGAIN).await;
-        }
-        stage.report.known(&name, allowed.len(), written.elapsed());
+        sleep(KNOWN_WITHIN).await;
         drop(world);
         sleep(STANDS).await;
         let mut world = stage.sight.lock().await;
-        stage.report.returns(&name);
+        stage.report.returns(&name, was_allowed);
         world.write_text(&ens, record, old)?;
     }
     Ok(())
 }
 
-/// Which daemons allow a name.
-async fn who_allows(stage: &Stage, name: &str) -> Vec<usize> {
-    let mut allowing = Vec::new();
-    for (number, member) in stage.fleet.iter().enumerate() {
+/// Whether some daemon allows a name.
+async fn is_allowed(stage: &Stage, name: &str) -> bool {
+    for member in &stage.fleet {
         if let Asked::Answer(said) = member.ask(&gate(name)).await
             && Said::of(&said).is_some_and(|said| said.is_allowed)
         {
-            allowing.push(number);
+            return true;
         }
     }
-    allowing
+    false
 }

@@ -28,7 +28,7 @@ use crate::fetch::Egress;
 use crate::name::EnsName;
 use crate::shared::mac::MacKeyError;
 use crate::shared::value::Value;
-use crate::shared::{Lease, Leased, Tier};
+use crate::shared::{Lease, Leased, Seen, Tier};
 use crate::telemetry::{self, SharedRead, SharedWrite};
 use crate::verdict::{Resolution, State};
 
@@ -172,7 +172,7 @@ impl Fleet {
         let run = keeper.gather_for(&order).await;
         let (run, found) = walker.conclude(run, &order, began).await;
         if let Some((block, _)) = block_of(&run.evidence) {
-            self.tier.saw(&order.key.world, block);
+            self.tier.saw(&order.key.world, Seen { block, newest: found.resolution.newest() });
         }
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
         self.tier.later(async move {
