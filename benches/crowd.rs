@@ -31,7 +31,7 @@ const ALL: usize = 1_000_000;
 const NAMES: usize = 100_000;
 const KEPT: usize = 10_000;
 
-/// One request in so many is about a name that is not kept.
+/// The number of requests of which one is about a name that is not kept.
 const STRANGERS: usize = 11;
 
 /// Requests at the same time.
@@ -94,7 +94,7 @@ fn start(config: &str) -> (Child, SocketAddr) {
     (child, address.unwrap_or_else(|| panic!("no address in {line:?}")))
 }
 
-/// Asks until so many requests were made since the start.
+/// Asks until the number of requests since the start is `until`.
 async fn ask(address: SocketAddr, asked: &Arc<AtomicUsize>, until: usize) {
     let mut clients = JoinSet::new();
     for _ in 0..CONNECTIONS {

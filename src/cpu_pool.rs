@@ -108,6 +108,39 @@ fn work(waiting: &Mutex<Receiver<Job>>) {
     }
 }
 
+/// A pool all of whose threads have a job that goes on.
+#[cfg(test)]
+pub(crate) struct Occupied {
+    jobs: Vec<tokio::task::JoinHandle<bool>>,
+    release: Vec<Sender<()>>,
+}
+
+#[cfg(test)]
+impl Occupied {
+    /// Gives every thread such a job.
+    pub(crate) fn whole(pool: &Arc<CpuPool>) -> Self {
+        let (release, waiting): (Vec<_>, Vec<_>) = (0..MAX_THREADS).map(|_| channel::<()>()).unzip();
+        let job = |wait: Receiver<()>| {
+            let pool = Arc::clone(pool);
+            tokio::spawn(async move { pool.run(move || wait.recv().is_ok()).await })
+        };
+        Self { jobs: waiting.into_iter().map(job).collect(), release }
+    }
+
+    /// Whether other jobs wait for these.
+    pub(crate) fn is_waited_for(pool: &CpuPool) -> bool {
+        pool.jobs() > MAX_THREADS
+    }
+
+    /// Ends the jobs.
+    pub(crate) async fn release(self) {
+        drop(self.release);
+        for job in self.jobs {
+            assert!(!job.await.expect("it ends"), "its channel was closed");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;

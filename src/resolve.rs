@@ -57,7 +57,7 @@ use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
 pub use self::setup::{SetupError, local_profiles};
-use self::signer::OfferKeys;
+use self::signer::Signers;
 use self::sources::ContentSources;
 use self::upstream::Upstream;
 use self::walk::Walker;
@@ -88,7 +88,7 @@ pub struct Resolver(Arc<Inner>);
 struct Inner {
     walker: Arc<Walker>,
     registries: Registries,
-    offer_keys: OfferKeys,
+    signers: Signers,
     cached: CachedWalker,
     /// The configured policy.
     policy: Policy,
@@ -170,8 +170,8 @@ impl Resolver {
             ..Walker::clone(old)
         });
         let registries = setup::registries(config, &egress, &old.clock)?;
-        let (cached, offer_keys) = (self.0.cached.over(Arc::clone(&walker)), OfferKeys::default());
-        Ok(Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy })))
+        let (cached, signers) = (self.0.cached.over(Arc::clone(&walker)), Signers::default());
+        Ok(Self(Arc::new(Inner { cached, walker, registries, signers, policy })))
     }
 
     /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
@@ -207,14 +207,14 @@ impl Resolver {
         })?;
         let pool = Arc::new(pool);
         let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool });
-        let (cached, offer_keys) = (cached(Arc::clone(&walker)), OfferKeys::default());
-        Ok(Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy })))
+        let (cached, signers) = (cached(Arc::clone(&walker)), Signers::default());
+        Ok(Self(Arc::new(Inner { cached, walker, registries, signers, policy })))
     }
 
     fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
         let walker = Arc::new(walker);
-        let (cached, offer_keys) = (CachedWalker::new(Arc::clone(&walker)), OfferKeys::default());
-        Self(Arc::new(Inner { cached, walker, registries, offer_keys, policy }))
+        let (cached, signers) = (CachedWalker::new(Arc::clone(&walker)), Signers::default());
+        Self(Arc::new(Inner { cached, walker, registries, signers, policy }))
     }
 
     /// The same resolver with an empty cache. What the chain's reader holds (connections, proven code) stays.
@@ -398,7 +398,7 @@ impl Resolver {
 
     /// The threads that judge.
     #[cfg(feature = "cards")]
-    pub(crate) fn pool(&self) -> &CpuPool {
+    pub(crate) fn pool(&self) -> &Arc<CpuPool> {
         &self.0.walker.pool
     }
 
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
     use crate::config::{Gateway, ProofDemand};
     use crate::reason::Code;
-    use crate::cpu_pool;
+    use crate::cpu_pool::Occupied;
     use crate::sandbox::spec::Spec;
     use crate::sandbox::{Sandbox, World};
 
@@ -501,26 +501,17 @@ mod tests {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let known = resolver.resolve("summarizeagent.eth").await;
-        let (mut release, mut busy) = (Vec::new(), Vec::new());
-        for _ in 0..cpu_pool::MAX_THREADS {
-            let (go, wait) = std::sync::mpsc::channel::<()>();
-            let resolver = resolver.clone();
-            release.push(go);
-            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
-        }
+        let busy = Occupied::whole(resolver.pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("checkoutagent.eth").await });
-        while resolver.pool().jobs() <= cpu_pool::MAX_THREADS {
+        while !Occupied::is_waited_for(resolver.pool()) {
             assert!(!judged.is_finished(), "it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
         assert_eq!(resolver.resolve("summarizeagent.eth").await.verdict().id, known.verdict().id);
         assert!(!judged.is_finished());
-        drop(release);
+        busy.release().await;
         assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
-        for job in busy {
-            assert!(!job.await.expect("it ends"), "its channel was closed");
-        }
     }
 
     /// What is announced while a run is judged holds for those who wait for it.
@@ -531,28 +522,19 @@ mod tests {
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let (mut release, mut busy) = (Vec::new(), Vec::new());
-        for _ in 0..cpu_pool::MAX_THREADS {
-            let (go, wait) = std::sync::mpsc::channel::<()>();
-            let resolver = resolver.clone();
-            release.push(go);
-            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
-        }
+        let busy = Occupied::whole(resolver.pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
-        while resolver.pool().jobs() <= cpu_pool::MAX_THREADS {
+        while !Occupied::is_waited_for(resolver.pool()) {
             tokio::task::yield_now().await;
         }
         let name = EnsName::parse("good.eth").expect("a name");
         world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
         resolver.evict(&name);
-        drop(release);
+        busy.release().await;
         let answer = judged.await.expect("it ends");
         let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
         assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
-        for job in busy {
-            assert!(!job.await.expect("it ends"), "its channel was closed");
-        }
     }
 
     /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.

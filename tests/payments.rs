@@ -59,6 +59,29 @@ const SHOWN_ELSEWHERE: [(&str, &str); 3] = [
 
 const URL: &str = "https://api.sandbox.example/summarize/v1";
 
+/// The agent of [`world_with_seller`].
+const NAME: &str = "summarizeagent.eth";
+
+/// A world with one agent that sells. `rest` is what else stands in its table, and the tables after it.
+async fn world_with_seller(rest: &str) -> World {
+    let spec = format!(
+        r#"
+[[name]]
+name = "publisher.eth"
+holder = "publisher"
+addr = "publisher"
+
+[[agent]]
+name = "{NAME}"
+about = "It sells."
+state = "trusted"
+seller = ""
+{rest}
+"#
+    );
+    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+}
+
 /// What a seller of the sandbox answers, as a question about it.
 async fn asked(resolver: &Resolver, name: &str, url: &str) -> DecisionRequest {
     let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");

@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{Sandbox, World};
 use clresolve::verdict::State;
 use clresolve::verdict::receipt::question::Request;
 use clresolve::verdict::receipt::{Family, Question, Verification};
@@ -67,6 +68,22 @@ async fn two_verifiers_come_to_the_same_conclusion() {
     assert_eq!(one.conclusion, other.conclusion);
     assert_ne!(one.id, other.id, "they were made at two times");
     assert_eq!(one.signer.expect("it is known").name, "runtime.sandbox.eth");
+}
+
+/// Whoever sends receipts about one agent over and over makes no request to the chain with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_signer_is_read_once_beside_a_verdict() {
+    let agents = ["agent.eth", "signer.eth"].map(|name| format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\n"));
+    let spec = format!("{}records.\"cl.receipt.signer\" = \"signer.eth\"\n{}", agents[0], agents[1]);
+    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let verify = async || {
+        let before = world.counts().rpc;
+        resolver.verify_receipt(&question("agent.eth", sample("agent-sdk.json"))).await;
+        world.counts().rpc - before
+    };
+    assert!(verify().await > 0);
+    assert_eq!(verify().await, 0);
 }
 
 /// What is signed well is worth nothing where the agent itself is not trusted.

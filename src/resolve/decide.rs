@@ -151,8 +151,8 @@ impl Resolver {
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
         }
-        let Inner { walker, offer_keys, .. } = &*self.0;
-        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return (facts, decision) };
+        let Inner { walker, signers, .. } = &*self.0;
+        let Some(key) = signer::offer_key(&signers.offers, walker, &beside).await else { return (facts, decision) };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         facts.now = self.now();
         self.judged(facts).await
@@ -323,7 +323,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cpu_pool;
+    use crate::cpu_pool::Occupied;
     use crate::sandbox::World;
     use crate::sandbox::spec::Spec;
 
@@ -364,19 +364,13 @@ mod tests {
     async fn a_change_during_a_look_up_stops_the_payment() {
         let mut shop = Shop::open().await;
         shop.resolver.resolve(NAME).await;
-        let (mut release, mut busy) = (Vec::new(), Vec::new());
-        for _ in 0..cpu_pool::MAX_THREADS {
-            let (go, wait) = std::sync::mpsc::channel::<()>();
-            let resolver = shop.resolver.clone();
-            release.push(go);
-            busy.push(tokio::spawn(async move { resolver.pool().run(move || wait.recv().is_ok()).await }));
-        }
+        let busy = Occupied::whole(shop.resolver.pool());
         let before = shop.world.counts().rpc;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
         let deciding = tokio::spawn(async move { resolver.decide(&request).await });
         // Until the registration waits to be judged.
         let waits = |shop: &Shop| {
-            shop.resolver.pool().jobs() > cpu_pool::MAX_THREADS && shop.world.counts().rpc == before + OF_A_LOOK_UP
+            Occupied::is_waited_for(shop.resolver.pool()) && shop.world.counts().rpc == before + OF_A_LOOK_UP
         };
         while !waits(&shop) {
             assert!(!deciding.is_finished(), "a registration was read where the answers are given");
@@ -385,11 +379,8 @@ mod tests {
         let name = EnsName::parse(NAME).expect("a name");
         shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
         shop.resolver.evict(&name);
-        drop(release);
+        busy.release().await;
         let decision = deciding.await.expect("it ends");
         assert!(decision.abort && decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
-        for job in busy {
-            assert!(!job.await.expect("it ends"), "its channel was closed");
-        }
     }
 }

@@ -5,7 +5,8 @@ use clresolve_receipt::judge::{Agent, Knowledge};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{Question, Verification, judge};
 
-use super::{Resolver, signer};
+use super::look_ups::Beside;
+use super::{Inner, Resolver, signer};
 use crate::name::EnsName;
 use crate::reason::{Code, Reason};
 use crate::verdict::{Resolution, Verdict};
@@ -22,11 +23,11 @@ impl Resolver {
 
     /// The same, about the agent of a verdict that was just asked for.
     pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: &Question) -> Verification {
-        let walker = &self.0.walker;
+        let Inner { walker, signers, .. } = &*self.0;
         let verdict = resolution.verdict().clone();
         let agent = agent(&verdict);
-        let signer = match &agent {
-            Some(agent) => signer::receipts::of(walker, &agent.name).await,
+        let signer = match Beside::of(resolution) {
+            Some(beside) => signer::receipts::of(&signers.receipts, walker, &beside).await,
             None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
         };
         let (question, now) = (question.clone(), self.now());

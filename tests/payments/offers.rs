@@ -8,13 +8,10 @@ use clresolve::payment::terms::Reply;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
-use super::URL;
-
-const NAME: &str = "summarizeagent.eth";
+use super::{NAME, URL, world_with_seller};
 
 /// Nobody's record names it.
 const FRESH: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
@@ -24,18 +21,8 @@ const OTHER: [u8; 32] = [2; 32];
 
 /// An agent that sells, with these records, and a name that publishes a key.
 async fn world(records: &str) -> World {
-    let spec = format!(
+    let rest = format!(
         r#"
-[[name]]
-name = "publisher.eth"
-holder = "publisher"
-addr = "publisher"
-
-[[agent]]
-name = "{NAME}"
-about = "It sells."
-state = "trusted"
-seller = ""
 {records}
 
 [[agent]]
@@ -53,7 +40,7 @@ chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/ok/{{sender}}
 "#,
         other = public(OTHER)
     );
-    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+    world_with_seller(&rest).await
 }
 
 fn public(key: [u8; 32]) -> String {

@@ -5,12 +5,9 @@ use clresolve::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, R
 use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, GatewayManners, World};
 
-use super::{URL, asked};
-
-const NAME: &str = "summarizeagent.eth";
+use super::{NAME, URL, asked, world_with_seller};
 
 /// The name's record that vouches for an agent of the sandbox's registry (ENSIP-25).
 fn record(agent: u64) -> String {
@@ -21,24 +18,14 @@ fn record(agent: u64) -> String {
 
 /// A world with one agent that sells and publishes no address, and its entry in the registry.
 async fn world(records: &str, entry: &str) -> World {
-    let spec = format!(
+    let rest = format!(
         r#"
-[[name]]
-name = "publisher.eth"
-holder = "publisher"
-addr = "publisher"
-
-[[agent]]
-name = "{NAME}"
-about = "It sells."
-state = "trusted"
-seller = ""
 addresses = {{ 31337 = "0x", 84532 = "0x" }}
 {records}
 erc8004 = {{ {entry} }}
 "#
     );
-    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+    world_with_seller(&rest).await
 }
 
 fn chain() -> ChainId {

@@ -73,7 +73,7 @@ impl Payable {
 pub struct Allowed(Vec<Payable>);
 
 impl Allowed {
-    /// These; `None` where there are none.
+    /// The entries of a reply; `None` for an empty list.
     pub fn new(entries: Vec<Payable>) -> Option<Self> {
         (!entries.is_empty()).then_some(Self(entries))
     }

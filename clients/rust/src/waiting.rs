@@ -81,7 +81,7 @@ mod tests {
         ending([60])
     }
 
-    /// A decision whose entries end so many seconds after the epoch.
+    /// A decision with one entry for each of these ends, in seconds after the epoch.
     fn ending<const N: usize>(seconds: [u64; N]) -> Decision {
         let url = Url::parse("https://api.example/").expect("a URL");
         let entry = |(entry, seconds)| Payable { entry, until: at(seconds) };

@@ -137,7 +137,7 @@ pub(crate) enum Alphabet {
 pub(crate) struct Claim {
     /// JSON Pointer.
     pub(crate) place: String,
-    /// The text; `None` where there is none.
+    /// The text; `None` where the member is missing or is no text.
     pub(crate) value: Option<String>,
 }
 

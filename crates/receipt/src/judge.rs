@@ -139,7 +139,7 @@ pub struct Agent {
 pub struct Signer {
     /// The name that the agent's records name.
     pub name: EnsName,
-    /// The key of `cl.sig.pub`, or why there is none.
+    /// The key in `cl.sig.pub`, or the reason why it cannot be used.
     pub key: Result<PublicKey, Box<Reason>>,
     /// `cl.sig.kid`.
     pub kid: Option<String>,

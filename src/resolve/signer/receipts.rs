@@ -1,29 +1,53 @@
 //! Who signs receipts for an agent.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
 use clresolve_receipt::judge::Signer;
 
-use super::SignerRecords;
-use super::SignerError;
+use super::{SignerError, SignerRecords};
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
+use crate::resolve::look_ups::{Beside, Found, LookUps};
 use crate::resolve::walk::Walker;
+use crate::verdict::State;
 
-/// Who signs receipts for the agent of this name: the name that its `cl.receipt.signer` names, or the agent itself where
-/// that record is not set. The records of both are those of one block.
+/// Who signs receipts for an agent, or why that is not known.
+type Known = Result<Signer, Box<Reason>>;
+
+/// Who signs receipts for agents, as it was read a moment ago.
+pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
+
+impl Found for Known {
+    fn state(&self) -> State {
+        if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) { State::Trusted } else { State::Indeterminate }
+    }
+
+    fn undecided(cause: &str) -> Self {
+        Err(unpublished(Key::ReceiptSigner, &cause))
+    }
+}
+
+/// Who signs receipts for the agent of a verdict. It is read once beside the verdict.
 ///
 /// # Errors
 /// `receipt-key-unpublished`, where it is not known who signs.
-pub(in crate::resolve) async fn of(walker: &Walker, agent: &EnsName) -> Result<Signer, Box<Reason>> {
+pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker>, beside: &Beside) -> Known {
+    let (asking, name) = (Arc::clone(walker), beside.name.clone());
+    signers.answer(beside.clone(), (), &walker.clock, async move { read(&asking, &name).await }).await
+}
+
+/// The name that `cl.receipt.signer` of the agent names, or the agent itself where that record is not set. The records of
+/// both are those of one block.
+async fn read(walker: &Walker, agent: &EnsName) -> Known {
     let limit = walker.config.timeout / 2;
-    let read = async |name: &EnsName| {
+    let records_of = async |name: &EnsName| {
         SignerRecords::read_as_verdicts(walker, name, limit).await.map_err(|error| unpublished(Key::ReceiptSigner, &error))
     };
-    let mut own = read(agent).await?;
+    let mut own = records_of(agent).await?;
     // The settled block moves on about every six minutes: two readings fall into two of them once at most.
     for _ in 0..2 {
         let name = match own.text(Key::ReceiptSigner).map_err(|error| unpublished(Key::ReceiptSigner, &error))? {
@@ -33,11 +57,11 @@ pub(in crate::resolve) async fn of(walker: &Walker, agent: &EnsName) -> Result<S
         if name == *agent {
             return Ok(own.into_signer(name));
         }
-        let records = read(&name).await?;
+        let records = records_of(&name).await?;
         if records.block.hash == own.block.hash {
             return Ok(records.into_signer(name));
         }
-        own = read(agent).await?;
+        own = records_of(agent).await?;
     }
     Err(unpublished(Key::ReceiptSigner, &"the two names were read at two blocks"))
 }

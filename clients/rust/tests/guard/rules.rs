@@ -29,7 +29,7 @@ fn client(config: Config) -> ClientWithMiddleware {
     ClientBuilder::new(OTHER.clone()).with(guard(config)).build()
 }
 
-/// A client of the guard alone, for purchases at the URL of this one, as whoever decides in its world allows them.
+/// A client of the guard alone. The world of the purchase says who decides; purchases at its URL are allowed.
 async fn guarded(purchase: &Purchase<'_>) -> ClientWithMiddleware {
     let world = purchase.world;
     let guard = world.guard_for(&world.at.name, &purchase.url).await;

@@ -129,7 +129,7 @@ impl World {
         guard(self.config(fault))
     }
 
-    /// A guard for purchases at this URL, as whoever decides in this world allows them.
+    /// A guard for purchases from this agent at this URL. The daemon or the resolver of this world decides.
     pub(crate) async fn guard_for(&self, agent: &str, url: &str) -> Arc<dyn Middleware> {
         if self.sandbox.is_none() {
             return Arc::new(guard(Config { agent: agent.to_owned(), ..self.config("") }));
